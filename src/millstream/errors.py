@@ -1,0 +1,55 @@
+"""Every error that Millstream raises on purpose, in one tree.
+
+    MillstreamError
+    ├── DefinitionError      the application is wrong: names, graph, arguments, TOML
+    ├── FunctionError        a map, update or timer function broke a rule, or raised under on_error="fail"
+    ├── InputError           a record, a file or an address cannot be read
+    ├── CodecError           a value or slate that JSON cannot carry
+    ├── StoreError           the store is missing, locked, damaged or of another application
+    │   ├── StaleCommit      a commit came from an older driver, batch or attempt
+    │   ├── StaleRead        a reader named a batch that the shard no longer remembers
+    │   └── StoreLocked      another driver holds the store
+    └── RunError             the application stopped while running
+
+A message says where, what must be, what came, and what to do.
+"""
+
+
+class MillstreamError(Exception):
+    """The root: catch this to catch every error that Millstream raises on purpose."""
+
+
+class DefinitionError(MillstreamError):
+    """The application as written cannot run; raised while it is built, never inside a worker."""
+
+
+class FunctionError(MillstreamError):
+    """A user's function emitted something that the model forbids, or failed under on_error="fail"."""
+
+
+class InputError(MillstreamError):
+    """A record, a file or an address cannot be read."""
+
+
+class CodecError(MillstreamError):
+    """A value or a slate that JSON cannot carry."""
+
+
+class StoreError(MillstreamError):
+    """The store is missing, damaged, full or belongs to another application."""
+
+
+class StaleCommit(StoreError):
+    """A commit from an older driver, an older batch or an older attempt: refused, nothing changed."""
+
+
+class StaleRead(StoreError):
+    """A reader named a committed batch that the shard has left behind: name a newer one."""
+
+
+class StoreLocked(StoreError):
+    """Another driver holds this store."""
+
+
+class RunError(MillstreamError):
+    """The application stopped while it was running."""
