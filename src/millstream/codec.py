@@ -1,0 +1,120 @@
+"""Canonical bytes of values, the encoding of slates, and the shard hash.
+
+A value is whatever JSON can carry, or bytes. Its **canonical bytes** are compact JSON with sorted
+keys, or, for bytes, a zero byte and the bytes themselves (JSON text never holds a zero byte). They
+decide the content order of events, so the reference and the engine both use them, and a consumer
+always sees the decoded form: a tuple that was emitted arrives as a list.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+from zlib import crc32
+
+import msgspec
+
+from millstream.errors import CodecError, DefinitionError
+from millstream.model.slate import Table
+
+_encode_json = msgspec.json.Encoder(order="deterministic").encode
+_decode_json = msgspec.json.Decoder().decode
+BYTES_TAG = b"\x00"
+
+
+def encode_value(value: Any) -> bytes:
+    """The canonical bytes of a value; CodecError if JSON cannot carry it."""
+    if type(value) is bytes:
+        return BYTES_TAG + value
+    try:
+        encoded = _encode_json(value)
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise CodecError(f"a value must be what JSON can carry, or bytes: {error}") from None
+    if b"null" in encoded:  # NaN and infinity are written as null: look closer, rarely
+        _refuse_not_finite(value)
+    return encoded
+
+
+def decode_value(encoded: bytes) -> Any:
+    """The value whose bytes these are (canonical or any JSON text)."""
+    if encoded[:1] == BYTES_TAG:
+        return encoded[1:]
+    return _decode_json(encoded)
+
+
+def decode_values(encoded: Sequence[bytes]) -> list[Any]:
+    """Many values at once: one call of the JSON decoder for all of them."""
+    joined = b",".join(encoded)
+    if BYTES_TAG in joined:
+        return [decode_value(one) for one in encoded]
+    values: list[Any] = _decode_json(b"[" + joined + b"]")
+    return values
+
+
+def canonical(encoded: bytes) -> bytes:
+    """Canonical bytes from any encoding of the same value."""
+    return encoded if encoded[:1] == BYTES_TAG else _encode_json(_decode_json(encoded))
+
+
+def _refuse_not_finite(value: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise CodecError(f"a value must be what JSON can carry, and {value!r} is not: use None")
+    if isinstance(value, dict):
+        for one in value.values():
+            _refuse_not_finite(one)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for one in value:
+            _refuse_not_finite(one)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            _refuse_not_finite(getattr(value, field.name))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SlateCodec:
+    """How one kind of slate is made, written and read. A table's entries are coded one by one."""
+
+    fresh: Callable[[], Any]
+    encode: Callable[[Any], bytes]
+    decode: Callable[[bytes], Any]
+
+
+@lru_cache(maxsize=None)
+def slate_codec(slate: type) -> SlateCodec:
+    """The codec of a slate type: dict or dataclass (tables: see `SlateCodec`)."""
+    if slate is Table:
+        raise TypeError("a table has no codec of its own")
+    if slate is dict:
+        return SlateCodec(dict, encode_value, _decode_json)
+    try:
+        decoder = msgspec.json.Decoder(slate)
+    except TypeError as error:
+        raise DefinitionError(
+            f"slate {slate.__name__}: its fields must be of types that JSON can carry: {error}"
+        ) from None
+    try:
+        slate()
+    except TypeError as error:
+        raise DefinitionError(
+            f"slate {slate.__name__}: every field needs a default, so that a new key finds a "
+            f"fresh slate: {error}"
+        ) from None
+    return SlateCodec(slate, encode_value, decoder.decode)
+
+
+def shard_hash(function: str) -> Callable[[str], int]:
+    """A stable hash of (function, key), as a function of the key; shard = hash mod shards."""
+    start = crc32(function.encode() + b"\x00")
+
+    def of_key(key: str) -> int:
+        return crc32(key.encode(), start)
+
+    return of_key
+
+
+def shard_of(function: str, key: str, shards: int) -> int:
+    """The shard that holds the slate of (function, key)."""
+    return shard_hash(function)(key) % shards

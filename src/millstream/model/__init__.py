@@ -1,0 +1,1 @@
+"""What an application is, as inert data: events, streams, functions, slates and their graph."""

@@ -1,0 +1,240 @@
+"""`App`: the builder that users write to. Building runs nothing.
+
+The decorators return small handles that can still be called like the plain function, so that
+user code and its tests can use it directly.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from millstream.errors import DefinitionError
+from millstream.model.duration import Duration, microseconds
+from millstream.model.function import (
+    Function,
+    Map,
+    Update,
+    check_arguments,
+    check_name,
+    location,
+)
+from millstream.model.slate import is_slate_type
+from millstream.model.source import TIME_UNITS, KeyOf, Source, TimeOf
+from millstream.model.workflow import OnError, Order, Stream, Workflow
+
+UserFunction = Callable[..., Any]
+
+
+class FunctionHandle:
+    """A map or update as the decorator leaves it: still callable."""
+
+    def __init__(self, app: App, name: str, function: UserFunction) -> None:
+        self._app = app
+        self.name = name
+        self.function = function
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+class UpdateHandle(FunctionHandle):
+    """An update as the decorator leaves it: also takes its timer function."""
+
+    def on_timer(self, function: UserFunction) -> UserFunction:
+        """Name the function `(timer, slate)` that handles this update's timers."""
+        self._app._set_timer_function(self.name, function)
+        return function
+
+
+class App:
+    """An application: sources, maps, updates and outputs, in the order they are declared."""
+
+    def __init__(
+        self, name: str, *, order: Order = "arrival", on_error: OnError = "dead-letter"
+    ) -> None:
+        check_name(name, "app")
+        self.name = name
+        self.order = order
+        self.on_error = on_error
+        self.settings: dict[str, Any] = {}
+        self._sources: list[Source] = []
+        self._functions: list[Function] = []
+        self._declared: dict[str, Stream] = {}
+
+    def source(
+        self,
+        name: str,
+        *,
+        key: KeyOf = None,
+        ts: TimeOf = None,
+        unit: str | None = None,
+        lateness: Duration = "0s",
+        idle: Duration = "10s",
+    ) -> None:
+        """Declare a stream that comes from outside; see `Source` for what the arguments mean."""
+        check_name(name, "source")
+        where = f"source {name!r}"
+        if unit is not None and unit not in TIME_UNITS:
+            raise DefinitionError(
+                f"{where}: unit must be one of {', '.join(TIME_UNITS)}; got {unit!r}"
+            )
+        for what, of in (("key", key), ("ts", ts)):
+            if not (of is None or isinstance(of, str) or callable(of)):
+                raise DefinitionError(
+                    f"{where}: {what} must be a field, a dotted path or a function of the record; "
+                    f"got {type(of).__name__}"
+                )
+        self._sources.append(
+            Source(
+                name,
+                key,
+                ts,
+                unit,
+                microseconds(lateness, f"{where}: lateness"),
+                microseconds(idle, f"{where}: idle"),
+            )
+        )
+
+    def stream(self, name: str, *, delay: Duration = "0s") -> None:
+        """Declare a stream's delay: its events are at least so much later than their input.
+
+        On a stream that closes a cycle this makes event-time order exact.
+        """
+        check_name(name, "stream")
+        self._declare(name, delay=microseconds(delay, f"stream {name!r}: delay"))
+
+    def output(self, name: str) -> None:
+        """Declare a stream as output: a sink or a tail reads it."""
+        check_name(name, "output")
+        self._declare(name, output=True)
+
+    def map(
+        self,
+        *subscribes: str,
+        publishes: str | Iterable[str] = (),
+        name: str | None = None,
+    ) -> Callable[[UserFunction], FunctionHandle]:
+        """Make the decorated function `(event)` a map over the streams named."""
+
+        def decorate(function: UserFunction) -> FunctionHandle:
+            function, called = _unwrapped(function), name or _name_of(function, "map")
+            check_name(called, "map")
+            check_arguments(function, ("event",), f"map {called!r}{location(function)}")
+            self._functions.append(Map(called, function, subscribes, _names(publishes)))
+            return FunctionHandle(self, called, function)
+
+        return decorate
+
+    def update(
+        self,
+        *subscribes: str,
+        publishes: str | Iterable[str] = (),
+        slate: type = dict,
+        ttl: Duration | None = None,
+        on_timer: UserFunction | None = None,
+        name: str | None = None,
+    ) -> Callable[[UserFunction], UpdateHandle]:
+        """Make the decorated function `(event, slate)` an update over the streams named.
+
+        Its name is the name of its slates for ever; `name=` sets it apart from the function's.
+        """
+
+        def decorate(function: UserFunction) -> UpdateHandle:
+            function, called = _unwrapped(function), name or _name_of(function, "update")
+            check_name(called, "update")
+            where = f"update {called!r}{location(function)}"
+            check_arguments(function, ("event", "slate"), where)
+            if not is_slate_type(slate):
+                raise DefinitionError(
+                    f"{where}: slate must be dict, a dataclass or millstream.Table; got {slate!r}"
+                )
+            lives = None if ttl is None else microseconds(ttl, f"{where}: ttl")
+            self._functions.append(
+                Update(called, function, subscribes, _names(publishes), slate, lives)
+            )
+            if on_timer is not None:
+                self._set_timer_function(called, on_timer)
+            return UpdateHandle(self, called, function)
+
+        return decorate
+
+    def workflow(self) -> Workflow:
+        """The checked graph. Raises DefinitionError; warns of streams that nobody reads."""
+        built = Workflow(
+            self.name,
+            tuple(self._sources),
+            tuple(self._functions),
+            tuple(self._declared.values()),
+            self.order,
+            self.on_error,
+        )
+        for warning in built.warnings:
+            warnings.warn(warning, stacklevel=2)
+        return built
+
+    def run(self, **settings: Any) -> None:
+        """Run the application on Spark until it is stopped; settings as for `millstream run`."""
+        from millstream.cli.run import run_app  # Spark is loaded only by who runs
+
+        run_app(self, settings)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, App) and self._quietly() == other._quietly()
+
+    __hash__ = None  # type: ignore[assignment]  # an App is a builder, and changes
+
+    def _quietly(self) -> Workflow:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return self.workflow()
+
+    def _declare(self, name: str, **changes: Any) -> None:
+        before = self._declared.get(name, Stream(name))
+        self._declared[name] = Stream(
+            name,
+            output=changes.get("output", before.output),
+            delay=changes.get("delay", before.delay),
+        )
+
+    def _set_timer_function(self, name: str, function: UserFunction) -> None:
+        function = _unwrapped(function)
+        for index, known in enumerate(self._functions):
+            if known.name == name and isinstance(known, Update):
+                where = f"{known.where}: its timer function{location(function)}"
+                check_arguments(function, ("timer", "slate"), where)
+                if known.on_timer is not None:
+                    raise DefinitionError(
+                        f"{known.where} has a timer function already{location(known.on_timer)}"
+                    )
+                self._functions[index] = Update(
+                    known.name,
+                    known.function,
+                    known.subscribes,
+                    known.publishes,
+                    known.slate,
+                    known.ttl,
+                    function,
+                )
+
+
+def _names(given: str | Iterable[str]) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for name in names:
+        check_name(name, "stream")
+    return names
+
+
+def _name_of(function: UserFunction, what: str) -> str:
+    name = getattr(function, "__name__", None)
+    if name is None or name == "<lambda>":
+        raise DefinitionError(f"{what}{location(function)}: a lambda has no name; give it name=")
+    return str(name)
+
+
+def _unwrapped(function: UserFunction) -> UserFunction:
+    return function.function if isinstance(function, FunctionHandle) else function

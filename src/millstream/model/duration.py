@@ -1,0 +1,56 @@
+"""Durations and instants as whole microseconds: the only unit of time inside Millstream."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from millstream.errors import DefinitionError
+
+MICROSECOND = 1
+MILLISECOND = 1_000
+SECOND = 1_000_000
+UNITS = {
+    "us": MICROSECOND,
+    "ms": MILLISECOND,
+    "s": SECOND,
+    "m": 60 * SECOND,
+    "h": 3_600 * SECOND,
+    "d": 86_400 * SECOND,
+    "w": 604_800 * SECOND,
+}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d|w)")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Duration = str | timedelta
+"""A duration as users write it: '90d', '1h30m', '250ms' or a timedelta."""
+
+
+def microseconds(duration: Duration, where: str) -> int:
+    """The duration in microseconds, not negative.
+
+    >>> microseconds("1h30m", "here")
+    5400000000
+    >>> microseconds("0.5s", "here")
+    500000
+    """
+    if isinstance(duration, timedelta):
+        total = duration // timedelta(microseconds=1)
+    elif isinstance(duration, str) and _PART.sub("", duration) == "" and duration:
+        total = round(sum(float(n) * UNITS[unit] for n, unit in _PART.findall(duration)))
+    else:
+        raise DefinitionError(
+            f"{where} must be a duration such as '90d', '1h30m' or '250ms' "
+            f"(units {', '.join(UNITS)}) or a timedelta; got {duration!r}"
+        )
+    if total < 0:
+        raise DefinitionError(f"{where} must not be negative; got {duration!r}")
+    return total
+
+
+def instant(at: int | datetime) -> int:
+    """An instant in microseconds since the epoch; a datetime without a zone is taken as UTC."""
+    if isinstance(at, datetime):
+        aware = at if at.tzinfo else at.replace(tzinfo=UTC)
+        return (aware - _EPOCH) // timedelta(microseconds=1)
+    return at

@@ -1,0 +1,107 @@
+"""Events, and what a function may yield.
+
+An event is `(stream, ts, key, value)` (Muppet, section 3). Functions yield *effects*: an event to
+emit, a timer to set, or the wish to forget the slate. Effects are requests; the engine and the
+reference give them their meaning.
+
+These are named tuples rather than dataclasses because one is made for every event on the hot path.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final, Literal, NamedTuple
+
+from millstream.errors import FunctionError
+from millstream.model.duration import Duration, instant, microseconds
+
+Clock = Literal["event", "wall"]
+
+
+class Event(NamedTuple):
+    """One event of a stream. `ts` is whole microseconds since the epoch, global across streams."""
+
+    stream: str
+    ts: int
+    key: str
+    value: Any
+
+
+class _Inherited:
+    """Stands for "as in the input"; None is a value of its own."""
+
+    def __repr__(self) -> str:
+        return "<as in the input>"
+
+    def __reduce__(self) -> str:
+        return "INHERITED"
+
+
+INHERITED: Final = _Inherited()
+
+
+class Emit(NamedTuple):
+    """A request to put an event onto a stream."""
+
+    stream: str | None
+    key: Any
+    value: Any
+    ts: int | None
+
+
+class SetTimer(NamedTuple):
+    """A request to set a timer, or to move the one of the same name."""
+
+    name: str
+    clock: Clock
+    at: int | None
+    after: int | None
+
+
+class Forget(NamedTuple):
+    """A request to delete the slate, and its timers with it, once the function has ended."""
+
+
+Effect = Emit | SetTimer | Forget
+
+
+class Timer(NamedTuple):
+    """What a timer function is given. `ts` is the time that it was set for, on its clock."""
+
+    ts: int
+    key: str
+    name: str
+    clock: Clock
+
+
+def emit(
+    stream: str | None = None, *, key: Any = INHERITED, value: Any = INHERITED, ts: int | None = None
+) -> Emit:
+    """Emit an event. Left out: the one stream that the function publishes; the input's key; the
+    input's value; the input's `ts` plus one microsecond (or plus the stream's delay)."""
+    return Emit(stream, key, value, ts)
+
+
+def timer(
+    *,
+    at: int | datetime | None = None,
+    after: Duration | None = None,
+    name: str = "",
+    clock: Clock = "event",
+) -> SetTimer:
+    """Set a timer at an instant, or after a duration counted from the current time of its clock."""
+    if (at is None) == (after is None):
+        raise FunctionError("timer() takes either at= or after=, one of them")
+    if clock not in ("event", "wall"):
+        raise FunctionError(f"timer(clock=) must be 'event' or 'wall'; got {clock!r}")
+    return SetTimer(
+        name,
+        clock,
+        None if at is None else instant(at),
+        None if after is None else microseconds(after, "timer(after=)"),
+    )
+
+
+def forget() -> Forget:
+    """Delete the slate and its timers once the function has ended."""
+    return Forget()

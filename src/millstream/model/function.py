@@ -1,0 +1,162 @@
+"""Map and update functions as inert data, and the checks that need only the function itself."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from millstream.errors import DefinitionError
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+RESERVED_STREAMS = ("late", "deadletters")
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A memoryless function from an event to events."""
+
+    name: str
+    function: Callable[..., Any]
+    subscribes: tuple[str, ...]
+    publishes: tuple[str, ...] = ()
+
+    @property
+    def where(self) -> str:
+        return f"map {self.name!r}{location(self.function)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A function from an event and the slate of its key to events; the slate is its memory."""
+
+    name: str
+    function: Callable[..., Any]
+    subscribes: tuple[str, ...]
+    publishes: tuple[str, ...] = ()
+    slate: type = dict
+    ttl: int | None = None
+    on_timer: Callable[..., Any] | None = None
+
+    @property
+    def where(self) -> str:
+        return f"update {self.name!r}{location(self.function)}"
+
+
+Function = Map | Update
+
+
+def location(function: Callable[..., Any]) -> str:
+    """` (file:line)` of a function, relative to where the user stands; empty if unknown."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return ""
+    path = Path(code.co_filename)
+    try:
+        shown = os.path.relpath(path) if path.is_absolute() else str(path)
+    except ValueError:  # another drive
+        shown = str(path)
+    return f" ({path if shown.startswith('..') else shown}:{code.co_firstlineno})"
+
+
+def check_name(name: str, what: str) -> None:
+    if not NAME.fullmatch(name):
+        raise DefinitionError(
+            f"{what} name {name!r} must start with a letter or _, go on with letters, digits, "
+            "_ . or -, and have at most 64 characters"
+        )
+
+
+def check_arguments(function: Callable[..., Any], wanted: tuple[str, ...], where: str) -> None:
+    """The function must be callable with exactly the positional arguments `wanted`."""
+    if not callable(function):
+        raise DefinitionError(f"{where} must be a function; got {type(function).__name__}")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise DefinitionError(f"{where} must be a plain function, not an async one: drop 'async'")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # a builtin without a signature: trust it
+    try:
+        signature.bind(*wanted)
+    except TypeError:
+        raise DefinitionError(
+            f"{where} must take ({', '.join(wanted)}); it takes {signature}"
+        ) from None
+
+
+def check_effects(function: Function) -> None:
+    """What the source text already shows: emits to undeclared streams, timers without a handler.
+
+    Reads literal arguments only; what cannot be read is checked when it runs.
+    """
+    handlers = [function.function]
+    if isinstance(function, Update) and function.on_timer is not None:
+        handlers.append(function.on_timer)
+    for handler in handlers:
+        for line, called, call in _calls(handler):
+            at = f"{function.where}, line {line}"
+            if called == "emit":
+                _check_emit(function, call, at)
+            elif isinstance(function, Map):
+                raise DefinitionError(
+                    f"{at}: a map has no slate, so it cannot use {called}(); make it an update"
+                )
+            elif called == "timer" and function.on_timer is None:
+                raise DefinitionError(
+                    f"{at}: sets a timer, but nothing handles it; add a function (timer, slate) "
+                    f"with @{function.function.__name__}.on_timer"
+                )
+
+
+def _check_emit(function: Function, call: ast.Call, at: str) -> None:
+    stream: ast.expr | None = call.args[0] if call.args else None
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            return
+        if keyword.arg == "stream":
+            stream = keyword.value
+    published = ", ".join(function.publishes) or "none"
+    if stream is None:
+        if len(function.publishes) != 1:
+            raise DefinitionError(
+                f"{at}: emit() without a stream needs a function that publishes exactly one; "
+                f"this one publishes {published}"
+            )
+    elif isinstance(stream, ast.Constant) and isinstance(stream.value, str):
+        if stream.value not in function.publishes:
+            raise DefinitionError(
+                f"{at}: emits to stream {stream.value!r}, which it does not publish "
+                f"(it publishes {published}); add it to publishes="
+            )
+
+
+def _calls(function: Callable[..., Any]) -> Iterator[tuple[int, str, ast.Call]]:
+    """Calls of emit, timer and forget in the function's source: (line, name, call)."""
+    try:
+        lines, first = inspect.getsourcelines(inspect.unwrap(function))
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return
+    names = getattr(function, "__globals__", {})
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            target = node.func
+            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+                owner = names.get(target.value.id)
+                called = target.attr
+                ours = getattr(owner, "__name__", None) == "millstream"
+            elif isinstance(target, ast.Name):
+                made = names.get(target.id)
+                called = getattr(made, "__name__", "")
+                ours = getattr(made, "__module__", None) == "millstream.model.event"
+            else:
+                continue
+            if ours and called in ("emit", "timer", "forget"):
+                yield first + node.lineno - 1, called, node

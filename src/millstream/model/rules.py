@@ -1,0 +1,98 @@
+"""The rules for what a function yields, as pure functions: the specification of effects.
+
+The reference applies these to every effect. The engine has a fast path for the common case and
+comes here for the rest, so that an error reads the same wherever it is found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.errors import FunctionError
+from millstream.model.event import INHERITED, Emit, Event, SetTimer
+from millstream.model.function import Function
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """What could not be processed, and why. Nothing of it reached a slate or a stream."""
+
+    function: str | None
+    """The map or update that failed; None for a record that never became an event."""
+    stream: str
+    ts: int
+    key: str
+    value: Any
+    error: str
+    """The error's type and message, and the user's line."""
+    batch: int | None = None
+    timer: str | None = None
+    """The timer's name, when a timer function failed."""
+    file: str | None = None
+    line: int | None = None
+
+
+def emitted(function: Function, emit: Emit, event: Event, delays: dict[str, int]) -> Event:
+    """The event that an `emit` means, given the input event; FunctionError if it breaks a rule.
+
+    `delays` holds the streams with a declared delay.
+    """
+    stream, key, value, ts = emit
+    if stream is None:
+        if len(function.publishes) != 1:
+            raise FunctionError(
+                f"emit() without a stream needs a function that publishes exactly one; "
+                f"this one publishes {', '.join(function.publishes) or 'none'}"
+            )
+        stream = function.publishes[0]
+    elif stream not in function.publishes:
+        raise FunctionError(
+            f"emitted to stream {stream!r}, which it does not publish "
+            f"(it publishes {', '.join(function.publishes) or 'none'}); add it to publishes="
+        )
+    if key is INHERITED:
+        key = event.key
+    elif not isinstance(key, str):
+        raise FunctionError(f"emitted key must be text; got {type(key).__name__} {key!r}")
+    least = event.ts + max(1, delays.get(stream, 0))
+    if ts is None:
+        ts = least
+    elif isinstance(ts, bool) or not isinstance(ts, int):
+        raise FunctionError(
+            f"emitted ts must be whole microseconds; got {type(ts).__name__} {ts!r}"
+        )
+    elif ts < least:
+        delay = delays.get(stream, 0)
+        if delay > 1:
+            raise FunctionError(
+                f"emitted ts {ts} must be at least {least}, its input's {event.ts} plus the delay "
+                f"of stream {stream!r}; leave ts out to get {least}"
+            )
+        raise FunctionError(
+            f"emitted ts {ts} must be greater than its input's {event.ts}; "
+            f"leave ts out to get {least}"
+        )
+    return Event(stream, ts, key, event.value if value is INHERITED else value)
+
+
+def timer_time(timer: SetTimer, now: int, *, firing: bool) -> int:
+    """The time a timer is set for, given the current time of its clock.
+
+    An update may set a timer for its own time; a firing timer only for a later one, or it would
+    fire for ever.
+    """
+    at = now + timer.after if timer.after is not None else timer.at
+    if isinstance(at, bool) or not isinstance(at, int):
+        raise FunctionError(f"timer at must be whole microseconds or a datetime; got {at!r}")
+    if at < now or (firing and at == now):
+        must = "later than" if firing else "at or after"
+        raise FunctionError(f"timer at {at} must be {must} the current {timer.clock} time {now}")
+    return at
+
+
+def not_an_effect(effect: object) -> FunctionError:
+    return FunctionError(
+        "a function may yield emit(...), timer(...) or forget(), or return a list of them; "
+        f"got {type(effect).__name__} {effect!r}"
+    )

@@ -1,0 +1,169 @@
+"""What a slate may be: a dict, a dataclass, or a table.
+
+A dict or dataclass slate is read and written whole. A **table** is an ordered map from text to
+values whose entries are read and stored one by one, for what would outgrow a slate. A table works
+on an `Entries` seam for what is stored and keeps what changed in memory, as bytes, so that an
+entry read twice is two independent values and an update can be undone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, Protocol
+
+from millstream.errors import FunctionError
+
+
+class Entries(Protocol):
+    """A table's stored entries."""
+
+    def get(self, entry: str) -> bytes | None: ...
+
+    def scan(self, start: str, stop: str | None, reverse: bool) -> Iterator[tuple[str, bytes]]:
+        """Stored entries with `start <= entry < stop` (stop None: to the end), in key order."""
+        ...
+
+
+class NoEntries:
+    """The stored entries of a fresh table: none."""
+
+    def get(self, entry: str) -> bytes | None:
+        return None
+
+    def scan(self, start: str, stop: str | None, reverse: bool) -> Iterator[tuple[str, bytes]]:
+        return iter(())
+
+
+class Table:
+    """An ordered map from text to JSON values, read and stored entry by entry.
+
+    A value that was read is a copy: assign it back to store a change.
+    """
+
+    def __init__(
+        self,
+        entries: Entries,
+        encode: Callable[[Any], bytes],
+        decode: Callable[[bytes], Any],
+    ) -> None:
+        self._entries = entries
+        self._encode = encode
+        self._decode = decode
+        self._changes: dict[str, bytes | None] = {}
+        self._undo: dict[str, tuple[bytes | None] | None] = {}
+
+    def __getitem__(self, entry: str) -> Any:
+        stored = self._stored(entry)
+        if stored is None:
+            raise KeyError(entry)
+        return self._decode(stored)
+
+    def get(self, entry: str, default: Any = None) -> Any:
+        stored = self._stored(entry)
+        return default if stored is None else self._decode(stored)
+
+    def __contains__(self, entry: str) -> bool:
+        return self._stored(entry) is not None
+
+    def __setitem__(self, entry: str, value: Any) -> None:
+        self._change(entry, self._encode(value))
+
+    def __delitem__(self, entry: str) -> None:
+        if entry not in self:
+            raise KeyError(entry)
+        self._change(entry, None)
+
+    def discard(self, entry: str) -> None:
+        """Delete the entry if it is there."""
+        self._change(entry, None)
+
+    def scan(
+        self,
+        start: str = "",
+        stop: str | None = None,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[tuple[str, Any]]:
+        """Entries with `start <= entry < stop` (stop None: to the end), in order of their text.
+
+        Reads no more of the store than it yields. Changing the table meanwhile does not change
+        what an iterator already under way yields.
+        """
+        changed = sorted(
+            (e for e in self._changes if start <= e and (stop is None or e < stop)),
+            reverse=reverse,
+        )
+        merged = self._merge(
+            [(e, self._changes[e]) for e in changed],
+            self._entries.scan(start, stop, reverse),
+            reverse,
+        )
+        return ((entry, self._decode(stored)) for entry, stored in islice(merged, limit))
+
+    @staticmethod
+    def _merge(
+        changed: list[tuple[str, bytes | None]],
+        stored: Iterator[tuple[str, bytes]],
+        reverse: bool,
+    ) -> Iterator[tuple[str, bytes]]:
+        """Changed entries over stored ones, both already in order."""
+        changes = dict(changed)
+        pending = iter(changed)
+        head = next(pending, None)
+        for entry, value in stored:
+            while head is not None and (head[0] > entry if reverse else head[0] < entry):
+                if head[1] is not None:
+                    yield head[0], head[1]
+                head = next(pending, None)
+            if entry not in changes:
+                yield entry, value
+        while head is not None:
+            if head[1] is not None:
+                yield head[0], head[1]
+            head = next(pending, None)
+
+    def _stored(self, entry: str) -> bytes | None:
+        if entry in self._changes:
+            return self._changes[entry]
+        _check_entry(entry)
+        return self._entries.get(entry)
+
+    def _change(self, entry: str, value: bytes | None) -> None:
+        _check_entry(entry)
+        if entry not in self._undo:
+            self._undo[entry] = (self._changes[entry],) if entry in self._changes else None
+        self._changes[entry] = value
+
+    def changes(self) -> dict[str, bytes | None]:
+        """What differs from the stored entries: encoded values, None for deleted."""
+        return self._changes
+
+    def settle(self) -> None:
+        """The event succeeded: what it changed can no longer be undone."""
+        self._undo.clear()
+
+    def undo(self) -> None:
+        """The event failed: take back what it changed since the last `settle`."""
+        for entry, before in self._undo.items():
+            if before is None:
+                del self._changes[entry]
+            else:
+                self._changes[entry] = before[0]
+        self._undo.clear()
+
+
+def _check_entry(entry: object) -> None:
+    if not isinstance(entry, str):
+        raise FunctionError(
+            f"a table's entries are named by text; got {type(entry).__name__} {entry!r}"
+        )
+
+
+def is_slate_type(slate: object) -> bool:
+    """Whether `slate` may be named as an update's slate: dict, Table or a dataclass."""
+    return isinstance(slate, type) and (
+        slate is dict or slate is Table or dataclasses.is_dataclass(slate)
+    )

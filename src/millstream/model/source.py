@@ -1,0 +1,109 @@
+"""Sources: how a record from outside becomes an event's key and time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from millstream.errors import InputError
+from millstream.model.duration import SECOND, UNITS
+
+KeyOf = str | Callable[[Any], Any] | None
+TimeOf = str | Callable[[Any], Any] | None
+TIME_UNITS = ("s", "ms", "us", "ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A stream that comes from outside.
+
+    `key` and `ts` are a field, a dotted path or a function of the record. Without `key` the key is
+    the empty text; without `ts` the time is the batch's clock. `lateness` and `idle` shape the
+    horizon when the application runs in event-time order.
+    """
+
+    name: str
+    key: KeyOf = None
+    ts: TimeOf = None
+    unit: str | None = None
+    lateness: int = 0
+    idle: int = 10 * SECOND
+
+    def extractor(self) -> Callable[[Any, int], tuple[int, str]]:
+        """A function of (record, clock) that gives (ts, key), or raises InputError."""
+        key_of = _picker(self.key, f"source {self.name!r}: key")
+        ts_of = _picker(self.ts, f"source {self.name!r}: ts")
+        where = f"source {self.name!r}"
+        scale = UNITS[self.unit] if self.unit in UNITS else None
+        nanoseconds = self.unit == "ns"
+
+        def time_of(value: Any) -> int:
+            if isinstance(value, str):
+                return _iso(value, where)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise InputError(
+                    f"{where}: ts must be ISO-8601 text or a number; got {_shown(value)}"
+                )
+            if nanoseconds:
+                return int(value // 1000)
+            if scale is None:
+                raise InputError(
+                    f"{where}: ts is the number {value!r}; say its unit with unit= "
+                    f"(one of {', '.join(TIME_UNITS)})"
+                )
+            return value * scale if isinstance(value, int) else round(value * scale)
+
+        def extract(record: Any, clock: int) -> tuple[int, str]:
+            if key_of is None:
+                key = ""
+            else:
+                key = key_of(record)
+                if type(key) is not str:
+                    key = _key_text(key, where)
+            return (clock if ts_of is None else time_of(ts_of(record))), key
+
+        return extract
+
+
+def _picker(path: str | Callable[[Any], Any] | None, where: str) -> Callable[[Any], Any] | None:
+    """A function that picks a field, a dotted path or whatever the user's function says."""
+    if path is None or callable(path):
+        return path
+    steps = path.split(".")
+
+    def pick(record: Any) -> Any:
+        value = record
+        for step in steps:
+            try:
+                value = value[step]
+            except (KeyError, TypeError):
+                raise InputError(f"{where}: the record has no field {path!r}") from None
+        return value
+
+    return pick
+
+
+def _key_text(key: Any, where: str) -> str:
+    if isinstance(key, int) and not isinstance(key, bool):
+        return str(key)
+    if isinstance(key, str):
+        return str(key)
+    raise InputError(f"{where}: key must be text or a whole number; got {_shown(key)}")
+
+
+def _iso(text: str, where: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"{where}: ts must be ISO-8601 text; got {text!r}") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    whole = moment.replace(microsecond=0)
+    return int(whole.timestamp()) * SECOND + moment.microsecond
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -1,0 +1,262 @@
+"""The workflow: a checked, frozen graph of streams and functions.
+
+Building a `Workflow` checks the whole graph (Muppet, section 3: "a directed graph, allowing
+cycles") and works out what the runtime needs to know of it:
+
+- *feedback edges*: going through the edges in the order of declaration, an edge that would close a
+  cycle is feedback; the others form an acyclic graph;
+- *placed* functions: updates, and maps that emit along a feedback edge. They have a shard for each
+  key; any other map is fused behind whatever emitted its input;
+- *layers*: each placed function's longest path from the sources over the acyclic edges.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from millstream.errors import DefinitionError
+from millstream.model.function import (
+    RESERVED_STREAMS,
+    Function,
+    Map,
+    Update,
+    check_effects,
+)
+from millstream.model.source import Source
+
+Order = Literal["arrival", "event-time"]
+OnError = Literal["dead-letter", "fail"]
+Edge = tuple[str, str, str]
+"""(emitting function, stream, subscribing function)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What is declared of a stream itself, apart from who reads and writes it."""
+
+    name: str
+    output: bool = False
+    delay: int = 0
+    """Events on the stream are at least so much later than their input (microseconds)."""
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """An application's graph. Equal workflows mean the same."""
+
+    name: str
+    sources: tuple[Source, ...]
+    functions: tuple[Function, ...]
+    declared: tuple[Stream, ...] = ()
+    order: Order = "arrival"
+    on_error: OnError = "dead-letter"
+    warnings: tuple[str, ...] = field(init=False, compare=False, default=())
+    feedback: frozenset[Edge] = field(init=False, compare=False, default=frozenset())
+    layers: tuple[tuple[Function, ...], ...] = field(init=False, compare=False, default=())
+
+    def __post_init__(self) -> None:
+        _check_names(self)
+        _check_streams(self)
+        for function in self.functions:
+            check_effects(function)
+        feedback = _feedback_edges(self)
+        for name, value in (
+            ("warnings", tuple(_warnings(self))),
+            ("feedback", feedback),
+            ("layers", _layers(self, feedback)),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Every stream's name, in order of first mention; the index is the stream's number."""
+        names: dict[str, None] = {}
+        for source in self.sources:
+            names[source.name] = None
+        for function in self.functions:
+            for stream in (*function.subscribes, *function.publishes):
+                names[stream] = None
+        for declared in self.declared:
+            names[declared.name] = None
+        return tuple(names)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(stream.name for stream in self.declared if stream.output)
+
+    @property
+    def updates(self) -> tuple[Update, ...]:
+        return tuple(f for f in self.functions if isinstance(f, Update))
+
+    def function(self, name: str) -> Function:
+        for function in self.functions:
+            if function.name == name:
+                return function
+        raise DefinitionError(_unknown("function", name, [f.name for f in self.functions]))
+
+    def update(self, name: str) -> Update:
+        for update in self.updates:
+            if update.name == name:
+                return update
+        raise DefinitionError(_unknown("update", name, [u.name for u in self.updates]))
+
+    def subscribers(self, stream: str) -> tuple[Function, ...]:
+        return tuple(f for f in self.functions if stream in f.subscribes)
+
+    def delay(self, stream: str) -> int:
+        return next((s.delay for s in self.declared if s.name == stream), 0)
+
+    @property
+    def step(self) -> int | None:
+        """How far the horizon may move at once, so that delayed feedback is exact; None: any."""
+        delays = [self.delay(stream) for _, stream, _ in self.feedback]
+        return min((delay for delay in delays if delay > 0), default=None)
+
+
+def _unknown(what: str, name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown {what} {name!r}; {hint}There are: {', '.join(known) or 'none'}"
+
+
+def _check_names(workflow: Workflow) -> None:
+    if workflow.order not in ("arrival", "event-time"):
+        raise DefinitionError(
+            f"app {workflow.name!r}: order must be 'arrival' or 'event-time'; "
+            f"got {workflow.order!r}"
+        )
+    if workflow.on_error not in ("dead-letter", "fail"):
+        raise DefinitionError(
+            f"app {workflow.name!r}: on_error must be 'dead-letter' or 'fail'; "
+            f"got {workflow.on_error!r}"
+        )
+    for what, names in (
+        ("source", [s.name for s in workflow.sources]),
+        ("function", [f.name for f in workflow.functions]),
+        ("stream", [s.name for s in workflow.declared]),
+    ):
+        for name in names:
+            if names.count(name) > 1:
+                holders = " and ".join(f.where for f in workflow.functions if f.name == name)
+                raise DefinitionError(
+                    f"app {workflow.name!r}: {what} name {name!r} is used twice"
+                    f"{': ' + holders if holders else ''}; give one of them name="
+                )
+    if not workflow.sources:
+        raise DefinitionError(
+            f"app {workflow.name!r} has no source; declare one with app.source(name)"
+        )
+
+
+def _check_streams(workflow: Workflow) -> None:
+    known = {source.name for source in workflow.sources}
+    for function in workflow.functions:
+        known.update(function.publishes)
+        for stream in function.publishes:
+            if stream in RESERVED_STREAMS:
+                raise DefinitionError(
+                    f"{function.where} publishes {stream!r}, a name that Millstream keeps for "
+                    "itself; choose another"
+                )
+    for source in workflow.sources:
+        if source.name in RESERVED_STREAMS:
+            raise DefinitionError(f"source {source.name!r}: Millstream keeps that name for itself")
+    for function in workflow.functions:
+        if not function.subscribes:
+            raise DefinitionError(f"{function.where} must subscribe to at least one stream")
+        for stream in function.subscribes:
+            if stream not in known:
+                raise DefinitionError(
+                    f"{function.where} subscribes to an {_unknown('stream', stream, sorted(known))}"
+                )
+    for declared in workflow.declared:
+        if declared.name not in known:
+            what = "output" if declared.output else "stream"
+            raise DefinitionError(
+                f"{what} {declared.name!r}: no function publishes it: "
+                f"{_unknown('stream', declared.name, sorted(known))}"
+            )
+
+
+def _warnings(workflow: Workflow) -> Iterable[str]:
+    read = {stream for function in workflow.functions for stream in function.subscribes}
+    read.update(workflow.outputs)
+    for function in workflow.functions:
+        for stream in function.publishes:
+            if stream not in read:
+                near = difflib.get_close_matches(stream, sorted(read), n=1)
+                hint = f" (did you mean {near[0]!r}?)" if near else ""
+                yield (
+                    f"stream {stream!r}, published by {function.where}, is read by nobody{hint}; "
+                    f"declare it with app.output({stream!r}) or drop it"
+                )
+    for source in workflow.sources:
+        if source.name not in read:
+            yield f"stream {source.name!r}, a source, is read by nobody"
+
+
+def _edges(workflow: Workflow) -> list[Edge]:
+    return [
+        (emitter.name, stream, reader.name)
+        for emitter in workflow.functions
+        for stream in emitter.publishes
+        for reader in workflow.subscribers(stream)
+    ]
+
+
+def _feedback_edges(workflow: Workflow) -> frozenset[Edge]:
+    forward: dict[str, set[str]] = {function.name: set() for function in workflow.functions}
+
+    def reaches(start: str, goal: str) -> bool:
+        seen, stack = {start}, [start]
+        while stack:
+            name = stack.pop()
+            if name == goal:
+                return True
+            fresh = forward[name] - seen
+            seen |= fresh
+            stack.extend(fresh)
+        return False
+
+    feedback = set()
+    for edge in _edges(workflow):
+        emitter, _, reader = edge
+        if reaches(reader, emitter):
+            feedback.add(edge)
+        else:
+            forward[emitter].add(reader)
+    return frozenset(feedback)
+
+
+def _layers(workflow: Workflow, feedback: frozenset[Edge]) -> tuple[tuple[Function, ...], ...]:
+    emitters = {emitter for emitter, _, _ in feedback}
+    into: dict[str, set[str]] = {function.name: set() for function in workflow.functions}
+    for edge in _edges(workflow):
+        if edge not in feedback:
+            into[edge[2]].add(edge[0])
+    depth: dict[str, int] = {}
+
+    def placed(function: Function) -> bool:
+        return isinstance(function, Update) or function.name in emitters
+
+    by_name = {function.name: function for function in workflow.functions}
+
+    def depth_of(name: str) -> int:
+        """The number of placed functions on the longest path that ends here, this one included."""
+        if name not in depth:
+            longest = max((depth_of(before) for before in into[name]), default=0)
+            depth[name] = longest + placed(by_name[name])
+        return depth[name]
+
+    layers: dict[int, list[Function]] = {}
+    for function in workflow.functions:
+        number = depth_of(function.name)
+        if placed(function):
+            layers.setdefault(number, []).append(function)
+    return tuple(tuple(layers[number]) for number in sorted(layers))
+
+
+__all__ = ["Edge", "Function", "Map", "OnError", "Order", "Stream", "Update", "Workflow"]

@@ -1,0 +1,249 @@
+"""The reference interpreter: what a workflow means.
+
+One thread, one heap, no batches. Spark must give the same slates and the same streams (in
+event-time order, over the input less what was late). The rules (Muppet, section 3; DESIGN, 3):
+
+- Everything happens in order of time. Each function is fed the events of its streams in content
+  order `(ts, stream, value bytes)`; what it emits is later than its input.
+- A timer at T fires after all events with ts up to T. Timers past the last event do not fire:
+  time goes only as far as the greatest ts of any event.
+- An event that fails leaves the slate, the streams and the timers as if it had not come.
+- A slate expires for an event, or for a timer, that comes more than `ttl` after the last event
+  that updated it; its timers die with it. A timer's firing does not keep a slate alive.
+- Wall timers fire when the clock is moved past them. What they emit is later than both the timer
+  and every event so far.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.codec import decode_value, encode_value, slate_codec
+from millstream.errors import CodecError, FunctionError
+from millstream.model.event import Clock, Emit, Event, Forget, SetTimer, Timer
+from millstream.model.function import Map, Update
+from millstream.model.rules import DeadLetter, emitted, not_an_effect, timer_time
+from millstream.model.slate import Table
+from millstream.model.workflow import Workflow
+
+EVENT, TIMER = 0, 1
+Owner = tuple[str, str]
+"""(update, key): who owns a slate."""
+
+
+@dataclass
+class Slate:
+    """A stored slate: its bytes (or a table's entries), when it was updated, its timers."""
+
+    last: int
+    data: bytes = b""
+    entries: dict[str, bytes] = field(default_factory=dict)
+    timers: dict[str, tuple[Clock, int]] = field(default_factory=dict)
+
+
+class _Stored:
+    """A table's stored entries, in the reference: a dict."""
+
+    def __init__(self, entries: dict[str, bytes]) -> None:
+        self._entries = entries
+
+    def get(self, entry: str) -> bytes | None:
+        return self._entries.get(entry)
+
+    def scan(self, start: str, stop: str | None, reverse: bool) -> Any:
+        inside = (e for e in self._entries if start <= e and (stop is None or e < stop))
+        return ((e, self._entries[e]) for e in sorted(inside, reverse=reverse))
+
+
+class Reference:
+    """Runs a workflow in memory. `feed` events, `drain`, `tick` the clock, then look."""
+
+    def __init__(self, workflow: Workflow, clock: int = 0) -> None:
+        self.workflow = workflow
+        self.clock = clock
+        self.highest: int | None = None
+        """The greatest ts of any event so far, on any stream: how far time has come."""
+        self.slates: dict[Owner, Slate] = {}
+        self.streams: dict[str, list[Event]] = {name: [] for name in workflow.streams}
+        self.dead_letters: list[DeadLetter] = []
+        self._delays = {s.name: s.delay for s in workflow.declared}
+        self._heap: list[tuple[int, int, str, str, str, bytes]] = []
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Put events onto their streams; `drain` processes them."""
+        for event in events:
+            self._publish(event)
+
+    def drain(self) -> None:
+        """Process every event, and every event-time timer up to the last event."""
+        while self._heap:
+            ts, kind, name, key, detail, value = self._heap[0]
+            if kind == TIMER and (self.highest is None or ts > self.highest):
+                return
+            heapq.heappop(self._heap)
+            if kind == EVENT:
+                self._deliver(name, Event(detail, ts, key, decode_value(value)))
+            elif self._is_set((name, key), detail, "event", ts):
+                self._fire((name, key), detail, Timer(ts, key, detail, "event"))
+
+    def tick(self, clock: int) -> None:
+        """Move the wall clock forward and fire the wall timers that it passes."""
+        self.clock = max(self.clock, clock)
+        due = sorted(
+            (at, owner, name)
+            for owner, slate in self.slates.items()
+            for name, (kind, at) in slate.timers.items()
+            if kind == "wall" and at <= self.clock
+        )
+        for at, owner, name in due:
+            if self._is_set(owner, name, "wall", at):
+                self._fire(owner, name, Timer(at, owner[1], name, "wall"))
+        self.drain()
+
+    def _publish(self, event: Event) -> None:
+        value = encode_value(event.value)
+        self.streams[event.stream].append(event._replace(value=decode_value(value)))
+        self.highest = event.ts if self.highest is None else max(self.highest, event.ts)
+        for reader in self.workflow.subscribers(event.stream):
+            entry = (event.ts, EVENT, reader.name, event.key, event.stream, value)
+            heapq.heappush(self._heap, entry)
+
+    def _deliver(self, name: str, event: Event) -> None:
+        function = self.workflow.function(name)
+        if isinstance(function, Map):
+            self._guarded(function, event, None, lambda: self._map(function, event))
+        else:
+            self._guarded(function, event, None, lambda: self._update(function, event))
+
+    def _map(self, function: Map, event: Event) -> list[Event]:
+        events = []
+        for effect in function.function(event) or ():
+            if not isinstance(effect, Emit):
+                raise not_an_effect(effect)
+            events.append(emitted(function, effect, event, self._delays))
+        return _carried(events)
+
+    def _update(self, update: Update, event: Event) -> list[Event]:
+        owner = (update.name, event.key)
+        slate = self.slates.get(owner)
+        if slate is None or self._expired(update, slate, event.ts):
+            slate = Slate(last=event.ts)
+        last = max(slate.last, event.ts)
+        return self._apply(update, update.function, event, slate, last, event)
+
+    def _fire(self, owner: Owner, name: str, timer: Timer) -> None:
+        """Run the timer function of an owner whose timer has come; the timer is then spent."""
+        update = self.workflow.update(owner[0])
+        slate = self.slates[owner]
+        del slate.timers[name]
+        now = timer.ts if timer.clock == "event" else max(timer.ts, self.highest or 0)
+        if self._expired(update, slate, now) or update.on_timer is None:
+            return
+        on_timer = update.on_timer
+        as_event = Event("", now, timer.key, None)
+        self._guarded(
+            update,
+            as_event,
+            name,
+            lambda: self._apply(update, on_timer, timer, slate, slate.last, as_event),
+        )
+
+    def _apply(
+        self,
+        update: Update,
+        function: Callable[..., Any],
+        given: Event | Timer,
+        slate: Slate,
+        last: int,
+        event: Event,
+    ) -> list[Event]:
+        """Call a function with a slate; store the slate and give what was emitted if all is well."""
+        table = Table(_Stored(slate.entries), encode_value, decode_value)
+        if update.slate is Table:
+            memory: Any = table
+        else:
+            codec = slate_codec(update.slate)
+            memory = codec.decode(slate.data) if slate.data else codec.fresh()
+        firing = isinstance(given, Timer)
+        events, timers, forgotten = [], dict(slate.timers), False
+        for effect in function(given, memory) or ():
+            if isinstance(effect, Emit):
+                events.append(emitted(update, effect, event, self._delays))
+            elif isinstance(effect, SetTimer):
+                if update.on_timer is None:
+                    raise FunctionError("set a timer, but the update has no on_timer function")
+                now = event.ts if effect.clock == "event" else self.clock
+                same = firing and isinstance(given, Timer) and given.clock == effect.clock
+                timers[effect.name] = (effect.clock, timer_time(effect, now, firing=same))
+            elif isinstance(effect, Forget):
+                forgotten = True
+            else:
+                raise not_an_effect(effect)
+        events = _carried(events)
+        owner = (update.name, event.key)
+        if forgotten:
+            self.slates.pop(owner, None)
+            return events
+        entries = dict(slate.entries)
+        for entry, value in table.changes().items():
+            if value is None:
+                entries.pop(entry, None)
+            else:
+                entries[entry] = value
+        data = b"" if update.slate is Table else slate_codec(update.slate).encode(memory)
+        self.slates[owner] = Slate(last, data, entries, timers)
+        for name, (clock, at) in timers.items():
+            if clock == "event" and slate.timers.get(name) != (clock, at):
+                heapq.heappush(self._heap, (at, TIMER, update.name, event.key, name, b""))
+        return events
+
+    def _guarded(
+        self,
+        function: Map | Update,
+        event: Event,
+        timer: str | None,
+        work: Callable[[], list[Event]],
+    ) -> None:
+        """Publish what `work` emits, or make a dead letter of its input if it raises."""
+        try:
+            events = work()
+        except Exception as error:
+            if self.workflow.on_error == "fail":
+                message = f"{function.where}, key {event.key!r}: {error}"
+                raise FunctionError(message) from error
+            self.dead_letters.append(
+                DeadLetter(
+                    function.name,
+                    event.stream,
+                    event.ts,
+                    event.key,
+                    event.value,
+                    f"{type(error).__name__}: {error}",
+                    timer=timer,
+                )
+            )
+            return
+        for emitted_event in events:
+            self._publish(emitted_event)
+
+    def _is_set(self, owner: Owner, name: str, clock: Clock, at: int) -> bool:
+        slate = self.slates.get(owner)
+        return slate is not None and slate.timers.get(name) == (clock, at)
+
+    @staticmethod
+    def _expired(update: Update, slate: Slate, ts: int) -> bool:
+        return update.ttl is not None and ts - slate.last > update.ttl
+
+
+def _carried(events: list[Event]) -> list[Event]:
+    """The events, once each is known to be what a stream can carry."""
+    for event in events:
+        encode_value(event.value)
+        try:
+            event.key.encode()
+        except UnicodeEncodeError:
+            raise CodecError(f"emitted key {event.key!r} is not valid Unicode") from None
+    return events
