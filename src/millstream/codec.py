@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Any
 from zlib import crc32
 
@@ -20,7 +20,8 @@ import msgspec
 from millstream.errors import CodecError, DefinitionError
 from millstream.model.slate import Table
 
-_encode_json = msgspec.json.Encoder(order="deterministic").encode
+_encode_json = msgspec.json.Encoder(order="sorted").encode  # the fields of dataclasses too
+_encode_as_is = msgspec.json.Encoder().encode
 _decode_json = msgspec.json.Decoder().decode
 BYTES_TAG = b"\x00"
 
@@ -32,7 +33,8 @@ def encode_value(value: Any) -> bytes:
     try:
         encoded = _encode_json(value)
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise CodecError(f"a value must be what JSON can carry, or bytes: {error}") from None
+        why = str(error).removesuffix(" when `order` is not `None`")
+        raise CodecError(f"a value must be what JSON can carry, or bytes: {why}") from None
     if b"null" in encoded:  # NaN and infinity are written as null: look closer, rarely
         _refuse_not_finite(value)
     return encoded
@@ -73,6 +75,17 @@ def _refuse_not_finite(value: Any) -> None:
             _refuse_not_finite(getattr(value, field.name))
 
 
+def encode_slate(slate: Any) -> bytes:
+    """A slate's JSON, its keys in the order they were set: that order is part of a dict slate."""
+    try:
+        encoded = _encode_as_is(slate)
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise CodecError(f"a slate must be what JSON can carry: {error}") from None
+    if b"null" in encoded:
+        _refuse_not_finite(slate)
+    return encoded
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class SlateCodec:
     """How one kind of slate is made, written and read. A table's entries are coded one by one."""
@@ -82,16 +95,16 @@ class SlateCodec:
     decode: Callable[[bytes], Any]
 
 
-@lru_cache(maxsize=None)
+@cache
 def slate_codec(slate: type) -> SlateCodec:
     """The codec of a slate type: dict or dataclass (tables: see `SlateCodec`)."""
     if slate is Table:
         raise TypeError("a table has no codec of its own")
     if slate is dict:
-        return SlateCodec(dict, encode_value, _decode_json)
+        return SlateCodec(dict, encode_slate, _decode_json)
     try:
-        decoder = msgspec.json.Decoder(slate)
-    except TypeError as error:
+        decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(slate)
+    except (TypeError, NameError) as error:
         raise DefinitionError(
             f"slate {slate.__name__}: its fields must be of types that JSON can carry: {error}"
         ) from None
@@ -102,7 +115,7 @@ def slate_codec(slate: type) -> SlateCodec:
             f"slate {slate.__name__}: every field needs a default, so that a new key finds a "
             f"fresh slate: {error}"
         ) from None
-    return SlateCodec(slate, encode_value, decoder.decode)
+    return SlateCodec(slate, encode_slate, decoder.decode)
 
 
 def shard_hash(function: str) -> Callable[[str], int]:

@@ -7,6 +7,7 @@ event-time order, over the input less what was late). The rules (Muppet, section
   order `(ts, stream, value bytes)`; what it emits is later than its input.
 - A timer at T fires after all events with ts up to T. Timers past the last event do not fire:
   time goes only as far as the greatest ts of any event.
+- An event is emitted as it stands when it is yielded; what the function changes later is not in it.
 - An event that fails leaves the slate, the streams and the timers as if it had not come.
 - A slate expires for an event, or for a timer, that comes more than `ttl` after the last event
   that updated it; its timers die with it. A timer's firing does not keep a slate alive.
@@ -25,7 +26,7 @@ from millstream.codec import decode_value, encode_value, slate_codec
 from millstream.errors import CodecError, FunctionError
 from millstream.model.event import Clock, Emit, Event, Forget, SetTimer, Timer
 from millstream.model.function import Map, Update
-from millstream.model.rules import DeadLetter, emitted, not_an_effect, timer_time
+from millstream.model.rules import DeadLetter, effects, emitted, not_an_effect, timer_time
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow
 
@@ -69,6 +70,9 @@ class Reference:
         self.slates: dict[Owner, Slate] = {}
         self.streams: dict[str, list[Event]] = {name: [] for name in workflow.streams}
         self.dead_letters: list[DeadLetter] = []
+        for update in workflow.updates:
+            if update.slate is not Table:
+                slate_codec(update.slate)  # a slate that cannot be coded is found here, at once
         self._delays = {s.name: s.delay for s in workflow.declared}
         self._heap: list[tuple[int, int, str, str, str, bytes]] = []
 
@@ -120,11 +124,11 @@ class Reference:
 
     def _map(self, function: Map, event: Event) -> list[Event]:
         events = []
-        for effect in function.function(event) or ():
+        for effect in effects(function.function(event)):
             if not isinstance(effect, Emit):
                 raise not_an_effect(effect)
-            events.append(emitted(function, effect, event, self._delays))
-        return _carried(events)
+            events.append(_carried(emitted(function, effect, event, self._delays)))
+        return events
 
     def _update(self, update: Update, event: Event) -> list[Event]:
         owner = (update.name, event.key)
@@ -169,9 +173,9 @@ class Reference:
             memory = codec.decode(slate.data) if slate.data else codec.fresh()
         firing = isinstance(given, Timer)
         events, timers, forgotten = [], dict(slate.timers), False
-        for effect in function(given, memory) or ():
+        for effect in effects(function(given, memory)):
             if isinstance(effect, Emit):
-                events.append(emitted(update, effect, event, self._delays))
+                events.append(_carried(emitted(update, effect, event, self._delays)))
             elif isinstance(effect, SetTimer):
                 if update.on_timer is None:
                     raise FunctionError("set a timer, but the update has no on_timer function")
@@ -182,7 +186,6 @@ class Reference:
                 forgotten = True
             else:
                 raise not_an_effect(effect)
-        events = _carried(events)
         owner = (update.name, event.key)
         if forgotten:
             self.slates.pop(owner, None)
@@ -208,6 +211,7 @@ class Reference:
         work: Callable[[], list[Event]],
     ) -> None:
         """Publish what `work` emits, or make a dead letter of its input if it raises."""
+        original = encode_value(event.value)  # a function may change the value and then raise
         try:
             events = work()
         except Exception as error:
@@ -220,7 +224,7 @@ class Reference:
                     event.stream,
                     event.ts,
                     event.key,
-                    event.value,
+                    decode_value(original),
                     f"{type(error).__name__}: {error}",
                     timer=timer,
                 )
@@ -238,12 +242,14 @@ class Reference:
         return update.ttl is not None and ts - slate.last > update.ttl
 
 
-def _carried(events: list[Event]) -> list[Event]:
-    """The events, once each is known to be what a stream can carry."""
-    for event in events:
-        encode_value(event.value)
-        try:
-            event.key.encode()
-        except UnicodeEncodeError:
-            raise CodecError(f"emitted key {event.key!r} is not valid Unicode") from None
-    return events
+def _carried(event: Event) -> Event:
+    """The event as it stands now, once it is known to be what a stream can carry.
+
+    It is copied as it is yielded: what the function changes afterwards (`emit(value=slate)`, then
+    on with the slate) is not part of it.
+    """
+    try:
+        event.key.encode()
+    except UnicodeEncodeError:
+        raise CodecError(f"emitted key {event.key!r} is not valid Unicode") from None
+    return event._replace(value=decode_value(encode_value(event.value)))

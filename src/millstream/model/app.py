@@ -20,7 +20,7 @@ from millstream.model.function import (
     check_name,
     location,
 )
-from millstream.model.slate import is_slate_type
+from millstream.model.slate import check_defaults, is_slate_type
 from millstream.model.source import TIME_UNITS, KeyOf, Source, TimeOf
 from millstream.model.workflow import OnError, Order, Stream, Workflow
 
@@ -34,7 +34,7 @@ class FunctionHandle:
         self._app = app
         self.name = name
         self.function = function
-        self.__name__ = function.__name__
+        self.__name__ = getattr(function, "__name__", name)
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
 
@@ -120,6 +120,7 @@ class App:
         name: str | None = None,
     ) -> Callable[[UserFunction], FunctionHandle]:
         """Make the decorated function `(event)` a map over the streams named."""
+        _check_subscribes(subscribes, "map")
 
         def decorate(function: UserFunction) -> FunctionHandle:
             function, called = _unwrapped(function), name or _name_of(function, "map")
@@ -143,6 +144,7 @@ class App:
 
         Its name is the name of its slates for ever; `name=` sets it apart from the function's.
         """
+        _check_subscribes(subscribes, "update")
 
         def decorate(function: UserFunction) -> UpdateHandle:
             function, called = _unwrapped(function), name or _name_of(function, "update")
@@ -153,6 +155,7 @@ class App:
                 raise DefinitionError(
                     f"{where}: slate must be dict, a dataclass or millstream.Table; got {slate!r}"
                 )
+            check_defaults(slate, where)
             lives = None if ttl is None else microseconds(ttl, f"{where}: ttl")
             self._functions.append(
                 Update(called, function, subscribes, _names(publishes), slate, lives)
@@ -220,6 +223,16 @@ class App:
                     known.ttl,
                     function,
                 )
+
+
+def _check_subscribes(subscribes: tuple[object, ...], what: str) -> None:
+    """Found here because `@app.map` without its brackets would else declare nothing, silently."""
+    for stream in subscribes:
+        if not isinstance(stream, str):
+            raise DefinitionError(
+                f"{what}{location(stream) if callable(stream) else ''} must name the streams it "
+                f"reads, as in @app.{what}('stream'); got {type(stream).__name__} {stream!r}"
+            )
 
 
 def _names(given: str | Iterable[str]) -> tuple[str, ...]:

@@ -75,7 +75,11 @@ class Timer(NamedTuple):
 
 
 def emit(
-    stream: str | None = None, *, key: Any = INHERITED, value: Any = INHERITED, ts: int | None = None
+    stream: str | None = None,
+    *,
+    key: Any = INHERITED,
+    value: Any = INHERITED,
+    ts: int | None = None,
 ) -> Emit:
     """Emit an event. Left out: the one stream that the function publishes; the input's key; the
     input's value; the input's `ts` plus one microsecond (or plus the stream's delay)."""
@@ -94,6 +98,8 @@ def timer(
         raise FunctionError("timer() takes either at= or after=, one of them")
     if clock not in ("event", "wall"):
         raise FunctionError(f"timer(clock=) must be 'event' or 'wall'; got {clock!r}")
+    if not isinstance(name, str):
+        raise FunctionError(f"timer(name=) must be text; got {type(name).__name__} {name!r}")
     return SetTimer(
         name,
         clock,

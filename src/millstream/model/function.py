@@ -65,7 +65,9 @@ def location(function: Callable[..., Any]) -> str:
     return f" ({path if shown.startswith('..') else shown}:{code.co_firstlineno})"
 
 
-def check_name(name: str, what: str) -> None:
+def check_name(name: object, what: str) -> None:
+    if not isinstance(name, str):
+        raise DefinitionError(f"{what} name must be text; got {type(name).__name__} {name!r}")
     if not NAME.fullmatch(name):
         raise DefinitionError(
             f"{what} name {name!r} must start with a letter or _, go on with letters, digits, "
@@ -129,12 +131,15 @@ def _check_emit(function: Function, call: ast.Call, at: str) -> None:
                 f"{at}: emit() without a stream needs a function that publishes exactly one; "
                 f"this one publishes {published}"
             )
-    elif isinstance(stream, ast.Constant) and isinstance(stream.value, str):
-        if stream.value not in function.publishes:
-            raise DefinitionError(
-                f"{at}: emits to stream {stream.value!r}, which it does not publish "
-                f"(it publishes {published}); add it to publishes="
-            )
+    elif (
+        isinstance(stream, ast.Constant)
+        and isinstance(stream.value, str)
+        and stream.value not in function.publishes
+    ):
+        raise DefinitionError(
+            f"{at}: emits to stream {stream.value!r}, which it does not publish "
+            f"(it publishes {published}); add it to publishes="
+        )
 
 
 def _calls(function: Callable[..., Any]) -> Iterator[tuple[int, str, ast.Call]]:

@@ -6,11 +6,12 @@ comes here for the rest, so that an error reads the same wherever it is found.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from millstream.errors import FunctionError
-from millstream.model.event import INHERITED, Emit, Event, SetTimer
+from millstream.model.event import INHERITED, Emit, Event, Forget, SetTimer
 from millstream.model.function import Function
 
 
@@ -31,6 +32,22 @@ class DeadLetter:
     """The timer's name, when a timer function failed."""
     file: str | None = None
     line: int | None = None
+
+
+def effects(returned: object) -> Iterable[object]:
+    """What a function yields, or the list it returned.
+
+    A lone effect is refused: effects are tuples, so going through one would look at its fields,
+    and a returned `forget()`, which has none, would be lost without a word.
+    """
+    if returned is None:
+        return ()
+    if isinstance(returned, Emit | SetTimer | Forget) or not isinstance(returned, Iterable):
+        raise FunctionError(
+            "a function must yield its effects or return a list of them; it returned "
+            f"{type(returned).__name__} {returned!r}: write 'yield' in place of 'return'"
+        )
+    return returned
 
 
 def emitted(function: Function, emit: Emit, event: Event, delays: dict[str, int]) -> Event:

@@ -11,9 +11,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
-from millstream.errors import FunctionError
+from millstream.errors import DefinitionError, FunctionError
+
+
+K = TypeVar("K", str, bytes)
 
 
 class Entries(Protocol):
@@ -24,6 +27,29 @@ class Entries(Protocol):
     def scan(self, start: str, stop: str | None, reverse: bool) -> Iterator[tuple[str, bytes]]:
         """Stored entries with `start <= entry < stop` (stop None: to the end), in key order."""
         ...
+
+
+def overlay(
+    changed: list[tuple[K, bytes | None]], stored: Iterator[tuple[K, bytes]], reverse: bool = False
+) -> Iterator[tuple[K, bytes]]:
+    """Changed rows over stored ones, both already in order; None hides a stored row.
+
+    Reads no more of `stored` than it yields.
+    """
+    changes = dict(changed)
+    pending = iter(changed)
+    head = next(pending, None)
+    for key, value in stored:
+        while head is not None and (head[0] > key if reverse else head[0] < key):
+            if head[1] is not None:
+                yield head[0], head[1]
+            head = next(pending, None)
+        if key not in changes:
+            yield key, value
+    while head is not None:
+        if head[1] is not None:
+            yield head[0], head[1]
+        head = next(pending, None)
 
 
 class NoEntries:
@@ -96,34 +122,9 @@ class Table:
             (e for e in self._changes if start <= e and (stop is None or e < stop)),
             reverse=reverse,
         )
-        merged = self._merge(
-            [(e, self._changes[e]) for e in changed],
-            self._entries.scan(start, stop, reverse),
-            reverse,
-        )
+        stored = self._entries.scan(start, stop, reverse)
+        merged = overlay([(e, self._changes[e]) for e in changed], stored, reverse)
         return ((entry, self._decode(stored)) for entry, stored in islice(merged, limit))
-
-    @staticmethod
-    def _merge(
-        changed: list[tuple[str, bytes | None]],
-        stored: Iterator[tuple[str, bytes]],
-        reverse: bool,
-    ) -> Iterator[tuple[str, bytes]]:
-        """Changed entries over stored ones, both already in order."""
-        changes = dict(changed)
-        pending = iter(changed)
-        head = next(pending, None)
-        for entry, value in stored:
-            while head is not None and (head[0] > entry if reverse else head[0] < entry):
-                if head[1] is not None:
-                    yield head[0], head[1]
-                head = next(pending, None)
-            if entry not in changes:
-                yield entry, value
-        while head is not None:
-            if head[1] is not None:
-                yield head[0], head[1]
-            head = next(pending, None)
 
     def _stored(self, entry: str) -> bytes | None:
         if entry in self._changes:
@@ -160,6 +161,19 @@ def _check_entry(entry: object) -> None:
         raise FunctionError(
             f"a table's entries are named by text; got {type(entry).__name__} {entry!r}"
         )
+
+
+def check_defaults(slate: type, where: str) -> None:
+    """A dataclass slate needs a default for every field: a new key finds a fresh slate."""
+    if not dataclasses.is_dataclass(slate):
+        return
+    for field in dataclasses.fields(slate):
+        missing = field.default is field.default_factory is dataclasses.MISSING
+        if field.init and missing:
+            raise DefinitionError(
+                f"{where}: slate {slate.__name__}: every field needs a default, so that a new key "
+                f"finds a fresh slate; {field.name!r} has none"
+            )
 
 
 def is_slate_type(slate: object) -> bool:

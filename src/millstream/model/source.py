@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from millstream.errors import InputError
-from millstream.model.duration import SECOND, UNITS
+from millstream.model.duration import SECOND, UNITS, instant
 
 KeyOf = str | Callable[[Any], Any] | None
 TimeOf = str | Callable[[Any], Any] | None
@@ -36,16 +37,20 @@ class Source:
         key_of = _picker(self.key, f"source {self.name!r}: key")
         ts_of = _picker(self.ts, f"source {self.name!r}: ts")
         where = f"source {self.name!r}"
-        scale = UNITS[self.unit] if self.unit in UNITS else None
+        scale = UNITS.get(self.unit or "")
         nanoseconds = self.unit == "ns"
 
         def time_of(value: Any) -> int:
             if isinstance(value, str):
                 return _iso(value, where)
+            if isinstance(value, datetime):
+                return instant(value)
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InputError(
                     f"{where}: ts must be ISO-8601 text or a number; got {_shown(value)}"
                 )
+            if isinstance(value, float) and not math.isfinite(value * (scale or 1)):
+                raise InputError(f"{where}: ts must be a finite number; got {value!r}")
             if nanoseconds:
                 return int(value // 1000)
             if scale is None:
@@ -69,8 +74,10 @@ class Source:
 
 def _picker(path: str | Callable[[Any], Any] | None, where: str) -> Callable[[Any], Any] | None:
     """A function that picks a field, a dotted path or whatever the user's function says."""
-    if path is None or callable(path):
-        return path
+    if path is None:
+        return None
+    if callable(path):
+        return _guarded(path, where)
     steps = path.split(".")
 
     def pick(record: Any) -> Any:
@@ -81,6 +88,18 @@ def _picker(path: str | Callable[[Any], Any] | None, where: str) -> Callable[[An
             except (KeyError, TypeError):
                 raise InputError(f"{where}: the record has no field {path!r}") from None
         return value
+
+    return pick
+
+
+def _guarded(function: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
+    def pick(record: Any) -> Any:
+        try:
+            return function(record)
+        except Exception as error:
+            raise InputError(
+                f"{where}: its function raised {type(error).__name__}: {error}"
+            ) from error
 
     return pick
 

@@ -141,9 +141,10 @@ def _check_names(workflow: Workflow) -> None:
         for name in names:
             if names.count(name) > 1:
                 holders = " and ".join(f.where for f in workflow.functions if f.name == name)
+                advice = "give one of them name=" if what == "function" else "declare it once"
                 raise DefinitionError(
                     f"app {workflow.name!r}: {what} name {name!r} is used twice"
-                    f"{': ' + holders if holders else ''}; give one of them name="
+                    f"{': ' + holders if what == 'function' else ''}; {advice}"
                 )
     if not workflow.sources:
         raise DefinitionError(

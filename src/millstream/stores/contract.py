@@ -14,19 +14,24 @@ keys that its last batch changed. From these two follow all promises:
   commit of b: what only the earlier one changed is restored.
 - *The fence.* `(epoch, batch, attempt)`: a commit whose fence is lower than the highest one seen by
   the shard is refused with StaleCommit and changes nothing. Equal is allowed (the same task again).
-- *Roll-back.* `roll_back(epoch, committed)` undoes what batches after `committed` changed, and
-  raises the fence, so that no task of an older driver can commit afterwards.
+  A commit that found nothing to write has been seen too: a cancelled attempt may have changes,
+  from the part of the input that it got, where the whole input has none.
+- *Roll-back.* `roll_back(epoch, committed)` undoes what batch `committed + 1` changed, and raises
+  the fence to `(epoch, committed + 1, 0)`, so that no task of an older driver can commit afterwards.
 - *Readers* name a committed batch c and see each row as it stood at the end of c. A shard whose last
   commit is of batch c + 1 still answers; past that it has forgotten, and raises StaleRead.
+  `before(b)` is `at(b - 1)`, and raises in the same case: only a task that is stale comes so late.
 
 Deleted rows stay as tombstones for one batch, so that the batch can still be undone, and are
-removed by the function's next commit.
+removed by the function's next commit of a later batch. No two functions share a key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
+
+from millstream.errors import StaleCommit, StaleRead, StoreError
 
 Changes = Mapping[bytes, bytes | None]
 """What one function changes in one shard: a value to put, or None to delete."""
@@ -41,9 +46,22 @@ class Fence(NamedTuple):
     attempt: int
     """Spark's task attempt id, unique and rising within a driver."""
 
+    def __str__(self) -> str:
+        return f"(epoch {self.epoch}, batch {self.batch}, attempt {self.attempt})"
+
+
+NO_FENCE = Fence(-1, -1, -1)
+"""What a shard has seen before its first commit."""
+NO_BATCH = -1
+"""The last batch of a shard before its first commit."""
+
 
 class View(Protocol):
-    """The rows of one shard as of one moment; short-lived, closed by leaving its `with` block."""
+    """The rows of one shard as of one moment; closed by leaving its `with` block.
+
+    Whatever commits meanwhile, a view shows one moment. Keep it short: while it is open the store
+    cannot reuse the room of what it shows, and a store that must grow may close it (StoreError).
+    """
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values of `keys`, in the order asked; None where there is no row."""
@@ -52,10 +70,13 @@ class View(Protocol):
     def scan(
         self, start: bytes, stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Rows with `start <= key < stop` (stop None: to the end), in key order or in reverse."""
+        """Rows with `start <= key < stop` (stop None: to the end), in key order or in reverse.
+
+        Lazy: rows are read as they are taken, and it may be left at any row.
+        """
         ...
 
-    def __enter__(self) -> View: ...
+    def __enter__(self) -> Self: ...
 
     def __exit__(self, *exc: object) -> None: ...
 
@@ -64,7 +85,10 @@ class Shard(Protocol):
     """One shard of a store."""
 
     def before(self, batch: int) -> View:
-        """The rows as they stood before `batch`: what a task of that batch reads."""
+        """The rows as they stood before `batch`: what a task of that batch reads.
+
+        Raises StaleRead when a later batch has committed.
+        """
         ...
 
     def at(self, committed: int) -> View:
@@ -75,13 +99,20 @@ class Shard(Protocol):
         """Apply the changes of every function named, as batch `fence.batch`.
 
         A function without changes is named with an empty mapping, so that an earlier try of the
-        same batch is undone. Where nothing changes and nothing is to be undone, nothing is written.
-        Raises StaleCommit, and changes nothing, when a higher fence was seen.
+        same batch is undone. Where nothing changes and nothing is to be undone, no row is written
+        and nothing is flushed to disk; the fence counts as seen all the same.
+        Raises StaleCommit, and changes nothing, when a higher fence was seen or a later batch is
+        in the shard (a new driver rolls back first).
         """
         ...
 
     def roll_back(self, epoch: int, committed: int) -> bool:
-        """Undo every change after batch `committed`; True if there was one. Raises the fence."""
+        """Undo every change after batch `committed`; True if there was one. Raises the fence.
+
+        The fence is raised durably, even where there is nothing to undo. Called at a driver's
+        start, with its new epoch, before any of its tasks. Raises StaleCommit when a higher fence
+        was seen, and StoreError when the shard is more than one batch ahead.
+        """
         ...
 
     def close(self) -> None: ...
@@ -110,3 +141,44 @@ def after_prefix(prefix: bytes) -> bytes | None:
     """
     stripped = prefix.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None
+
+
+def check_commit(where: str, seen: Fence, last: int, fence: Fence) -> None:
+    """Refuse a commit with `fence` where `seen` is the highest fence and `last` the last batch."""
+    if fence < seen:
+        raise StaleCommit(
+            f"{where}: commit with fence {fence} refused, it must not be below {seen}, which the "
+            "shard has seen; a newer driver, batch or attempt has taken over: drop this task, "
+            "nothing was changed"
+        )
+    if fence.batch < last:
+        raise StaleCommit(
+            f"{where}: commit with fence {fence} refused, the shard already holds batch {last}; "
+            "roll it back with the new epoch before its first task, nothing was changed"
+        )
+
+
+def check_roll_back(where: str, seen: Fence, last: int, epoch: int, committed: int) -> Fence:
+    """The fence that a roll-back to `committed` raises; refused where it would lower it."""
+    fence = Fence(epoch, committed + 1, 0)
+    if fence < seen:
+        raise StaleCommit(
+            f"{where}: roll-back with fence {fence} refused, it must not be below {seen}, which "
+            "the shard has seen; raise the epoch at every driver start, nothing was changed"
+        )
+    if last > committed + 1:
+        raise StoreError(
+            f"{where}: cannot roll back to batch {committed}, the shard is at batch {last} and "
+            "remembers one batch back; the checkpoint is older than the store (was it replaced?): "
+            "put back the one that belongs to it, or start with an empty store"
+        )
+    return fence
+
+
+def check_read(where: str, last: int, committed: int) -> None:
+    """Refuse to read as of `committed` where the shard has forgotten it."""
+    if last > committed + 1:
+        raise StaleRead(
+            f"{where}: cannot read as of batch {committed}, the shard is at batch {last} and "
+            f"remembers one batch back; read as of {last - 1} or later"
+        )

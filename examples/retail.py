@@ -1,0 +1,52 @@
+"""Check-ins per retailer, live (Muppet, examples 1 and 4).
+
+A map recognises the retailer in the name of a venue; an update counts. The output of the
+application is the slates of `count`, one a retailer, readable while they change. It shows the
+smallest whole application: a source, a map, an update, a dataclass as the slate, a time to live.
+
+    python examples/generate.py retail --events 10000 --out /tmp/checkins
+    millstream run examples/retail.py --source checkins=json:/tmp/checkins --available-now
+    millstream slates get count Walmart
+
+`retail.toml` is the same application as a file that names these functions.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import millstream as ms
+
+RETAILERS = {
+    "Walmart": ("walmart", "wal-mart"),
+    "Best Buy": ("best buy", "bestbuy"),
+    "JCPenney": ("jcpenney", "jc penney", "j.c. penney"),
+    "Target": ("target",),
+    "Macy's": ("macy's", "macys"),
+    "Sam's Club": ("sam's club", "sams club"),
+}
+"""Each retailer, and how people write it."""
+
+app = ms.App("retail")
+app.source("checkins", key="user", ts="time")
+
+
+@app.map("checkins", publishes="retailer_checkins")
+def recognise(event: ms.Event) -> Iterator[object]:
+    """One event for the first retailer whose spelling is in the venue's name, keyed by it."""
+    venue = event.value["venue"].lower()
+    for retailer, spellings in RETAILERS.items():
+        if any(spelling in venue for spelling in spellings):
+            yield ms.emit(key=retailer)
+            return
+
+
+@dataclass
+class Count:
+    """The check-ins of a retailer."""
+
+    count: int = 0
+
+
+@app.update("retailer_checkins", slate=Count, ttl="90d")
+def count(event: ms.Event, slate: Count) -> None:
+    slate.count += 1

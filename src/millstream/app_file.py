@@ -1,0 +1,204 @@
+"""An application from a TOML file.
+
+"A developer writes the functions, then a configuration file that includes the workflow" (Muppet,
+section 4). The file names the functions and the graph; it builds the same `App` as the decorators:
+
+    [app]                 name, order, on_error
+    [streams.NAME]        source = true | "json:DIR", key, ts, unit, lateness, idle;
+                          output = true, sink = "parquet:DIR"; delay
+    [maps.NAME]           function = "module:name", subscribes, publishes
+    [updates.NAME]        function, subscribes, publishes, slate, ttl, on_timer
+    [run]                 store, shards, tasks, ...: see `millstream.settings`
+
+The order of declaration is the order of the file. Modules are looked for beside the file first,
+and paths in the file are relative to it, so that it means the same wherever one stands. A stream
+with a sink is an output. A wrong word is refused with its line and the nearest right one.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from millstream import toml
+from millstream.errors import DefinitionError
+from millstream.model.app import App
+from millstream.model.function import RESERVED_STREAMS
+from millstream.model.slate import Table
+from millstream.modules import import_object, on_path
+from millstream.nearest import did_you_mean
+from millstream.setting_values import PARSERS, check_address, relative_to
+from millstream.toml import Document, Section, shown
+
+_SOURCE_KEYS = ("key", "ts", "unit", "lateness", "idle")
+_STREAM_KEYS = ("source", *_SOURCE_KEYS, "output", "sink", "delay")
+_MAP_KEYS = ("function", "subscribes", "publishes")
+_UPDATE_KEYS = (*_MAP_KEYS, "slate", "ttl", "on_timer")
+_SLATES: dict[str, type] = {"dict": dict, "table": Table}
+_TABLES = {
+    "map": "maps",
+    "update": "updates",
+    "source": "streams",
+    "stream": "streams",
+    "output": "streams",
+}
+
+
+def read_app(path: Path) -> tuple[App, dict[str, Any]]:
+    """The application that a TOML file describes, and the settings in it."""
+    document = toml.read(path)
+    on_path(document.directory)
+    document.section().only("app", "streams", "maps", "updates", "run")
+    for kind in ("streams", "maps", "updates"):
+        document.section(kind)
+    head = document.section("app")
+    head.only("name", "order", "on_error")
+    with _at_line_of(head):
+        app = App(
+            head.need("name", str),
+            order=head.get("order", str) or "arrival",
+            on_error=head.get("on_error", str) or "dead-letter",
+        )
+    given: dict[str, Any] = {"sources": {}, "sinks": {}}
+    for section in document.sections("streams"):
+        with _at_line_of(section):
+            _stream(app, section, given)
+    for section in document.sections("maps", "updates"):
+        with _at_line_of(section):
+            _function(app, section)
+    given.update(_run(document.section("run")))
+    app.settings.update(given)
+    _check_graph(app, document)
+    return app, given
+
+
+def _stream(app: App, section: Section, given: dict[str, Any]) -> None:
+    section.only(*_STREAM_KEYS)
+    name = section.name
+    source, sink = section.get("source", bool, str), section.get("sink", str)
+    if isinstance(source, str):
+        given["sources"][name] = _address(section, "source", source)
+    if sink is not None:
+        given["sinks"][name] = _address(section, "sink", sink)
+    if name in RESERVED_STREAMS and set(section.values) == {"sink"}:
+        return  # Millstream's own output streams: nothing to declare
+    if source:
+        durations = {key: section.get(key, str) for key in ("lateness", "idle")}
+        app.source(
+            name,
+            key=_field(section, "key"),
+            ts=_field(section, "ts"),
+            unit=section.get("unit", str),
+            **{key: value for key, value in durations.items() if value is not None},
+        )
+    else:
+        for key in _SOURCE_KEYS:
+            if key in section.values:
+                raise section.error(
+                    key, f"{key!r} in {shown(section.path)} is for a source; add source = true"
+                )
+    output, delay = section.get("output", bool), section.get("delay", str)
+    if sink is not None and output is False:
+        raise section.error("sink", f"{shown(section.path)} has a sink, so it must be an output")
+    if delay is not None or not section.values:
+        app.stream(name, **({} if delay is None else {"delay": delay}))
+    if output or sink is not None:
+        app.output(name)
+
+
+def _function(app: App, section: Section) -> None:
+    is_map = section.path[0] == "maps"
+    section.only(*(_MAP_KEYS if is_map else _UPDATE_KEYS))
+    section.need("subscribes", str, list)
+    function = _object(section, "function", section.need("function", str))
+    subscribes, publishes = section.names("subscribes"), section.names("publishes")
+    if is_map:
+        app.map(*subscribes, publishes=publishes, name=section.name)(function)
+        return
+    slate, timer = section.get("slate", str) or "dict", section.get("on_timer", str)
+    if ":" not in slate and slate not in _SLATES:
+        raise section.error(
+            "slate",
+            f"'slate' in {shown(section.path)} must be 'dict', 'table' or 'module:Class'; "
+            f"got {slate!r}; {did_you_mean(slate, _SLATES)}",
+        )
+    app.update(
+        *subscribes,
+        publishes=publishes,
+        slate=_SLATES[slate] if slate in _SLATES else _object(section, "slate", slate),
+        ttl=section.get("ttl", str),
+        on_timer=None if timer is None else _object(section, "on_timer", timer),
+        name=section.name,
+    )(function)
+
+
+def _run(section: Section) -> dict[str, Any]:
+    keys = [key for key in PARSERS if key not in ("sources", "sinks")]
+    section.only(*keys)
+    given = {}
+    for key, value in section.values.items():
+        given[key] = PARSERS[key](value, section.where(key))
+    if "store" in given:
+        given["store"] = section.document.directory / given["store"]
+    return given
+
+
+def _address(section: Section, key: str, text: str) -> str:
+    check_address(text, section.where(key))
+    return relative_to(text, section.document.directory)
+
+
+def _field(section: Section, key: str) -> Any:
+    """A field or dotted path, or `{ function = "module:name" }` of the record."""
+    value = section.get(key, str, dict)
+    if not isinstance(value, dict):
+        return value
+    inner = section.document.section(*section.path, key)
+    inner.only("function")
+    return _object(inner, "function", inner.need("function", str))
+
+
+def _object(section: Section, key: str, reference: str) -> Any:
+    try:
+        return import_object(reference, section.document.directory)
+    except DefinitionError as error:
+        if error.__cause__ is not None:
+            raise  # the user's module failed: its own line is the place to look
+        raise section.error(key, f"{key!r} in {shown(section.path)}: {error}") from None
+
+
+@contextmanager
+def _at_line_of(section: Section) -> Iterator[None]:
+    """Give an error of the model the line of its table."""
+    try:
+        yield
+    except DefinitionError as error:
+        if str(error).startswith(f"{section.document.name}:") or error.__cause__ is not None:
+            raise  # it has its line
+        raise section.document.error(section.path, str(error)) from None
+
+
+def _check_graph(app: App, document: Document) -> None:
+    """Check the whole graph now, while the lines are known."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            app.workflow()
+    except DefinitionError as error:
+        raise document.error(_path_of(str(error)), str(error)) from None
+
+
+def _path_of(message: str) -> tuple[str, ...]:
+    """The table or key that an error of the model is about."""
+    app = re.match(r"app .*?: (order|on_error) must", message)
+    if app:
+        return "app", app[1]
+    named = re.match(r"(\w+) '([^']+)'", message)
+    if named is None or named[1] not in _TABLES:
+        return ("app",)
+    key = ("subscribes",) if " subscribes to " in message else ()
+    return _TABLES[named[1]], named[2], *key

@@ -1,0 +1,85 @@
+"""Applications by their name on the command line: a TOML file, a Python file or a module."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from millstream.app_file import read_app
+from millstream.errors import DefinitionError
+from millstream.model.app import App
+from millstream.modules import import_file, import_name, shown_path
+from millstream.nearest import did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a command was pointed at: the application and, from a TOML file, its settings."""
+
+    app: App
+    toml: dict[str, Any] = field(default_factory=dict)
+
+
+def load_app(target: str) -> App:
+    """The application that `app.toml`, `app.py[:name]` or `module[:name]` names."""
+    return load(target).app
+
+
+def load(target: str) -> Target:
+    """The same, with the settings that its TOML file holds."""
+    place, colon, name = target.rpartition(":")
+    if not (colon and place and name.isidentifier()):
+        place, name = target, ""
+    if place.endswith(".toml"):
+        if name:
+            raise DefinitionError(f"{target}: a TOML file holds one application; leave out :{name}")
+        return Target(*read_app(_file(place)))
+    if place.endswith(".py") or os.sep in place or Path(place).is_dir():
+        module = import_file(_file(place))
+    else:
+        try:
+            module = import_name(place, Path.cwd())
+        except DefinitionError as error:
+            if error.__cause__ is None:  # not the user's mistake inside it: it is not there
+                hint = "name a file (app.py, app.toml) or a module"
+                raise DefinitionError(f"{error}; {hint}") from None
+            raise
+    return Target(_app_in(vars(module), place, name))
+
+
+def _file(place: str) -> Path:
+    path = Path(place)
+    if path.is_file():
+        return path
+    if path.is_dir():
+        found = [p.name for p in sorted(path.iterdir()) if p.suffix in (".py", ".toml")]
+        raise DefinitionError(
+            f"{place} is a directory; name the application's file in it "
+            f"(it has {', '.join(found) or 'no .py or .toml'})"
+        )
+    beside = path.parent.iterdir() if path.parent.is_dir() else ()
+    names = sorted(p.name for p in beside if p.suffix in (".py", ".toml"))
+    raise DefinitionError(
+        f"no file {place!r} (looked in {shown_path(path.parent)}); {did_you_mean(path.name, names)}"
+    )
+
+
+def _app_in(names: dict[str, Any], place: str, name: str) -> App:
+    apps = {one: value for one, value in names.items() if isinstance(value, App)}
+    if name:
+        found = names.get(name)
+        if isinstance(found, App):
+            return found
+        what = f"has no {name!r}" if found is None else f"{name!r} is a {type(found).__name__}"
+        raise DefinitionError(f"{place}: {what}, not an App; {did_you_mean(name, apps)}")
+    distinct = {id(app): one for one, app in reversed(apps.items())}
+    if not distinct:
+        raise DefinitionError(f"{place} has no App; make one with app = millstream.App('name')")
+    if len(distinct) > 1:
+        first = next(iter(apps))
+        raise DefinitionError(
+            f"{place} has several Apps: {', '.join(apps)}; name one, as in {place}:{first}"
+        )
+    return next(iter(apps.values()))

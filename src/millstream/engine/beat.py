@@ -1,0 +1,51 @@
+"""A beat: what a batch is told before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from millstream.engine.horizon import Lane, earliest_of, horizon_of, step_from
+from millstream.engine.progress import Progress
+from millstream.model.workflow import Workflow
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """Who commits, the time of day, and how far event time has come."""
+
+    epoch: int
+    batch: int
+    clock: int
+    """The wall time of the batch, from its offset."""
+    horizon: int | None
+    """Event time so far: timers up to it fire; in event-time order, events up to it are fed."""
+    passed: int | None
+    """The horizon of the batch before."""
+    late: int | None = None
+    """Events of a source up to this are late; None: none are."""
+    earliest: int | None = None
+    """The earliest event or timer that was known to come, before this batch."""
+
+
+def next_beat(
+    workflow: Workflow,
+    progress: Progress,
+    *,
+    epoch: int,
+    batch: int,
+    clock: int,
+    started: int,
+    final: bool,
+    lane: Lane,
+) -> Beat:
+    """The beat of the batch that follows `progress`.
+
+    In the shuffled lane the horizon takes one step a batch; one task loops over its steps.
+    """
+    target = horizon_of(workflow, progress, clock, started, final)
+    earliest = earliest_of(progress)
+    horizon = target
+    if target is not None and lane == "shuffled":
+        horizon = step_from(workflow, progress.horizon, earliest, target)
+    late = target if workflow.order == "event-time" else None
+    return Beat(epoch, batch, clock, horizon, progress.horizon, late, earliest)

@@ -1,0 +1,242 @@
+"""One function in one shard during one batch: what it reads, how it is fed, what it changes.
+
+A cell works on a view of the shard as it stood before the batch, and collects its changes; nothing
+is written until the task commits. It can be stepped several times in a batch, each time with a
+higher horizon, and sees its own changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from millstream.codec import decode_values
+from millstream.engine.beat import Beat
+from millstream.engine.columns import Columns
+from millstream.engine.effects import Effects
+from millstream.engine.feeder import Feeder, Redo, by_key, content_order
+from millstream.engine.gate import Gate
+from millstream.engine.plan import Plan
+from millstream.engine.router import Outbox, Router
+from millstream.model.event import Clock
+from millstream.model.function import Update
+from millstream.model.slate import overlay
+from millstream.stores.contract import View, after_prefix
+from millstream.stores.layout import (
+    Timers,
+    outbox_of,
+    outbox_row,
+    slates_of,
+    table_of,
+    timer_parts,
+    timer_row,
+    timers_of,
+    timers_until,
+    unpack_slate,
+)
+
+Rows = dict[bytes, bytes | None]
+BEGINNING = -(1 << 62)
+"""Before every event: the horizon while nothing is known of the sources."""
+
+
+class StoredEntries:
+    """The stored entries of one table, with what this batch changed over them."""
+
+    def __init__(self, view: View, prefix: bytes, changed: dict[str, bytes | None]) -> None:
+        self._view = view
+        self._prefix = prefix
+        self._changed = changed
+
+    def get(self, entry: str) -> bytes | None:
+        if entry in self._changed:
+            return self._changed[entry]
+        return self._view.get_many([self._prefix + entry.encode()])[0]
+
+    def scan(self, start: str, stop: str | None, reverse: bool) -> Iterator[tuple[str, bytes]]:
+        size, first = len(self._prefix), self._prefix + start.encode()
+        last = after_prefix(self._prefix) if stop is None else self._prefix + stop.encode()
+        inside = (e for e in self._changed if start <= e and (stop is None or e < stop))
+        changed = [(e, self._changed[e]) for e in sorted(inside, reverse=reverse)]
+        rows = self._view.scan(first, last, reverse=reverse)
+        return overlay(changed, ((row[size:].decode(), value) for row, value in rows), reverse)
+
+
+class Cell:
+    """A placed function in a shard. `step` it, then take `changes` and the facts after."""
+
+    def __init__(self, plan: Plan, number: int, view: View, beat: Beat) -> None:
+        function = plan.functions[number]
+        self.number = number
+        self.name = function.name
+        self.fed = 0
+        self.outbox = Outbox()
+        self._plan = plan
+        self._view = view
+        self._beat = beat
+        self._slates: dict[str, bytes | None] = {}
+        self._tables: dict[str, dict[str, bytes | None]] = {}
+        self._index: Rows = {}
+        self._stale_outbox: list[bytes] = []
+        self._gate = Gate(view, self.name, beat.passed) if plan.waits else None
+        self._update = function if isinstance(function, Update) else None
+        self._has_timers = self._update is not None and self._update.on_timer is not None
+        self._prefix = slates_of(self.name)
+        self._timer_prefix: dict[Clock, bytes] = {
+            "event": timers_of(self.name, "event"),
+            "wall": timers_of(self.name, "wall"),
+        }
+        if number in plan.emitters:
+            prefix = outbox_of(self.name)
+            self._stale_outbox = [row for row, _ in view.scan(prefix, after_prefix(prefix))]
+
+    def step(self, arrived: Columns | None, beat: Beat, router: Router) -> None:
+        """Feed the events that are due, and the timers, and route what comes of it."""
+        due = arrived
+        if self._gate is not None:
+            due = self._gate.take(arrived, BEGINNING if beat.horizon is None else beat.horizon)
+        timed = self._due_timers(beat) if self._has_timers else {}
+        if not due and not timed:
+            return
+        due = due if due is not None else Columns()
+        self.fed += len(due)
+        if self._update is None:
+            router.run_map(self.number, due, outbox=self.outbox)
+        else:
+            self._feed(self._update, due, timed, beat, router)
+
+    def _feed(
+        self, update: Update, due: Columns, timed: dict[bytes, str], beat: Beat, router: Router
+    ) -> None:
+        effects = Effects(self._plan, self.number)
+        feeder = Feeder(
+            update,
+            effects,
+            self._plan.streams,
+            beat.batch,
+            self._plan.workflow.on_error,
+            self._entries,
+        )
+        groups = dict(by_key(due))
+        for key in timed.values():
+            groups.setdefault(key, [])
+        values = decode_values(due.values)
+        streams, slates = self._plan.streams, self._slates
+        for (key, indices), row in zip(groups.items(), self._rows(list(groups)), strict=True):
+            order = content_order(due, indices, streams) if len(indices) > 1 else indices
+            if feeder.plain:
+                try:
+                    slates[key] = feeder.feed_plain(key, row, due, values, order)
+                    continue
+                except Redo:
+                    pass
+            before = unpack_slate(row).timers if row is not None and self._has_timers else {}
+            fed = feeder.feed(key, row, due, values, order, beat.horizon, beat.clock)
+            if fed.row is not None or row is not None:
+                slates[key] = fed.row
+            self._keep_index(key, before, fed.timers)
+            if fed.wiped:
+                self._wipe(key)
+            if fed.entries:
+                self._tables.setdefault(key, {}).update(fed.entries)
+        for row in timed:
+            self._index.setdefault(row, None)  # every timer that was due has fired or died
+        router.dead.extend(feeder.dead)
+        router.route(self.number, effects.emitted, self.outbox)
+
+    def _rows(self, keys: list[str]) -> list[bytes | None]:
+        """The slates' rows as they are now, this batch's changes included."""
+        prefix, slates = self._prefix, self._slates
+        if not slates:
+            return self._view.get_many([prefix + key.encode() for key in keys])
+        stored = [key for key in keys if key not in slates]
+        rows = self._view.get_many([prefix + key.encode() for key in stored])
+        found = dict(zip(stored, rows, strict=True))
+        return [slates[key] if key in slates else found[key] for key in keys]
+
+    def _entries(self, key: str) -> StoredEntries:
+        return StoredEntries(self._view, table_of(self.name, key), self._tables.get(key, {}))
+
+    def _wipe(self, key: str) -> None:
+        """Delete every entry of a table that was forgotten or has expired."""
+        prefix = table_of(self.name, key)
+        changed = self._tables.setdefault(key, {})
+        for entry in changed:
+            changed[entry] = None
+        for row, _ in self._view.scan(prefix, after_prefix(prefix)):
+            changed[row[len(prefix) :].decode()] = None
+
+    def _due_timers(self, beat: Beat) -> dict[bytes, str]:
+        """The rows of the timer index that are due, with the key that each is of."""
+        found = {}
+        limits: list[tuple[Clock, int | None]] = [("event", beat.horizon), ("wall", beat.clock)]
+        for clock, until in limits:
+            if until is not None:
+                prefix = self._timer_prefix[clock]
+                for row in self._timer_rows(prefix, timers_until(prefix, until)):
+                    found[row] = timer_parts(prefix, row)[1]
+        return found
+
+    def _timer_rows(self, first: bytes, last: bytes | None) -> Iterator[bytes]:
+        inside = (r for r in self._index if first <= r and (last is None or r < last))
+        changed = [(row, self._index[row]) for row in sorted(inside)]
+        return (row for row, _ in overlay(changed, self._view.scan(first, last)))
+
+    def _keep_index(self, key: str, before: Timers, after: Timers) -> None:
+        """Let the index of timers follow a slate's timers."""
+        if before == after:
+            return
+        old, new = set(before.values()), set(after.values())
+        for clock, at in old - new:
+            self._index[timer_row(self._timer_prefix[clock], at, key)] = None
+        for clock, at in new - old:
+            self._index[timer_row(self._timer_prefix[clock], at, key)] = b""
+
+    def take_outbox(self) -> Outbox:
+        """Feedback events that a further step of this batch will take at once."""
+        outbox, self.outbox = self.outbox, Outbox()
+        return outbox
+
+    def changes(self) -> Rows:
+        """The rows to commit."""
+        prefix = self._prefix
+        rows: Rows = {prefix + key.encode(): row for key, row in self._slates.items()}
+        for key, entries in self._tables.items():
+            table = table_of(self.name, key)
+            for entry, value in entries.items():
+                rows[table + entry.encode()] = value
+        rows.update(self._index)
+        if self._gate is not None:
+            rows.update(self._gate.changes(self._beat.batch))
+        for row in self._stale_outbox:
+            rows[row] = None
+        if self.outbox:
+            start = outbox_of(self.name)
+            for number, (target, events) in enumerate(self.outbox.deliveries.items()):
+                packed = msgspec.msgpack.encode((self._plan.functions[target].name, events.pack()))
+                rows[outbox_row(start, self._beat.batch, number)] = packed
+        return rows
+
+    def least_timer(self, clock: Clock) -> int | None:
+        """The time of the earliest timer that is set, after this batch."""
+        if not self._has_timers:
+            return None
+        prefix = self._timer_prefix[clock]
+        row = next(self._timer_rows(prefix, after_prefix(prefix)), None)
+        return None if row is None else timer_parts(prefix, row)[0]
+
+    def least_waiting(self) -> int | None:
+        return self._gate.least() if self._gate is not None else None
+
+    def waiting_change(self) -> int:
+        """How many more events wait here than before the batch."""
+        return self._gate.fresh - self._gate.stored_taken if self._gate is not None else 0
+
+
+def stored_outbox(view: View, name: str) -> Iterator[tuple[str, Columns]]:
+    """The feedback events that a function's last batch left: (target's name, events)."""
+    prefix = outbox_of(name)
+    for _, packed in view.scan(prefix, after_prefix(prefix)):
+        target, events = msgspec.msgpack.decode(packed, type=tuple[str, bytes])
+        yield target, Columns.unpack(events)

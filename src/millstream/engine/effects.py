@@ -1,0 +1,115 @@
+"""From what a function yields to what is to be done: the engine's fast path over `model.rules`."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterable
+from typing import Any
+
+from millstream.codec import encode_value
+from millstream.engine.columns import Columns
+from millstream.engine.plan import Plan
+from millstream.errors import CodecError, FunctionError
+from millstream.model.event import INHERITED, Emit, Event, Forget, SetTimer
+from millstream.model.function import Update
+from millstream.model.rules import emitted, not_an_effect, timer_time
+from millstream.stores.layout import Timers
+
+
+class Effects:
+    """Applies the effects of one function. `emitted` collects the events it put onto streams."""
+
+    def __init__(self, plan: Plan, number: int) -> None:
+        self.function = plan.functions[number]
+        self.emitted = Columns()
+        self._numbers = plan.stream_number
+        self._delays = plan.delays
+        publishes = self.function.publishes
+        self._single = (
+            plan.stream_number[publishes[0]]
+            if len(publishes) == 1 and publishes[0] not in plan.delays
+            else None
+        )
+
+    def emit(self, effects: Iterable[Any], stream: str, ts: int, key: str, value: bytes) -> None:
+        """Take the effects of a map, or of an update that only emits; raise if one breaks a rule.
+
+        `stream`, `ts`, `key` and `value` (encoded) are the input's.
+        """
+        for effect in effects:
+            if type(effect) is not Emit:
+                raise not_an_effect(effect)
+            self._emit(effect, stream, ts, key, value)
+
+    def _emit(self, effect: Emit, stream: str, ts: int, key: str, value: bytes) -> None:
+        to, new_key, new_value, at = effect
+        if to is None and self._single is not None and at is None and type(new_key) is str:
+            number, time = self._single, ts + 1  # the common case
+        else:
+            event = emitted(self.function, effect, Event(stream, ts, key, None), self._delays)
+            number, time, new_key = self._numbers[event.stream], event.ts, event.key
+        if not new_key.isascii():
+            _check_unicode(new_key)
+        out = self.emitted
+        packed = value if new_value is INHERITED else encode_value(new_value)
+        out.streams.append(number)
+        out.ts.append(time)
+        out.keys.append(new_key)
+        out.values.append(packed)
+
+    def apply(
+        self,
+        effects: Iterable[Any],
+        event: Event,
+        value: bytes,
+        timers: Timers,
+        clock: int,
+        firing: str | None,
+    ) -> bool:
+        """Take the effects of an update or timer function; timers are set in `timers`.
+
+        `firing` is the clock of the timer that fires, None for an event. True: forget the slate.
+        """
+        forget = False
+        for effect in effects:
+            if type(effect) is Emit:
+                self._emit(effect, event.stream, event.ts, event.key, value)
+            elif type(effect) is SetTimer:
+                function = self.function
+                if not isinstance(function, Update) or function.on_timer is None:
+                    raise FunctionError("set a timer, but the update has no on_timer function")
+                now = event.ts if effect.clock == "event" else clock
+                at = timer_time(effect, now, firing=firing == effect.clock)
+                timers[effect.name] = (effect.clock, at)
+            elif type(effect) is Forget:
+                forget = True
+            else:
+                raise not_an_effect(effect)
+        return forget
+
+    def mark(self) -> int:
+        """Where `emitted` stands, to go back to with `undo`."""
+        return len(self.emitted)
+
+    def undo(self, mark: int) -> None:
+        """Take back what was emitted since the mark."""
+        out = self.emitted
+        if len(out) > mark:
+            del out.streams[mark:], out.ts[mark:], out.keys[mark:], out.values[mark:]
+
+
+def _check_unicode(key: str) -> None:
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        raise CodecError(f"emitted key {key!r} is not valid Unicode") from None
+
+
+def described(error: BaseException) -> str:
+    """An error's type and message, with the user's own line where there is one."""
+    where = ""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if "/millstream/" not in frame.filename.replace("\\", "/"):
+            where = f" ({frame.filename}:{frame.lineno} in {frame.name})"
+            break
+    return f"{type(error).__name__}: {error}{where}"

@@ -1,0 +1,353 @@
+"""Feeding an update: one key's events and timers, in order, over its slate.
+
+Two ways through, with one meaning:
+
+- *plain*: no timers, no table. The slate is decoded once, fed, and encoded once.
+- *careful*: everything else, and every key whose plain way raised. Each event is tried on its own:
+  if it fails, the slate is as if it had not come, and the event becomes a dead letter. The key is
+  fed from its stored slate again, which is right because functions are deterministic.
+
+A slate must look the same to the next event whether or not a batch ended in between, so a slate
+that JSON changes (a tuple becomes a list) sends its key the careful way too, where the slate is
+written and read back after each event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+from millstream.codec import SlateCodec, canonical, decode_value, encode_value, slate_codec
+from millstream.engine.columns import Columns
+from millstream.engine.effects import Effects, described
+from millstream.errors import FunctionError
+from millstream.model.event import Clock, Event, Timer
+from millstream.model.function import Update
+from millstream.model.rules import DeadLetter
+from millstream.model.slate import Entries, NoEntries, Table
+from millstream.model.workflow import OnError
+from millstream.stores.layout import SlateRow, Timers, pack_slate, unpack_slate
+
+_new = tuple.__new__
+_SIMPLE = frozenset({str, int, float, bool, type(None)})
+
+
+class Redo(Exception):
+    """The plain way raised for this key: feed it the careful way."""
+
+
+class Fed:
+    """What feeding a key came to: its new row (None: no slate), timers, and a table's changes."""
+
+    __slots__ = ("entries", "row", "timers", "wiped")
+
+    def __init__(
+        self,
+        row: bytes | None,
+        timers: Timers,
+        entries: dict[str, bytes | None],
+        wiped: bool,
+    ) -> None:
+        self.row = row
+        self.timers = timers
+        self.entries = entries
+        self.wiped = wiped
+
+
+class StoredTables(Protocol):
+    """Gives the stored entries of a key's table."""
+
+    def __call__(self, key: str) -> Entries: ...
+
+
+class Feeder:
+    """Feeds one update. Emitted events collect in `effects`, failures in `dead`."""
+
+    def __init__(
+        self,
+        update: Update,
+        effects: Effects,
+        streams: tuple[str, ...],
+        batch: int,
+        on_error: OnError,
+        tables: StoredTables,
+    ) -> None:
+        self.update = update
+        self.effects = effects
+        self.dead: list[DeadLetter] = []
+        self.streams = streams
+        self._batch = batch
+        self._on_error = on_error
+        self.tables = tables
+        self.codec: SlateCodec | None = None
+        if update.slate is not Table:
+            self.codec = slate_codec(update.slate)
+        self.plain = self.codec is not None and update.on_timer is None
+
+    def feed_plain(
+        self, key: str, row: bytes | None, events: Columns, values: list[Any], order: list[int]
+    ) -> bytes:
+        """Feed a key's events (indices `order`, in content order); its new row. May raise Redo."""
+        codec, ttl, function = self.codec, self.update.ttl, self.update.function
+        assert codec is not None
+        effects, names = self.effects, self.streams
+        streams, times = events.streams, events.ts
+        mark = len(effects.emitted)
+        try:
+            if row is None:
+                slate, last = codec.fresh(), times[order[0]]
+            else:
+                last, data, _ = unpack_slate(row)
+                slate = codec.decode(data)
+            for index in order:
+                ts = times[index]
+                if ts > last:
+                    if ttl is not None and ts - last > ttl:
+                        slate = codec.fresh()
+                    last = ts
+                stream = names[streams[index]]
+                result = function(_new(Event, (stream, ts, key, values[index])), slate)
+                if result is not None:
+                    effects.emit(result, stream, ts, key, events.values[index])
+            encoded = codec.encode(slate)
+            if len(order) > 1 and not _settled(codec, slate, encoded):
+                raise Redo
+        except Exception as error:
+            effects.undo(mark)
+            raise Redo from error
+        return pack_slate(last, encoded, {})
+
+    def feed(
+        self,
+        key: str,
+        row: bytes | None,
+        events: Columns,
+        values: list[Any],
+        order: list[int],
+        horizon: int | None,
+        clock: int,
+    ) -> Fed:
+        """Feed a key its events, and its timers up to `horizon` and `clock`."""
+        mark = self.effects.mark()
+        try:
+            if self.codec is not None:
+                quick = KeyRun(self, key, row, clock, careful=False)
+                return quick.through(events, values, order, horizon)
+        except Redo:
+            self.effects.undo(mark)
+        again = [decode_value(events.values[index]) for index in order]
+        fresh = dict(zip(order, again, strict=True))
+        return KeyRun(self, key, row, clock, careful=True).through(events, fresh, order, horizon)
+
+    def fail(self, event: Event, encoded: bytes, error: Exception, timer: Timer | None) -> None:
+        """Make a dead letter of an event or timer, or stop if the application says so."""
+        if self._on_error == "fail":
+            raise FunctionError(
+                f"{self.update.where}, key {event.key!r}: {described(error)}"
+            ) from error
+        self.dead.append(
+            DeadLetter(
+                self.update.name,
+                event.stream,
+                event.ts,
+                event.key,
+                decode_value(encoded) if encoded else None,
+                described(error),
+                batch=self._batch,
+                timer=timer.name if timer is not None else None,
+            )
+        )
+
+
+def _settled(codec: SlateCodec, slate: Any, encoded: bytes) -> bool:
+    """Whether the slate is what reading it back would give."""
+    if type(slate) is dict and _SIMPLE.issuperset(map(type, slate.values())):
+        return all(type(name) is str for name in slate)
+    settled: bool = codec.decode(encoded) == slate
+    return settled
+
+
+class KeyRun:
+    """One key on its way through a batch, with timers. Not careful: any failure raises Redo."""
+
+    def __init__(
+        self, feeder: Feeder, key: str, row: bytes | None, clock: int, *, careful: bool
+    ) -> None:
+        stored = SlateRow(0, b"", {}) if row is None else unpack_slate(row)
+        self._feeder = feeder
+        self._codec = feeder.codec
+        self._careful = careful
+        self._key = key
+        self._clock = clock
+        self._exists = row is not None
+        self._last = stored.last
+        self._timers: Timers = dict(stored.timers)
+        self._wiped = False
+        self._memory: Any
+        self._data = stored.data
+        if self._codec is None:
+            entries = feeder.tables(key) if row is not None else NoEntries()
+            self._memory = Table(entries, encode_value, decode_value)
+        else:
+            self._memory = self._read()
+        self._calls = 0
+
+    def through(
+        self,
+        events: Columns,
+        values: Mapping[int, Any] | list[Any],
+        order: list[int],
+        horizon: int | None,
+    ) -> Fed:
+        """Feed the events in their order, with the timers between and after them."""
+        update, streams = self._feeder.update, self._feeder.streams
+        function, ttl = update.function, update.ttl
+        for index in order:
+            ts = events.ts[index]
+            if self._timers:
+                self._fire("event", ts - 1, 0)
+            if ttl is not None and self._exists and ts - self._last > ttl:
+                self._drop()
+            event = Event(streams[events.streams[index]], ts, self._key, values[index])
+            if self._call(function, event, event, events.values[index], None):
+                self._last = max(self._last, ts) if self._exists else ts
+                self._exists = True
+                self._forget_if_asked()
+        if self._timers and horizon is not None:
+            self._fire("event", horizon, 0)
+        if self._timers:
+            self._fire("wall", self._clock, horizon or 0)
+        return self._end()
+
+    def _fire(self, clock: Clock, until: int, horizon: int) -> None:
+        """Fire this key's timers of a clock that are set for `until` or before, in order."""
+        update = self._feeder.update
+        while True:
+            due = min(
+                ((at, name) for name, (kind, at) in self._timers.items() if kind == clock),
+                default=None,
+            )
+            if due is None or due[0] > until:
+                return
+            at, name = due
+            del self._timers[name]
+            now = at if clock == "event" else max(at, horizon)
+            if update.on_timer is None or (update.ttl is not None and now - self._last > update.ttl):
+                continue
+            timer = Timer(at, self._key, name, clock)
+            if self._call(update.on_timer, timer, Event("", now, self._key, None), b"", timer):
+                self._forget_if_asked()
+
+    def _call(
+        self,
+        function: Callable[..., Any],
+        given: Event | Timer,
+        event: Event,
+        encoded: bytes,
+        timer: Timer | None,
+    ) -> bool:
+        """Call the function; True if it succeeded. If it failed nothing of it is kept."""
+        effects = self._feeder.effects
+        self._calls += 1
+        self._forget = False
+        mark, timers = effects.mark(), self._timers
+        try:
+            result = function(given, self._memory)
+            if result is not None:
+                self._timers = dict(timers)
+                firing = timer.clock if timer is not None else None
+                self._forget = effects.apply(
+                    result, event, encoded or b"null", self._timers, self._clock, firing
+                )
+            if self._careful and self._codec is not None:
+                self._data = self._codec.encode(self._memory)
+                self._memory = self._codec.decode(self._data)
+        except Exception as error:
+            if not self._careful:
+                raise Redo from error
+            effects.undo(mark)
+            self._timers = timers
+            if self._codec is None:
+                self._memory.undo()
+            else:
+                self._memory = self._read()
+            self._feeder.fail(event, encoded, error, timer)
+            return False
+        if self._codec is None:
+            self._memory.settle()
+        return True
+
+    def _read(self) -> Any:
+        """The slate as it was last written."""
+        assert self._codec is not None
+        return self._codec.decode(self._data) if self._data else self._codec.fresh()
+
+    def _forget_if_asked(self) -> None:
+        if self._forget:
+            self._drop()
+
+    def _drop(self) -> None:
+        """The slate is gone, its timers and entries with it; the next event finds a fresh one."""
+        self._exists, self._timers, self._data = False, {}, b""
+        if self._codec is None:
+            self._wiped = True
+            self._memory = Table(NoEntries(), encode_value, decode_value)
+        else:
+            self._memory = self._codec.fresh()
+
+    def _end(self) -> Fed:
+        entries: dict[str, bytes | None] = {}
+        if not self._exists:
+            return Fed(None, {}, entries, self._wiped)
+        if self._codec is None:
+            entries = self._memory.changes()
+        elif not self._careful:
+            try:
+                self._data = self._codec.encode(self._memory)
+            except Exception as error:
+                raise Redo from error
+            if self._calls > 1 and not _settled(self._codec, self._memory, self._data):
+                raise Redo
+        return Fed(
+            pack_slate(self._last, self._data, self._timers), self._timers, entries, self._wiped
+        )
+
+
+def content_order(events: Columns, indices: list[int], streams: tuple[str, ...]) -> list[int]:
+    """A key's events in content order: by time, then stream, then the value's canonical bytes."""
+    times = events.ts
+    before = times[indices[0]]
+    for index in indices[1:]:
+        now = times[index]
+        if now <= before:
+            break
+        before = now
+    else:
+        return indices  # already in order, no two at the same time
+    ordered = sorted(indices, key=times.__getitem__)
+    start, count = 0, len(ordered)
+    while start < count:
+        stop = start + 1
+        while stop < count and times[ordered[stop]] == times[ordered[start]]:
+            stop += 1
+        if stop - start > 1:
+            ordered[start:stop] = sorted(
+                ordered[start:stop],
+                key=lambda i: (streams[events.streams[i]], canonical(events.values[i])),
+            )
+        start = stop
+    return ordered
+
+
+def by_key(events: Columns) -> Iterator[tuple[str, list[int]]]:
+    """The indices of each key's events, in the order they came."""
+    groups: dict[str, list[int]] = {}
+    for index, key in enumerate(events.keys):
+        found = groups.get(key)
+        if found is None:
+            groups[key] = [index]
+        else:
+            found.append(index)
+    return iter(groups.items())
+
+

@@ -1,0 +1,81 @@
+"""Events of one function in one shard that wait until the horizon has passed them.
+
+Waiting events are stored in chunks, each in order of time. A chunk is written once and deleted
+once: which of its events are done is known from the horizon alone (everything up to the horizon of
+the batch before), so a chunk that is half done is not written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from millstream.engine.columns import Columns
+from millstream.stores.contract import View, after_prefix
+from millstream.stores.layout import waiting_least, waiting_of, waiting_row
+
+CHUNK = 4_096
+
+
+class Gate:
+    """Lets events through up to a horizon that only rises; keeps the others."""
+
+    def __init__(self, view: View, function: str, passed: int | None) -> None:
+        self._prefix = waiting_of(function)
+        self._unread: Iterator[tuple[bytes, bytes]] = view.scan(
+            self._prefix, after_prefix(self._prefix)
+        )
+        self._next = next(self._unread, None)
+        self._chunks: dict[bytes, tuple[Columns, int]] = {}
+        """Chunks read so far: their events, and how many of them are done."""
+        self._fresh = Columns()
+        self._passed = passed
+        self.stored_taken = 0
+
+    def take(self, arrived: Columns | None, horizon: int) -> Columns:
+        """The events up to `horizon`: stored ones, and those of `arrived`; the rest waits."""
+        due = Columns()
+        while self._next is not None and waiting_least(self._prefix, self._next[0]) <= horizon:
+            row, packed = self._next
+            chunk = Columns.unpack(packed)
+            done = 0 if self._passed is None else chunk.until(self._passed)
+            self._chunks[row] = (chunk, done)
+            self._next = next(self._unread, None)
+        for row, (chunk, done) in self._chunks.items():
+            until = chunk.until(horizon)
+            if until > done:
+                due.extend(chunk.slice(done, until))
+                self._chunks[row] = (chunk, until)
+        self.stored_taken += len(due)
+        if arrived is not None:
+            self._fresh.extend(arrived)
+        if self._fresh and min(self._fresh.ts) <= horizon:
+            self._fresh = self._fresh.by_time()
+            until = self._fresh.until(horizon)
+            due.extend(self._fresh.slice(0, until))
+            self._fresh = self._fresh.slice(until, len(self._fresh))
+        return due
+
+    @property
+    def fresh(self) -> int:
+        """How many events arrived in this batch and still wait."""
+        return len(self._fresh)
+
+    def least(self) -> int | None:
+        """The time of the earliest event that waits."""
+        times = [chunk.ts[done] for chunk, done in self._chunks.values() if done < len(chunk)]
+        if self._fresh:
+            times.append(min(self._fresh.ts))
+        if self._next is not None:
+            times.append(waiting_least(self._prefix, self._next[0]))
+        return min(times, default=None)
+
+    def changes(self, batch: int) -> dict[bytes, bytes | None]:
+        """The rows to put and to delete."""
+        rows: dict[bytes, bytes | None] = {
+            row: None for row, (chunk, done) in self._chunks.items() if done == len(chunk)
+        }
+        fresh = self._fresh.by_time()
+        for number, start in enumerate(range(0, len(fresh), CHUNK)):
+            chunk = fresh.slice(start, start + CHUNK)
+            rows[waiting_row(self._prefix, chunk.ts[0], batch, number)] = chunk.pack()
+        return rows

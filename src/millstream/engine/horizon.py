@@ -1,0 +1,101 @@
+"""The decisions about time, as pure functions: how far, what is due, and which lane.
+
+*Arrival order*: event time is the highest time seen in the batches before; only timers look at it.
+
+*Event-time order*: the horizon is the least, over the sources that are not idle, of the highest
+time seen in the batches before less the source's allowed lateness. A source is idle when it has
+brought nothing for its `idle` time, counted while the application runs. When all are idle the
+horizon moves on with the idle time. It never goes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from millstream.engine.progress import Progress, SourceProgress, greatest, least
+from millstream.model.workflow import Workflow
+
+Lane = Literal["one-task", "shuffled"]
+
+
+def horizon_of(
+    workflow: Workflow, progress: Progress, clock: int, started: int, final: bool
+) -> int | None:
+    """How far event time has come for the batch after `progress`, at `clock`.
+
+    `started` is the clock when this run began: idle time before it does not count.
+    """
+    if workflow.order == "arrival" or final:
+        return greatest(progress.horizon, progress.highest)
+    return greatest(progress.horizon, _from_sources(workflow, progress.sources, clock, started))
+
+
+def _from_sources(
+    workflow: Workflow, known: Mapping[str, SourceProgress], clock: int, started: int
+) -> int | None:
+    active: list[int | None] = []
+    idle: list[int | None] = []
+    for source in workflow.sources:
+        seen = known.get(source.name, SourceProgress())
+        quiet = clock - max(seen.clock, started)
+        reached = None if seen.highest is None else seen.highest - source.lateness
+        if quiet <= source.idle:
+            active.append(reached)
+        else:
+            idle.append(None if reached is None else reached + quiet - source.idle)
+    if active:
+        return None if None in active else least(*active)
+    return greatest(*idle)
+
+
+def step_from(workflow: Workflow, passed: int | None, earliest: int | None, target: int) -> int:
+    """The next horizon on the way to `target` when delayed feedback limits each step.
+
+    Between here and the earliest thing that can happen there is nothing, so the step counts from
+    there.
+    """
+    step = workflow.step
+    if step is None or workflow.order == "arrival" or earliest is None:
+        return target
+    start = earliest - 1 if passed is None else max(passed, earliest - 1)
+    return min(target, start + step)
+
+
+def earliest_of(progress: Progress) -> int | None:
+    """The time of the earliest event or timer that is still to come, as far as is known."""
+    return least(progress.least_waiting, progress.least_timer, progress.least_feedback)
+
+
+def is_due(
+    workflow: Workflow, progress: Progress, clock: int, started: int, final: bool
+) -> bool:
+    """Whether a batch without new records would have something to do."""
+    if progress.feedback:
+        return True
+    if progress.least_wall is not None and progress.least_wall <= clock:
+        return True
+    horizon = horizon_of(workflow, progress, clock, started, final)
+    if horizon is None:
+        return False
+    pending = least(progress.least_waiting, progress.least_timer)
+    return pending is not None and pending <= horizon
+
+
+def lane_of(
+    workflow: Workflow,
+    forced: str,
+    new_bytes: int,
+    waiting: int,
+    small_bytes: int,
+) -> Lane:
+    """One task for a small batch, the shuffled plan for a large one.
+
+    Delayed feedback steps in small strides, which only the one task can loop over in a batch.
+    """
+    if forced != "auto":
+        return "one-task" if forced == "one-task" else "shuffled"
+    if workflow.step is not None and workflow.order == "event-time":
+        return "one-task"
+    per_event = 100  # bytes: what a waiting event is taken to weigh
+    return "one-task" if new_bytes + waiting * per_event <= small_bytes else "shuffled"

@@ -1,0 +1,137 @@
+"""Records of a source become events: key, time, lateness.
+
+Works on a chunk of records at a time. A chunk whose records all have the plain shape (a text key
+and a whole or ISO time in top-level fields) takes a fast way; the others go record by record, and
+one that cannot become an event is a dead letter with its file and line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from millstream.codec import encode_value
+from millstream.engine.columns import Columns
+from millstream.engine.plan import SOURCE
+from millstream.engine.router import Router
+from millstream.errors import InputError, MillstreamError
+from millstream.model.duration import UNITS
+from millstream.model.rules import DeadLetter
+from millstream.model.source import Source
+
+LateEvent = tuple[str, int, str, bytes]
+
+
+class Intake:
+    """Takes in the records of one source for one batch."""
+
+    def __init__(self, source: Source, router: Router, clock: int, late: int | None) -> None:
+        self.source = source
+        self.events = 0
+        self.highest: int | None = None
+        self.late: list[LateEvent] = []
+        self._router = router
+        self._stream = router.plan.stream_number[source.name]
+        self._clock = clock
+        self._late_limit = late
+        self._extract = source.extractor()
+        self._scale = _scale(source)
+
+    def take(
+        self,
+        records: list[Any],
+        raw: list[bytes] | None,
+        file: str,
+        line_of: Callable[[int], int],
+    ) -> None:
+        """Route the records as events; `raw` holds their encoded values where they are at hand."""
+        if not records:
+            return
+        self.events += len(records)
+        plain = self._plain(records)
+        if plain is not None:
+            times, keys = plain
+            values = raw if raw is not None else [encode_value(record) for record in records]
+        else:
+            times, keys, values = [], [], []
+            for index, record in enumerate(records):
+                try:
+                    ts, key = self._extract(record, self._clock)
+                    value = raw[index] if raw is not None else encode_value(record)
+                    key.encode()
+                except Exception as error:
+                    text = raw[index].decode(errors="replace") if raw is not None else record
+                    self._refuse(text, error, file, line_of(index))
+                    continue
+                times.append(ts)
+                keys.append(key)
+                values.append(value)
+        if times:
+            self._route(Columns([self._stream] * len(times), times, keys, values))
+
+    def refuse(self, text: str, error: str, file: str, line: int) -> None:
+        """A line that is not even a record."""
+        self.events += 1
+        self._refuse(text, InputError(error), file, line)
+
+    def _refuse(self, value: Any, error: Exception, file: str, line: int) -> None:
+        described = str(error) if isinstance(error, MillstreamError) else _named(error)
+        self._router.dead.append(
+            DeadLetter(
+                None,
+                self.source.name,
+                self._clock,
+                "",
+                value,
+                described,
+                batch=self._router.batch,
+                file=file,
+                line=line,
+            )
+        )
+
+    def _plain(self, records: list[Any]) -> tuple[list[int], list[str]] | None:
+        """Times and keys of a chunk of plain records; None if any is not plain."""
+        key, ts = self.source.key, self.source.ts
+        if not (key is None or isinstance(key, str)) or not (ts is None or isinstance(ts, str)):
+            return None
+        try:
+            keys = [""] * len(records) if key is None else [record[key] for record in records]
+            if key is not None and (set(map(type, keys)) != {str} or not "".join(keys).isascii()):
+                return None
+            if ts is None:
+                return [self._clock] * len(records), keys
+            times = [record[ts] for record in records]
+        except (KeyError, TypeError, IndexError):
+            return None
+        if self._scale is None or set(map(type, times)) != {int}:
+            return None
+        scale = self._scale
+        return (times if scale == 1 else [time * scale for time in times]), keys
+
+    def _route(self, events: Columns) -> None:
+        highest = max(events.ts)
+        if self.highest is None or highest > self.highest:
+            self.highest = highest
+        limit = self._late_limit
+        if limit is not None and min(events.ts) <= limit:
+            late, timely = events.split([int(ts > limit) for ts in events.ts], 2)
+            if late is not None:
+                name = self.source.name
+                rows = zip(late.ts, late.keys, late.values, strict=True)
+                self.late.extend((name, ts, key, value) for ts, key, value in rows)
+            if timely is None:
+                return
+            events = timely
+        self._router.route(SOURCE, events)
+
+
+def _scale(source: Source) -> int | None:
+    return UNITS[source.unit] if source.unit in ("s", "ms", "us") else None
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+__all__ = ["Intake", "LateEvent", "Sequence"]

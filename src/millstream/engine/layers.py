@@ -1,0 +1,153 @@
+"""Running layers over shards: a task of the shuffled plan, or the whole batch in one task.
+
+A task owns some shards. It steps a cell for each of its functions in each of its shards, commits
+each shard once, and reports. Nothing is visible to readers before the driver has recorded the
+batch; a task that fails or is repeated leaves nothing behind, by the shard contract.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+
+from millstream.engine.beat import Beat
+from millstream.engine.cell import Cell, stored_outbox
+from millstream.engine.columns import Columns
+from millstream.engine.horizon import step_from
+from millstream.engine.intake import Intake
+from millstream.engine.plan import Plan
+from millstream.engine.points import reach
+from millstream.engine.progress import Report, greatest, least, letter_row
+from millstream.engine.router import Placed, Router
+from millstream.stores.contract import Fence, Shard, Store, View
+
+
+class Task:
+    """The cells of some functions in some shards, for one batch."""
+
+    def __init__(
+        self, plan: Plan, beat: Beat, store: Store, shards: Iterable[int], attempt: int
+    ) -> None:
+        self.plan = plan
+        self.beat = beat
+        self.router = Router(plan, beat.batch)
+        self.report = Report()
+        self._attempt = attempt
+        self._shards: dict[int, Shard] = {n: store.shard(n) for n in shards}
+        self._views: dict[int, View] = {}
+        self._cells: dict[tuple[int, int], Cell] = {}
+        self._open = ExitStack()
+
+    def __enter__(self) -> Task:
+        for number, shard in self._shards.items():
+            self._views[number] = self._open.enter_context(shard.before(self.beat.batch))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._open.close()
+
+    def take_feedback(self) -> None:
+        """Route the feedback events that the last batch left in these shards."""
+        for view in self._views.values():
+            for emitter in self.plan.emitters:
+                for target, events in stored_outbox(view, self.plan.functions[emitter].name):
+                    self.router.deliver(self.plan.number[target], events)
+
+    def run_layer(self, layer: int, inboxes: Placed, beat: Beat) -> None:
+        """Step every cell of a layer; what it emits collects in the router."""
+        for number in self.plan.layers[layer]:
+            name, started = self.plan.functions[number].name, time.perf_counter()
+            for shard, view in self._views.items():
+                cell = self._cells.get((number, shard))
+                if cell is None:
+                    cell = self._cells[number, shard] = Cell(self.plan, number, view, beat)
+                cell.step(inboxes.pop((number, shard), None), beat, self.router)
+            seconds = self.report.seconds
+            seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - started
+
+    def feedback(self) -> dict[int, Columns]:
+        """Take the feedback events out of the cells, for a further step of this batch."""
+        taken: dict[int, Columns] = {}
+        for cell in self._cells.values():
+            for target, events in cell.take_outbox().deliveries.items():
+                taken.setdefault(target, Columns()).extend(events)
+        return taken
+
+    def earliest(self) -> int | None:
+        """The earliest event or timer that is still to come in these cells."""
+        return least(
+            *(cell.least_waiting() for cell in self._cells.values()),
+            *(cell.least_timer("event") for cell in self._cells.values()),
+        )
+
+    def commit(self) -> None:
+        """Commit every shard, once, with all that its cells changed."""
+        report, beat = self.report, self.beat
+        changes: dict[int, dict[str, Mapping[bytes, bytes | None]]] = {}
+        for (number, shard), cell in self._cells.items():
+            changes.setdefault(shard, {})[cell.name] = cell.changes()
+            report.waiting += cell.waiting_change()
+            report.least_waiting = least(report.least_waiting, cell.least_waiting())
+            report.least_timer = least(report.least_timer, cell.least_timer("event"))
+            report.least_wall = least(report.least_wall, cell.least_timer("wall"))
+            report.feedback += len(cell.outbox)
+            for events in cell.outbox.deliveries.values():
+                report.least_feedback = least(report.least_feedback, min(events.ts))
+            done = report.processed
+            done[cell.name] = done.get(cell.name, 0) + cell.fed
+        self._open.close()  # a read transaction held over a write makes the store grow
+        reach("layer-commit", beat.batch)
+        fence = Fence(beat.epoch, beat.batch, self._attempt)
+        for shard, functions in changes.items():
+            self._shards[shard].commit(fence, functions)
+
+    def finish(self, intakes: Iterable[Intake] = ()) -> Report:
+        """The report, with everything that the router and the sources collected."""
+        report, router = self.report, self.router
+        for intake in intakes:
+            name = intake.source.name
+            report.events[name] = report.events.get(name, 0) + intake.events
+            if intake.highest is not None:
+                report.seen[name] = max(intake.highest, report.seen.get(name, intake.highest))
+            report.late += len(intake.late)
+            report.late_events.extend(intake.late)
+        for number, count in router.processed.items():
+            name = self.plan.functions[number].name
+            report.processed[name] = report.processed.get(name, 0) + count
+        report.highest = greatest(report.highest, router.highest)
+        report.dead_letters = len(router.dead)
+        report.letters = [letter_row(letter) for letter in router.dead]
+        for stream, events in router.outputs.items():
+            rows = list(zip(events.ts, events.keys, events.values, strict=True))
+            report.outputs[self.plan.streams[stream]] = rows
+        report.horizon = self.beat.horizon
+        return report
+
+
+def run_whole(task: Task) -> None:
+    """The one-task lane: every layer in memory, stepping to the horizon, then one commit a shard.
+
+    Expects the sources' events, and the feedback of the batch before, in the task's router.
+    """
+    plan, beat, target = task.plan, task.beat, task.beat.horizon
+    passed, first = beat.passed, True
+    while True:
+        inboxes = task.router.take()
+        arrived = least(*(min(events.ts) for events in inboxes.values() if events))
+        known = beat.earliest if first else task.earliest()
+        horizon = target
+        if target is not None:
+            horizon = step_from(plan.workflow, passed, least(arrived, known), target)
+        stepped = replace(beat, horizon=horizon)
+        for layer in range(len(plan.layers)):
+            task.run_layer(layer, inboxes, stepped)
+            for place, events in task.router.take().items():
+                inboxes.setdefault(place, Columns()).extend(events)
+        if horizon == target:
+            break
+        passed, first = horizon, False
+        for number, events in task.feedback().items():
+            task.router.deliver(number, events)
+    task.commit()

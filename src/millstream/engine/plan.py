@@ -1,0 +1,113 @@
+"""The workflow, numbered: who gets what an emitter puts onto a stream.
+
+Made once by the driver and sent to the tasks. Streams and functions are numbers inside the engine;
+names come back where users see them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from millstream.codec import slate_codec
+from millstream.model.function import Function, Map, Update
+from millstream.model.slate import Table
+from millstream.model.workflow import Workflow
+
+SOURCE = -1
+"""The emitter's number when an event comes from a source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Where an event goes: maps to run at once, placed functions, feedback, and an output."""
+
+    maps: tuple[int, ...]
+    placed: tuple[int, ...]
+    feedback: tuple[int, ...]
+    output: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A workflow made ready for tasks. `outputs` are the output streams that a sink reads."""
+
+    workflow: Workflow
+    shards: int
+    outputs: frozenset[str]
+
+    def __post_init__(self) -> None:
+        for update in self.workflow.updates:
+            if update.slate is not Table:
+                slate_codec(update.slate)  # a slate that cannot be coded is found here, at once
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        return self.workflow.functions
+
+    @cached_property
+    def streams(self) -> tuple[str, ...]:
+        return self.workflow.streams
+
+    @cached_property
+    def number(self) -> dict[str, int]:
+        """A function's number by its name."""
+        return {function.name: number for number, function in enumerate(self.functions)}
+
+    @cached_property
+    def stream_number(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.streams)}
+
+    @cached_property
+    def layers(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(
+            tuple(self.number[function.name] for function in layer)
+            for layer in self.workflow.layers
+        )
+
+    @cached_property
+    def layer_of(self) -> dict[int, int]:
+        """The layer of each placed function, from 0."""
+        return {number: layer for layer, group in enumerate(self.layers) for number in group}
+
+    @cached_property
+    def delays(self) -> dict[str, int]:
+        return {stream.name: stream.delay for stream in self.workflow.declared if stream.delay}
+
+    @cached_property
+    def emitters(self) -> tuple[int, ...]:
+        """The functions that emit along a feedback edge, and so have an outbox."""
+        return tuple(sorted({self.number[emitter] for emitter, _, _ in self.workflow.feedback}))
+
+    @cached_property
+    def waits(self) -> bool:
+        """Whether events wait for the horizon."""
+        return self.workflow.order == "event-time"
+
+    @cached_property
+    def _targets(self) -> dict[tuple[int, int], Targets]:
+        return {}
+
+    def targets(self, emitter: int, stream: int) -> Targets:
+        """Where an event on `stream` goes when `emitter` (a function's number or SOURCE) put it."""
+        found = self._targets.get((emitter, stream))
+        if found is None:
+            found = self._targets[emitter, stream] = self._find_targets(emitter, stream)
+        return found
+
+    def _find_targets(self, emitter: int, stream: int) -> Targets:
+        name = self.streams[stream]
+        maps, placed, feedback = [], [], []
+        for reader in self.workflow.subscribers(name):
+            number = self.number[reader.name]
+            edge = (self.functions[emitter].name, name, reader.name) if emitter != SOURCE else None
+            if edge in self.workflow.feedback:
+                feedback.append(number)
+            elif number in self.layer_of:
+                placed.append(number)
+            else:
+                maps.append(number)
+        return Targets(tuple(maps), tuple(placed), tuple(feedback), name in self.outputs)
+
+
+__all__ = ["SOURCE", "Map", "Plan", "Targets", "Update"]

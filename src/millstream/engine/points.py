@@ -1,0 +1,31 @@
+"""Named points where a fault run may strike; they do nothing otherwise.
+
+    MILLSTREAM_FAULT="layer-commit:3:4711"    at batch 3, end the process group 4711
+
+The points, in the order a batch passes them: `batch-start`, `layer-commit` (before a layer's
+commit), `between-layers`, `slates-committed` (before the batch is recorded), `batch-recorded`
+(before the sinks), `sinks-published` (before Spark's own commit).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+POINTS = (
+    "batch-start",
+    "layer-commit",
+    "between-layers",
+    "slates-committed",
+    "batch-recorded",
+    "sinks-published",
+)
+_FAULT = os.environ.get("MILLSTREAM_FAULT", "")
+
+
+def reach(point: str, batch: int) -> None:
+    """Pass a named point; end the driver's process group if a fault run asked for it here."""
+    if _FAULT:
+        wanted, at, group = _FAULT.split(":")
+        if wanted == point and int(at) == batch:
+            os.killpg(int(group), signal.SIGKILL)

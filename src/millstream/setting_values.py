@@ -1,0 +1,139 @@
+"""The value of each setting, from whatever a flag, a variable, a TOML file or code gives.
+
+A parser takes the value and where it was set, and returns it or raises DefinitionError with what
+must be. The same parsers read all four places, so text is taken where it is clear.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from millstream.errors import DefinitionError
+
+LANES = ("auto", "one-task", "shuffled")
+MIB = 1024 * 1024
+FILE_FORMATS = ("json", "jsonl", "ndjson", "csv", "text", "parquet")
+"""Formats whose address is a path."""
+_KIB = 1024
+_BYTES = {
+    **{"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3},
+    **{"k": _KIB, "kib": _KIB, "m": MIB, "mib": MIB, "g": _KIB * MIB, "gib": _KIB * MIB},
+}
+_MASTER = re.compile(r"local(\[[^\]]+\])?|local-cluster\[.+\]|yarn|(spark|k8s)://\S+")
+_FLAGS = {"1": True, "true": True, "yes": True, "on": True}
+_FLAGS |= {"0": False, "false": False, "no": False, "off": False}
+
+
+def check_address(text: object, where: str) -> None:
+    """An address is FORMAT:PATH."""
+    form = re.fullmatch(r"([a-z][a-z0-9_+-]*):(.*)", text, re.S) if isinstance(text, str) else None
+    if form is None or (form[1] in FILE_FORMATS and not form[2]):
+        raise _wrong(where, "FORMAT:PATH, as in json:data/in", text)
+
+
+def relative_to(address: str, directory: Path) -> str:
+    """The address with its path, if it is a relative one, counted from `directory`."""
+    form, _, rest = address.partition(":")
+    if form not in FILE_FORMATS or "://" in rest:
+        return address
+    return f"{form}:{directory / Path(rest).expanduser()}"
+
+
+def byte_count(value: object, where: str) -> int:
+    """A number of bytes, or text with a unit.
+
+    >>> byte_count("32MiB", "here"), byte_count("1.5kB", "here"), byte_count(10, "here")
+    (33554432, 1500, 10)
+    """
+    text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-zA-Z]*)", text)
+    if match is None or match[2].lower() not in _BYTES:
+        raise _wrong(where, "a number of bytes, or text such as '32MiB' or '500kB'", value)
+    return round(float(match[1]) * _BYTES[match[2].lower()])
+
+
+def _whole(least: int, most: int | None = None) -> Callable[[Any, str], int]:
+    must = f"a whole number, {least} or more" if most is None else f"from {least} to {most}"
+
+    def parse(value: Any, where: str) -> int:
+        text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+        number = int(text) if re.fullmatch(r"\d{1,9}", text) else -1
+        if number < least or (most is not None and number > most):
+            raise _wrong(where, must, value)
+        return number
+
+    return parse
+
+
+def _bytes(least: int) -> Callable[[Any, str], int]:
+    def parse(value: Any, where: str) -> int:
+        count = byte_count(value, where)
+        if count < least:
+            raise _wrong(where, f"{least} byte or more", value)
+        return count
+
+    return parse
+
+
+def _flag(value: Any, where: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in _FLAGS:
+        return _FLAGS[value.lower()]
+    raise _wrong(where, "true or false", value)
+
+
+def _lane(value: Any, where: str) -> str:
+    if value not in LANES:
+        raise _wrong(where, f"one of {', '.join(LANES)}", value)
+    return str(value)
+
+
+def _path(value: Any, where: str) -> Path:
+    if not isinstance(value, str | Path) or not str(value):
+        raise _wrong(where, "a directory", value)
+    return Path(value).expanduser()
+
+
+def _master(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not _MASTER.fullmatch(value):
+        raise _wrong(where, "a Spark master: local[*], local[4], spark://HOST:PORT", value)
+    return value
+
+
+def _memory(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[1-9]\d*[kmgtKMGT]b?", value):
+        raise _wrong(where, "an amount of memory such as 512m or 2g", value)
+    return value.lower()
+
+
+def _addresses(value: Any, where: str) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise _wrong(where, "a mapping of streams to addresses", value)
+    for name, address in value.items():
+        check_address(address, f"{where}: the address of {name!r}")
+    return dict(value)
+
+
+def _wrong(where: str, must: str, value: object) -> DefinitionError:
+    return DefinitionError(f"{where} must be {must}; got {value!r}")
+
+
+PARSERS: dict[str, Callable[[Any, str], Any]] = {
+    "store": _path,
+    "sources": _addresses,
+    "sinks": _addresses,
+    "shards": _whole(1, 1024),
+    "tasks": _whole(1),
+    "available_now": _flag,
+    "final": _flag,
+    "batch_bytes": _bytes(1),
+    "small_bytes": _bytes(0),
+    "lane": _lane,
+    "master": _master,
+    "memory": _memory,
+}
+"""Every setting's name and parser."""

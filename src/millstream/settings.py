@@ -1,0 +1,164 @@
+"""What a deployment sets: where events come from and go to, where slates live, how much at once.
+
+A setting may be given in four places. Flags win over `MILLSTREAM_*` variables, these over the TOML
+file, and that over code (`app.settings`, `app.run(**settings)`); addresses are merged name by name.
+Whatever is wrong is refused before Spark is loaded, with the place it came from.
+
+In the environment, `MILLSTREAM_SHARDS` is `shards`, and `MILLSTREAM_SOURCE_CHECKINS` (or `_SINK_`)
+is the address of `checkins`, with `_` for whatever a variable's name cannot hold.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from millstream.errors import DefinitionError
+from millstream.model.app import App
+from millstream.model.function import RESERVED_STREAMS
+from millstream.model.workflow import Workflow
+from millstream.nearest import did_you_mean
+from millstream.setting_values import MIB, PARSERS
+
+Lane = Literal["auto", "one-task", "shuffled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one application runs. Made by `resolve`, which checks it against the application."""
+
+    app: str
+    store: Path
+    """The directory of the slates, the checkpoint and all else that is kept."""
+    sources: dict[str, str] = field(default_factory=dict)
+    """Each source's address, FORMAT:PATH."""
+    sinks: dict[str, str] = field(default_factory=dict)
+    """Addresses of output streams; also of 'late' and 'deadletters'."""
+    shards: int = 16
+    """Fixed for a store once it is made."""
+    tasks: int | None = None
+    """Tasks of the shuffled lane; None: as many as there are cores."""
+    available_now: bool = False
+    """Process what is there, then stop."""
+    final: bool = False
+    """There is nothing to come: let all waiting events through at the end."""
+    batch_bytes: int = 32 * MIB
+    """About how much input one batch takes."""
+    small_bytes: int = MIB
+    """A batch up to this size takes the one-task lane."""
+    lane: Lane = "auto"
+    master: str = "local[*]"
+    memory: str = "1g"
+    """Memory of Spark's driver, which with a local master does all the work."""
+
+
+def resolve(
+    app: App,
+    toml: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Settings:
+    """The settings of a run, checked; DefinitionError says what is wrong and where it was set.
+
+    `toml` and `flags` are by setting, as `app.settings` is; a value of None is not given.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        workflow = app.workflow()
+    values: dict[str, Any] = {"sources": {}, "sinks": {}}
+    for key, value, where in _given(app, workflow, toml or {}, environ or {}, flags or {}):
+        parsed = PARSERS[key](value, where)
+        if key in ("sources", "sinks"):
+            for name in parsed:
+                _check_stream(workflow, key, name, where)
+            values[key].update(parsed)
+        else:
+            values[key] = parsed
+    for source in workflow.sources:
+        if source.name not in values["sources"]:
+            raise DefinitionError(
+                f"source {source.name!r} of app {app.name!r} has no address; give it one with "
+                f"--source {source.name}=json:DIR, or in the TOML file"
+            )
+    values.setdefault("store", default_store(app.name))
+    if values["store"].exists() and not values["store"].is_dir():
+        raise DefinitionError(f"store {values['store']} must be a directory; it is a file")
+    if values.get("final"):
+        values["available_now"] = True  # nothing is to come, so there is nothing to wait for
+    return Settings(app.name, **values)
+
+
+def store_of(
+    app: App, toml: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
+) -> Path:
+    """The application's store alone, for commands that only read."""
+    variable = {"store": (environ or {}).get("MILLSTREAM_STORE") or None}
+    store = default_store(app.name)
+    for layer in (app.settings, toml or {}, variable):
+        if layer.get("store") is not None:
+            store = PARSERS["store"](layer["store"], "store")
+    return store
+
+
+def default_store(app: str) -> Path:
+    return Path(".millstream") / app
+
+
+def _given(
+    app: App,
+    workflow: Workflow,
+    toml: Mapping[str, Any],
+    environ: Mapping[str, str],
+    flags: Mapping[str, Any],
+) -> Iterator[tuple[str, Any, str]]:
+    """(setting, value, where it was set), the weakest first."""
+    places = ((app.settings, "app.settings[{!r}]"), (toml, "{!r} in the TOML file"))
+    for given, place in places:
+        yield from _known(given, place)
+    for name, text in environ.items():
+        if name.startswith("MILLSTREAM_") and text:
+            yield from _from_environment(workflow, name, text)
+    for key, value, where in _known(flags, "--{}"):
+        singular = {"--sources": "--source", "--sinks": "--sink"}
+        yield key, value, singular.get(where, where.replace("_", "-"))
+
+
+def _known(given: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any, str]]:
+    for key, value in given.items():
+        if key not in PARSERS:
+            raise DefinitionError(f"unknown setting {key!r}; {did_you_mean(key, PARSERS)}")
+        if value is not None:
+            yield key, value, place.format(key)
+
+
+def _from_environment(workflow: Workflow, name: str, text: str) -> Iterator[tuple[str, Any, str]]:
+    for prefix, key in (("MILLSTREAM_SOURCE_", "sources"), ("MILLSTREAM_SINK_", "sinks")):
+        if name.startswith(prefix):
+            streams = {re.sub(r"[.-]", "_", s).upper(): s for s in _streams(workflow, key)}
+            wanted = name.removeprefix(prefix)
+            yield key, {streams.get(wanted, wanted): text}, name
+            return
+    key = name.removeprefix("MILLSTREAM_").lower()
+    if key in PARSERS and key not in ("sources", "sinks"):
+        yield key, text, name  # any other belongs to another part of Millstream
+
+
+def _streams(workflow: Workflow, key: str) -> list[str]:
+    """The streams that may have an address."""
+    if key == "sources":
+        return [source.name for source in workflow.sources]
+    return [*workflow.outputs, *RESERVED_STREAMS]
+
+
+def _check_stream(workflow: Workflow, key: str, name: str, where: str) -> None:
+    known = _streams(workflow, key)
+    if name not in known:
+        hint = did_you_mean(name, known)
+        if key == "sinks" and name in workflow.streams:
+            hint = f"declare it with app.output({name!r})"
+        what = "a source" if key == "sources" else "an output"
+        raise DefinitionError(f"{where}: {name!r} is not {what} of app {workflow.name!r}; {hint}")

@@ -1,0 +1,41 @@
+"""Addresses: `json:DIR`, where a source reads from or a sink writes to."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from millstream.errors import InputError
+
+FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}
+"""Every name that a format may be given by, and its right name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A format by its right name, and a path as it was given."""
+
+    format: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.format}:{self.path}"
+
+
+def parse_address(text: str, where: str = "address") -> Address:
+    """The address that the text means; `where` begins the error if it means none."""
+    known = ", ".join(sorted(set(FORMATS.values())))
+    name, colon, path = text.partition(":")
+    if not colon:
+        raise InputError(
+            f"{where}: must be FORMAT:DIRECTORY; got {text!r} without a colon; "
+            f"write for example json:{text or 'data'}"
+        )
+    right = FORMATS.get(name.strip().lower())
+    if right is None:
+        near = difflib.get_close_matches(name.strip().lower(), FORMATS, n=1)
+        hint = f"; did you mean {FORMATS[near[0]]}:{path}?" if near else ""
+        raise InputError(f"{where}: the format must be one of {known}; got {name!r}{hint}")
+    if not path:
+        raise InputError(f"{where}: {text!r} names no directory; write for example {right}:data")
+    return Address(right, path)

@@ -1,0 +1,215 @@
+"""JSON lines: one JSON value a line.
+
+DESIGN
+------
+A split owns the lines that *begin* in [start, stop): it skips the line that was begun before it,
+and reads its last line to the end, past `stop` if need be. So the cuts may fall anywhere, and need
+no look into the file. Lines are decoded one by one, never joined: two torn lines could make one
+valid value. The file is read a block at a time; the lines of a block are decoded in one call, and
+one by one only when something in it is blank or wrong. Compressed files (`.gz`) are one split.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+import msgspec
+
+from millstream.sources.formats import (
+    CHUNK_RECORDS,
+    Bad,
+    Chunk,
+    Split,
+    cut_evenly,
+    given_up,
+    is_gzip,
+    shown,
+    shrunk,
+    unreadable,
+)
+
+BLOCK_BYTES = 256 * 1024
+LINE_BYTES = 64 * 1024 * 1024
+"""A longer line is bad: a file that has no lines at all must not fill the memory."""
+BOM = b"\xef\xbb\xbf"
+
+_decode = msgspec.json.Decoder().decode
+
+
+class JsonLines:
+    """JSON lines, in bytes; a compressed file in one."""
+
+    name = "json"
+
+    def units(self, path: str, size: int) -> int:
+        return 1 if is_gzip(path) else max(1, size)
+
+    def splits(
+        self, path: str, size: int, units: int, start: int, stop: int, target_bytes: int
+    ) -> list[Split]:
+        if is_gzip(path):
+            return [Split(path, 0, None)]
+        parts = -(-(stop - start) // max(1, target_bytes))
+        return [Split(path, *cut) for cut in cut_evenly(start, stop, parts)]
+
+    def read(self, split: Split) -> Iterator[Chunk]:
+        try:
+            file = open(split.path, "rb", buffering=0)
+        except OSError as error:
+            raise unreadable(split.path, error) from None
+        with file:
+            if is_gzip(split.path):
+                yield from _read_gzip(file)
+                return
+            size = os.fstat(file.fileno()).st_size
+            if split.stop is not None and size < split.stop:
+                if size:
+                    taken = f"at least {split.stop} bytes"
+                    raise shrunk(split.path, taken, f"{size} bytes")
+                yield Chunk([], None, [given_up(f"at least {split.stop} bytes")], None)
+                return
+            begin = _first_line(file, split.start, split.stop)
+            if begin is not None:
+                file.seek(begin)
+                before = _LinesBefore(split.path, begin)
+                yield from _chunks(_blocks(file.read, begin, split.stop), before)
+
+
+def _read_gzip(file: IO[bytes]) -> Iterator[Chunk]:
+    if not file.read(1):
+        yield Chunk([], None, [given_up("its events")], None)
+        return
+    file.seek(0)
+    try:
+        with gzip.open(file) as unpacked:  # read1, because read drops what precedes an error
+            yield from _chunks(_blocks(unpacked.read1, 0, None), _LinesBefore("", 0))
+    except (EOFError, OSError, zlib.error) as error:
+        yield Chunk([], None, [broken_gzip(error)], None)
+
+
+def broken_gzip(error: Exception) -> Bad:
+    """The whole of a compressed file that ends early or is corrupt; what came before was read."""
+    return Bad(
+        0,
+        "",
+        f"a .gz file must be whole; this one is cut short or corrupt ({error}), and what follows "
+        "is not read: write it elsewhere, then rename it into the directory under a new name",
+    )
+
+
+class _LinesBefore:
+    """The number of lines before an offset, counted once, when asked for."""
+
+    def __init__(self, path: str, offset: int) -> None:
+        self._path = path
+        self.offset = offset
+        self._count: int | None = None
+
+    def __call__(self) -> int:
+        if self._count is None:
+            self._count, left = 0, self.offset
+            if left:
+                with open(self._path, "rb", buffering=0) as file:
+                    while left > 0 and (block := file.read(min(left, 1 << 20))):
+                        self._count += block.count(b"\n")
+                        left -= len(block)
+        return self._count
+
+
+def _first_line(file: IO[bytes], start: int, stop: int | None) -> int | None:
+    """Where the first line that begins in [start, stop) begins; None if none does."""
+    if start == 0:
+        return 0
+    at = start - 1  # a line begins at `start` itself if a newline comes just before it
+    file.seek(at)
+    while (stop is None or at + 1 < stop) and (block := file.read(64 * 1024)):
+        newline = block.find(b"\n")
+        if newline >= 0:
+            begin = at + newline + 1
+            return begin if stop is None or begin < stop else None
+        at += len(block)
+    return None
+
+
+def _blocks(read: Callable[[int], bytes], at: int, stop: int | None) -> Iterator[list[bytes]]:
+    """All lines from `at` on that begin before `stop`, blank ones too, some at a time.
+
+    `held` is the line that has been begun: in parts, so that a long one is put together once. Of
+    one that is too long, only so much is held as shows that it is.
+    """
+    held: list[bytes] = []
+    length = 0
+    while True:
+        past = stop is not None and at >= stop
+        if past and not held:
+            return
+        block = read(BLOCK_BYTES if past or stop is None else min(BLOCK_BYTES, stop - at))
+        if not block:
+            break
+        at += len(block)
+        cut = block.find(b"\n") if past else block.rfind(b"\n")
+        if cut < 0:
+            if length <= LINE_BYTES:
+                held.append(block)
+                length += len(block)
+            continue
+        lines = block[:cut].split(b"\n")
+        if held:
+            lines[0] = b"".join([*held, lines[0]])
+        yield lines
+        if past:
+            return
+        rest = block[cut + 1 :]
+        held, length = [rest] if rest else [], len(rest)
+    if held:
+        yield [b"".join(held)]
+
+
+def _chunks(blocks: Iterator[list[bytes]], before: _LinesBefore) -> Iterator[Chunk]:
+    first = 0
+    for block in blocks:
+        if first == 0 and before.offset == 0:
+            block[0] = block[0].removeprefix(BOM)
+        for low in range(0, len(block), CHUNK_RECORDS):
+            lines = block[low : low + CHUNK_RECORDS] if len(block) > CHUNK_RECORDS else block
+            yield _decoded(lines, first, before)
+            first += len(lines)
+
+
+def _decoded(lines: list[bytes], first: int, before: _LinesBefore) -> Chunk:
+    if len(lines[0]) <= LINE_BYTES:  # only the first of a block can be longer than the block
+        try:
+            return Chunk(list(map(_decode, lines)), lines, [], None, first, before)
+        except (ValueError, RecursionError):
+            pass
+    records: list[Any] = []
+    raw: list[bytes] = []
+    numbers: list[int] = []
+    bad: list[Bad] = []
+    for number, line in enumerate(lines, first):
+        if not line or line.isspace():
+            continue
+        try:
+            if len(line) > LINE_BYTES:
+                raise ValueError(f"it is longer than {LINE_BYTES} bytes")
+            records.append(_decode(line))
+        except (ValueError, RecursionError) as error:
+            bad.append(Bad(before() + number + 1, shown(line), _reason(line, error)))
+        else:
+            raw.append(line)
+            numbers.append(number)
+    return Chunk(records, raw, bad, numbers, first, before)
+
+
+def _reason(line: bytes, error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        found = "bytes that are not UTF-8; write the file as UTF-8"
+    elif line.lstrip()[:1] in b"{[" and "truncated" in str(error):
+        found = "one that ends too early; was it written in parts?"
+    else:
+        found = f"this: {str(error)[:200]}"
+    return f"a line must be one whole JSON value; got {found}"

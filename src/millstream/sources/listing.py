@@ -1,0 +1,145 @@
+"""Watching a directory: which files are there that were not known before.
+
+DESIGN
+------
+The tree is listed with `os.scandir`, and a file is looked at (stat) only when its path is new.
+While nothing changes, a directory is not listed either, only its own stamp is read. A stamp is only
+as fine as the file system's clock (some milliseconds on ext4, two seconds on FAT), so an unchanged
+stamp proves nothing by itself: a file may arrive within the same tick, after the listing. Hence a
+listing counts as *settled* only when the stamp had been seen, unchanged, for `SETTLE_SECONDS` of
+our own clock before it began: a later arrival then falls into a later tick, and changes the stamp.
+Every `RELIST_SECONDS` the directory is listed all the same, for file systems that keep no stamps.
+
+Skipped are names that begin with `.` or `_` or end with `.tmp`, and empty files until they have
+content. Links to files are followed, links to directories below the top are not (a warning).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from millstream.errors import InputError
+
+SETTLE_SECONDS = 3.0
+RELIST_SECONDS = 60.0
+
+
+class Found(NamedTuple):
+    """A file that was not known; in the order of discovery: by time, then path."""
+
+    mtime_ns: int
+    path: str
+    size: int
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What is remembered of one directory."""
+
+    stamp: tuple[int, ...]
+    since: float
+    listed: float = 0.0
+    settled: bool = False
+    directories: list[str] = field(default_factory=list)
+
+
+class Watched:
+    """A directory and all below it. `monotonic` gives seconds."""
+
+    def __init__(
+        self, directory: str, suffixes: tuple[str, ...], monotonic: Callable[[], float]
+    ) -> None:
+        self.directory = os.path.abspath(directory)
+        self._suffixes = suffixes
+        self._monotonic = monotonic
+        self._seen: dict[str, _Seen] = {}
+        self._warned: set[str] = set()
+
+    def look(self, known: Container[str]) -> tuple[list[Found], list[str]]:
+        """The files that are not `known`, in order, and warnings not given before."""
+        found: list[Found] = []
+        warnings: list[str] = []
+        pending = [self.directory]
+        while pending:
+            path = pending.pop()
+            try:
+                pending.extend(self._visit(path, known, found, warnings))
+            except OSError as error:
+                self._seen.pop(path, None)
+                if path == self.directory or not isinstance(error, FileNotFoundError):
+                    raise _unusable(path, error) from None
+        return sorted(found), warnings
+
+    def _visit(
+        self, path: str, known: Container[str], found: list[Found], warnings: list[str]
+    ) -> list[str]:
+        """Look at one directory; the directories in it."""
+        now = self._monotonic()
+        stat = os.stat(path)
+        stamp = (stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
+        seen = self._seen.get(path)
+        if seen is None or seen.stamp != stamp:
+            seen = self._seen[path] = _Seen(stamp, now)
+        if seen.settled and now - seen.listed < RELIST_SECONDS:
+            return seen.directories
+        seen.directories = []
+        waiting = False
+        for entry in self._entries(path, known, seen.directories, warnings):
+            try:
+                file = entry.stat()
+            except FileNotFoundError:
+                continue  # gone again: it was never taken, so nothing is lost
+            if file.st_size:
+                found.append(Found(file.st_mtime_ns, entry.path, file.st_size))
+            else:
+                waiting = True  # for content, which does not change the directory's stamp
+        seen.listed = now
+        seen.settled = not waiting and now - seen.since >= SETTLE_SECONDS
+        return seen.directories
+
+    def _entries(
+        self, path: str, known: Container[str], directories: list[str], warnings: list[str]
+    ) -> Iterator[os.DirEntry[str]]:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.path in known or entry.name[0] in "._" or entry.name.endswith(".tmp"):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    directories.append(entry.path)
+                elif not entry.is_file():
+                    if entry.is_dir():
+                        self._warn(entry.path, "is a link to a directory, and those are not "
+                                   "followed; move the files here", warnings)  # fmt: skip
+                elif self._suffixes and not entry.name.endswith(self._suffixes):
+                    continue
+                elif not _is_text(entry.name):
+                    self._warn(entry.path, "must have a name in UTF-8; it is skipped until it is "
+                               "renamed", warnings)  # fmt: skip
+                else:
+                    yield entry
+
+    def _warn(self, path: str, what: str, warnings: list[str]) -> None:
+        if path not in self._warned:
+            self._warned.add(path)
+            warnings.append(f"{os.fsencode(path).decode('utf-8', 'replace')} {what}")
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _unusable(path: str, error: OSError) -> InputError:
+    if isinstance(error, FileNotFoundError):
+        what = "it does not exist; create it (mkdir -p), or correct the address"
+    elif isinstance(error, NotADirectoryError):
+        what = f"it is a file; name the directory that holds it: {os.path.dirname(path)}"
+    else:
+        what = f"it cannot be listed: {error.strerror}; give the right to read it"
+    return InputError(f"directory {path}: a source reads the files of a directory; {what}")

@@ -1,0 +1,232 @@
+"""A process's hold on LMDB: which environments are open, how they grow, fork and fail.
+
+DESIGN
+------
+*One environment a process.* LMDB forbids opening a file twice in a process and using an
+environment across a fork. So environments belong to this module, found by path, shared by all
+stores of the process, opened at first use and forgotten in the child of a fork, which opens its
+own. One that its users did not close stays open, ready for the next: Spark's workers unpickle a
+store for each task.
+
+*Growing.* A full map aborts the transaction, is doubled, and the transaction runs again; other
+processes see that when they next begin one, and follow. Either closes the views that are open in
+that process, which then raise StoreError. The first size is therefore large: it costs address
+space only.
+
+*Readers* never block commits, nor commits readers. But LMDB cannot reuse a page freed after the
+oldest open view began, so a view that stays open makes the file grow, and the file never shrinks.
+The views of dead processes are cleared at every commit (well under a microsecond each).
+
+*The soft fence* is the fence of the last commit that had nothing to write: 24 bytes in the file
+`fence` beside the data, written under LMDB's write lock and never flushed. It outlives the
+processes that it must refuse, and those do not outlive the machine.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+import lmdb
+
+from millstream.errors import StoreError
+from millstream.stores.contract import NO_FENCE, Fence
+
+MAX_READERS = 512
+
+_FENCE = struct.Struct("<qqq")
+# A short write to a full disk reaches us as EIO: LMDB does not ask again.
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+Transaction: TypeAlias = "lmdb.Transaction[bytes]"  # not subscriptable when it runs
+
+
+class Environment:
+    """The one environment of a directory in this process, whoever uses it."""
+
+    def __init__(self, path: str, map_size: int) -> None:
+        self.path = path
+        self.users = 0
+        self._map_size = map_size
+        self._lock = threading.RLock()
+        self._env: lmdb.Environment | None = None
+        self._identity = (0, 0)
+        self._fence_file = -1
+
+    def forget(self) -> None:
+        """In the child of a fork: what was opened is the parent's, and is not to be closed here."""
+        self._lock = threading.RLock()
+        if self._env is not None:
+            self._env = None
+            os.close(self._fence_file)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._env is not None:
+                self._env.close()
+                os.close(self._fence_file)
+                self._env = None
+
+    def begin(self, *, write: bool = False) -> Transaction:
+        """A transaction, after following another process that has grown the map."""
+        env = self._env or self._open()
+        while True:
+            try:
+                return env.begin(write=write)
+            except lmdb.MapResizedError:
+                with self._lock:  # no write transaction of this process is open
+                    env.set_mapsize(0)
+            except lmdb.ReadersFullError:
+                if not env.reader_check():
+                    raise
+
+    def write(self, body: Callable[[Transaction], bool]) -> None:
+        """Run `body` in a write transaction and commit if it says so; again if the map was full."""
+        with self._lock:
+            (self._env or self._open()).reader_check()
+            try:
+                while not self._try_write(body):
+                    self._grow()
+            except lmdb.Error:
+                self.close()  # after a failed flush LMDB refuses to go on: open afresh next time
+                raise
+
+    def _try_write(self, body: Callable[[Transaction], bool]) -> bool:
+        txn = self.begin(write=True)
+        try:
+            if body(txn):
+                txn.commit()
+            return True
+        except lmdb.MapFullError:
+            return False
+        finally:
+            txn.abort()  # does nothing after a commit
+
+    def _grow(self) -> None:
+        assert self._env is not None
+        size = self._env.info()["map_size"] * 2
+        try:
+            self._env.set_mapsize(size)
+        except (lmdb.Error, OverflowError) as error:
+            self.close()
+            raise StoreError(
+                f"{self.path}: the map is full and cannot grow to {size} bytes ({error}); allow "
+                "this process more address space (ulimit -v) or use more shards, "
+                "nothing was changed"
+            ) from error
+
+    def soft_fence(self) -> Fence:
+        """The fence of the last commit that had nothing to write."""
+        stored = os.pread(self._fence_file, _FENCE.size, 0)
+        return Fence(*_FENCE.unpack(stored)) if len(stored) == _FENCE.size else NO_FENCE
+
+    def raise_soft_fence(self, fence: Fence) -> None:
+        """Only within a write transaction, which keeps out other writers."""
+        os.pwrite(self._fence_file, _FENCE.pack(*fence), 0)
+
+    def replaced(self) -> bool:
+        """True if the files were deleted or replaced since they were opened."""
+        return self._env is not None and self._identity != _identity(self.path)
+
+    def _open(self) -> lmdb.Environment:
+        with self._lock:
+            if self._env is not None:
+                return self._env
+            os.makedirs(self.path, exist_ok=True)
+            created = _identity(self.path) == (0, 0)
+            env = lmdb.open(
+                self.path,
+                map_size=self._map_size,
+                max_readers=MAX_READERS,
+                # Slates are read at random: read-ahead would fill the memory with others' pages.
+                readahead=False,
+            )
+            try:
+                env.reader_check()
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+                self._fence_file = os.open(os.path.join(self.path, "fence"), flags, 0o644)
+                if created:
+                    _flush_folders(self.path)
+            except BaseException:
+                env.close()
+                raise
+            self._identity = _identity(self.path)
+            self._env = env
+            return env
+
+
+_environments: dict[str, Environment] = {}
+_environments_lock = threading.Lock()
+
+
+def acquire(path: str, map_size: int) -> Environment:
+    path = os.path.realpath(path)
+    with _environments_lock:
+        found = _environments.get(path)
+        if found is None or found.replaced():
+            found = _environments[path] = Environment(path, map_size)
+        found.users += 1
+        return found
+
+
+def release(environment: Environment) -> None:
+    with _environments_lock:
+        environment.users -= 1
+        if not environment.users:
+            environment.close()
+            if _environments.get(environment.path) is environment:
+                del _environments[environment.path]
+
+
+def _after_fork() -> None:
+    global _environments_lock
+    _environments_lock = threading.Lock()
+    for environment in _environments.values():
+        environment.forget()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _identity(path: str) -> tuple[int, int]:
+    """Which data file lies there; LMDB's files are never opened but by LMDB (it would lose locks)."""
+    try:
+        status = os.stat(os.path.join(path, "data.mdb"))
+    except FileNotFoundError:
+        return 0, 0
+    return status.st_dev, status.st_ino
+
+
+def _flush_folders(path: str) -> None:
+    """A new file survives a crash of the machine only if its folder, and theirs, are flushed."""
+    for folder in (path, os.path.dirname(path), os.path.dirname(os.path.dirname(path))):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+@contextmanager
+def explained(where: str, outcome: str) -> Iterator[None]:
+    """LMDB's and the system's errors as a StoreError that says what to do."""
+    try:
+        yield
+    except (lmdb.Error, OSError) as error:
+        code = error.code if isinstance(error, lmdb.Error) else error.errno
+        if code in _NO_ROOM:
+            advice = "the disk or its quota is full, or it fails: make room and start again"
+        elif isinstance(error, lmdb.ReadersFullError):
+            advice = f"more than {MAX_READERS} views are open: close them sooner"
+        elif "already open in this process" in str(error):
+            advice = "this process was forked while a view was open: fork before, or spawn"
+        elif "closed/deleted/dropped" in str(error):
+            advice = "the view was closed, or the store grew while it was open: open it again"
+        else:
+            advice = "check that the folder is readable and writable and on a local disk"
+        raise StoreError(f"{where}: {outcome}, {error}; {advice}") from error

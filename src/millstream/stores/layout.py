@@ -1,0 +1,133 @@
+"""What is stored under which key, and how a slate's row is written.
+
+A shard holds five kinds of rows, each kind a key range of each function:
+
+    S function 0 key                    a slate: last update, timers, data
+    E function 0 key' 0 0 entry         one entry of a table slate (key' = key with 0 as 0 ff)
+    T function 0 clock time key         the index of timers: who has one, by time
+    W function 0 time batch number      a chunk of events that wait for the horizon
+    O function 0 batch number           a chunk of feedback events for the next batch
+
+Function names hold no zero byte, so a range never runs into another's. Times are written so that
+their bytes sort as they do. A slate's row starts with a format byte, so that it can change.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import Final, NamedTuple
+
+import msgspec
+
+from millstream.errors import StoreError
+from millstream.model.event import Clock
+
+_SIGN: Final = 1 << 63
+_TIME: Final = struct.Struct(">Q")
+_CHUNK: Final = struct.Struct(">QI")
+_HEAD: Final = struct.Struct(">Bq")
+_LENGTH: Final = struct.Struct(">I")
+PLAIN, COMPRESSED, WITH_TIMERS = 0x10, 0x01, 0x02
+COMPRESS_FROM: Final = 2_048
+CLOCKS: Final[dict[Clock, bytes]] = {"event": b"e", "wall": b"w"}
+Timers = dict[str, tuple[Clock, int]]
+
+
+def _sortable(ts: int) -> bytes:
+    return _TIME.pack(ts + _SIGN)
+
+
+def slates_of(function: str) -> bytes:
+    """The prefix of a function's slates; the key's own bytes follow."""
+    return b"S" + function.encode() + b"\x00"
+
+
+def table_of(function: str, key: str) -> bytes:
+    """The prefix of the entries of one table; the entry's own bytes follow."""
+    escaped = key.encode().replace(b"\x00", b"\x00\xff")
+    return b"E" + function.encode() + b"\x00" + escaped + b"\x00\x00"
+
+
+def timers_of(function: str, clock: Clock) -> bytes:
+    return b"T" + function.encode() + b"\x00" + CLOCKS[clock]
+
+
+def timer_row(prefix: bytes, at: int, key: str) -> bytes:
+    return prefix + _sortable(at) + key.encode()
+
+
+def timer_parts(prefix: bytes, row: bytes) -> tuple[int, str]:
+    """(time, key) of a row of the timer index."""
+    start = len(prefix)
+    return _TIME.unpack_from(row, start)[0] - _SIGN, row[start + 8 :].decode()
+
+
+def timers_until(prefix: bytes, at: int) -> bytes:
+    """The end of the index rows with a time up to `at`."""
+    return prefix + _sortable(at + 1)
+
+
+def waiting_of(function: str) -> bytes:
+    return b"W" + function.encode() + b"\x00"
+
+
+def waiting_row(prefix: bytes, least: int, batch: int, number: int) -> bytes:
+    return prefix + _sortable(least) + _CHUNK.pack(batch, number)
+
+
+def waiting_least(prefix: bytes, row: bytes) -> int:
+    """The least time in a chunk of waiting events, from its key alone."""
+    return int(_TIME.unpack_from(row, len(prefix))[0]) - _SIGN
+
+
+def outbox_of(function: str) -> bytes:
+    return b"O" + function.encode() + b"\x00"
+
+
+def outbox_row(prefix: bytes, batch: int, number: int) -> bytes:
+    return prefix + _CHUNK.pack(batch, number)
+
+
+class SlateRow(NamedTuple):
+    """A slate as it is stored. `data` is its JSON (empty for a table)."""
+
+    last: int
+    """The greatest ts that updated it."""
+    data: bytes
+    timers: Timers
+
+
+def pack_slate(last: int, data: bytes, timers: Timers) -> bytes:
+    """The bytes of a slate's row."""
+    if len(data) < COMPRESS_FROM and not timers:  # nearly always
+        return _HEAD.pack(PLAIN, last) + data
+    kind = PLAIN
+    if len(data) >= COMPRESS_FROM:
+        kind |= COMPRESSED
+        data = zlib.compress(data, 1)
+    if timers:
+        kind |= WITH_TIMERS
+        listed = msgspec.json.encode([[n, c, at] for n, (c, at) in sorted(timers.items())])
+        data = _LENGTH.pack(len(listed)) + listed + data
+    return _HEAD.pack(kind, last) + data
+
+
+def unpack_slate(row: bytes) -> SlateRow:
+    """The slate of a row; StoreError if the row is of a format that this version cannot read."""
+    kind, last = _HEAD.unpack_from(row)
+    if kind == PLAIN:
+        return SlateRow(last, row[9:], {})
+    if kind & 0xF0 != PLAIN:
+        raise StoreError(
+            f"a slate is stored in format {kind >> 4}; this version of Millstream reads format 1: "
+            "upgrade Millstream, or restore the store from a copy"
+        )
+    start, timers = 9, {}
+    if kind & WITH_TIMERS:
+        (length,) = _LENGTH.unpack_from(row, start)
+        start += 4
+        timers = {n: (c, at) for n, c, at in msgspec.json.decode(row[start : start + length])}
+        start += length
+    data = row[start:]
+    return SlateRow(last, zlib.decompress(data) if kind & COMPRESSED else data, timers)

@@ -1,0 +1,152 @@
+"""Both stores against a naive model, over random sequences of commits, repeats and roll-backs."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from millstream.errors import StaleCommit, StaleRead, StoreError
+from millstream.stores import Fence, LmdbStore, MemoryStore, Store
+
+RUN = b"k" * 478
+KEYS = {
+    "f": [b"", b"\x00", b"k", RUN[1:], RUN, RUN + b"k" * 31, RUN + b"k" * 32, RUN + b"z", RUN * 2]
+    + [RUN + bytes([i]) * 200 for i in (0, 9, 255)],
+    "g": [b"l", b"\xff", b"\xff" * 478, b"\xff" * 509, b"\xff" * 510, b"\xff" * 600],
+}
+EVERY = [*KEYS["f"], *KEYS["g"]]
+VALUES = st.none() | st.sampled_from([b"", b"v", b"w" * 5000]) | st.binary(max_size=3)
+CHANGES = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.dictionaries(st.sampled_from(keys), VALUES, max_size=6)
+        for name, keys in KEYS.items()
+    },
+)
+
+Rows = dict[bytes, bytes]
+Change = dict[bytes, bytes | None]
+
+
+class Model:
+    """What stood before the last batch, and what each function then changed."""
+
+    def __init__(self) -> None:
+        self.seen = Fence(-1, -1, -1)
+        self.last = -1
+        self.earlier: Rows = {}
+        self.tries: dict[str, Change] = {}
+
+    def now(self) -> Rows:
+        rows: dict[bytes, bytes | None] = dict(self.earlier)
+        for changed in self.tries.values():
+            rows.update(changed)
+        return {key: value for key, value in rows.items() if value is not None}
+
+    def commit(self, fence: Fence, changes: dict[str, Change]) -> None:
+        if fence < self.seen or fence.batch < self.last:
+            raise StaleCommit
+        self.seen = fence
+        rows = self.earlier if fence.batch == self.last else self.now()
+        real = {
+            name: {k: v for k, v in changed.items() if v is not None or k in rows}
+            for name, changed in changes.items()
+        }
+        if fence.batch > self.last and any(real.values()):
+            self.earlier, self.tries, self.last = rows, {}, fence.batch
+        if fence.batch == self.last:
+            self.tries.update(real)
+
+    def roll_back(self, epoch: int, committed: int) -> bool:
+        fence = Fence(epoch, committed + 1, 0)
+        if fence < self.seen:
+            raise StaleCommit
+        if self.last > committed + 1:
+            raise StoreError
+        self.seen = fence
+        if self.last <= committed:
+            return False
+        undone = any(self.tries.values())
+        self.tries = {}
+        return undone
+
+    def at(self, committed: int) -> Rows:
+        if self.last > committed + 1:
+            raise StaleRead
+        return self.earlier if committed < self.last else self.now()
+
+
+class Stores(RuleBasedStateMachine):
+    """The model, the memory store and LMDB do the same, refusals included."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.mkdtemp()
+        self.stores: list[Store] = [MemoryStore(1), LmdbStore(self.folder, 1, map_size=1 << 16)]
+        self.shards = [store.shard(0) for store in self.stores]
+        self.model = Model()
+
+    def teardown(self) -> None:
+        for store in self.stores:
+            store.close()
+        shutil.rmtree(self.folder)
+
+    def same(self, act: str, *arguments: object) -> None:
+        outcomes = []
+        for one in (self.model, *self.shards):
+            try:
+                outcomes.append(getattr(one, act)(*arguments))
+            except StoreError as error:
+                outcomes.append(type(error))
+        assert outcomes.count(outcomes[0]) == len(outcomes), outcomes
+
+    @rule(
+        epoch=st.integers(-1, 1),
+        batch=st.sampled_from([-1, 0, 0, 0, 1, 1, 1, 2]),
+        attempt=st.integers(-1, 2),
+        changes=CHANGES,
+    )
+    def commit(self, epoch: int, batch: int, attempt: int, changes: dict[str, Change]) -> None:
+        """Around the fence: the next batch, the same again with other keys, or a stale one."""
+        seen = self.model.seen
+        fence = Fence(*(max(0, n) for n in (seen[0] + epoch, seen[1] + batch, seen[2] + attempt)))
+        self.same("commit", fence, changes)
+
+    @rule(epoch=st.integers(-1, 2), back=st.sampled_from([-1, 0, 1, 1, 1, 2]))
+    def roll_back(self, epoch: int, back: int) -> None:
+        """A driver starts again, mostly one batch back."""
+        self.same("roll_back", max(0, self.model.seen.epoch + epoch), self.model.last - back)
+
+    @rule(
+        back=st.integers(-1, 2),
+        start=st.sampled_from(EVERY),
+        stop=st.none() | st.sampled_from(EVERY),
+        reverse=st.booleans(),
+    )
+    def read(self, back: int, start: bytes, stop: bytes | None, reverse: bool) -> None:
+        """Every key and a range, as of batches around the last."""
+        committed = self.model.last - back
+        try:
+            rows = self.model.at(committed)
+        except StaleRead:
+            self.same("at", committed)
+            return
+        keys = sorted(k for k in rows if start <= k and (stop is None or k < stop))
+        wanted = [(key, rows[key]) for key in (reversed(keys) if reverse else keys)]
+        for shard in self.shards:
+            with shard.before(committed + 1) as view:
+                assert view.get_many(EVERY) == [rows.get(key) for key in EVERY]
+                assert list(view.scan(start, stop, reverse=reverse)) == wanted
+
+
+TestStores = Stores.TestCase
+TestStores.settings = settings(
+    max_examples=150,
+    stateful_step_count=30,
+    deadline=None,  # a commit waits for the disk
+    suppress_health_check=[HealthCheck.too_slow],
+)
