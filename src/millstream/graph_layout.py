@@ -9,6 +9,7 @@ column has room for the longest name of a stream that leaves it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from millstream.graph import describe
 from millstream.model.function import Map, location
@@ -133,7 +134,7 @@ def _routes(workflow: Workflow, boxes: dict[str, Box]) -> list[Route]:
             boxes[slot] = Box(slot, column)
             path.append(slot)
         path.append(reader)
-        for before, after in zip(path, path[1:], strict=False):
+        for before, after in pairwise(path):
             boxes[after].before.append(before)
         routes.append(Route(stream, tuple(path)))
     return routes
@@ -173,7 +174,8 @@ def _place(columns: list[list[Box]], boxes: dict[str, Box]) -> None:
     x = float(MARGIN)
     for column in columns:
         width = max((box.width for box in column), default=0)
-        y, moves = float(MARGIN), []
+        y = float(MARGIN)
+        moves: list[float] = []
         for box in column:
             box.x, box.width = x, width
             near = [boxes[name].middle for name in box.before]

@@ -26,7 +26,8 @@ STYLE = """
   .stream { stroke: #ffffff; stroke-width: 3px; paint-order: stroke; }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3; } .note, .stream { fill: #9ea7b3; }
-    .paper { fill: #0d1117; } .stream { stroke: #0d1117; } .edge { stroke: #8b949e; } .tip { fill: #8b949e; }
+    .paper { fill: #0d1117; } .stream { stroke: #0d1117; }
+    .edge { stroke: #8b949e; } .tip { fill: #8b949e; }
     .back { stroke: #f0883e; } .backtip { fill: #f0883e; }
     .end { fill: #161b22; stroke: #6e7681; } .map { fill: #0c2d4d; stroke: #388bfd; }
     .update { fill: #3b2e00; stroke: #d29922; }

@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from millstream.errors import DefinitionError
+from millstream.errors import DefinitionError, InputError
+from millstream.sources.address import parse_address
 
 LANES = ("auto", "one-task", "shuffled")
 MIB = 1024 * 1024
-FILE_FORMATS = ("json", "jsonl", "ndjson", "csv", "text", "parquet")
-"""Formats whose address is a path."""
 _KIB = 1024
 _BYTES = {
     **{"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3},
@@ -28,18 +27,19 @@ _FLAGS |= {"0": False, "false": False, "no": False, "off": False}
 
 
 def check_address(text: object, where: str) -> None:
-    """An address is FORMAT:PATH."""
-    form = re.fullmatch(r"([a-z][a-z0-9_+-]*):(.*)", text, re.S) if isinstance(text, str) else None
-    if form is None or (form[1] in FILE_FORMATS and not form[2]):
+    """An address is FORMAT:PATH, and the format one that we know."""
+    if not isinstance(text, str):
         raise _wrong(where, "FORMAT:PATH, as in json:data/in", text)
+    try:
+        parse_address(text, where)
+    except InputError as error:  # here it is the definition that is wrong, not yet the input
+        raise DefinitionError(str(error)) from None
 
 
 def relative_to(address: str, directory: Path) -> str:
     """The address with its path, if it is a relative one, counted from `directory`."""
-    form, _, rest = address.partition(":")
-    if form not in FILE_FORMATS or "://" in rest:
-        return address
-    return f"{form}:{directory / Path(rest).expanduser()}"
+    form, _, path = address.partition(":")
+    return address if "://" in path else f"{form}:{directory / Path(path).expanduser()}"
 
 
 def byte_count(value: object, where: str) -> int:
@@ -114,7 +114,7 @@ def _addresses(value: Any, where: str) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise _wrong(where, "a mapping of streams to addresses", value)
     for name, address in value.items():
-        check_address(address, f"{where}: the address of {name!r}")
+        check_address(address, f"{where}, {name!r}")
     return dict(value)
 
 

@@ -14,6 +14,7 @@ import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +26,8 @@ from millstream.nearest import did_you_mean
 from millstream.setting_values import MIB, PARSERS
 
 Lane = Literal["auto", "one-task", "shuffled"]
+_FLAGS = {"sources": "source", "sinks": "sink"}
+"""Flags that are not called as their setting is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +64,25 @@ def resolve(
     toml: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, Any] | None = None,
+    code: Mapping[str, Any] | None = None,
 ) -> Settings:
     """The settings of a run, checked; DefinitionError says what is wrong and where it was set.
 
-    `toml` and `flags` are by setting, as `app.settings` is; a value of None is not given.
+    `toml`, `flags` and `code` (the arguments of `app.run`) are by setting, as `app.settings` is;
+    a value of None is not given.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         workflow = app.workflow()
     values: dict[str, Any] = {"sources": {}, "sinks": {}}
-    for key, value, where in _given(app, workflow, toml or {}, environ or {}, flags or {}):
+    given = chain(  # the weakest first
+        _known(app.settings, "app.settings[{!r}]"),
+        _known(code or {}, "app.run({}=)"),
+        _known(toml or {}, "{!r} in the TOML file"),
+        _from_environment(workflow, environ or {}),
+        _known(flags or {}, "--{}"),
+    )
+    for key, value, where in given:
         parsed = PARSERS[key](value, where)
         if key in ("sources", "sinks"):
             for name in parsed:
@@ -108,43 +120,31 @@ def default_store(app: str) -> Path:
     return Path(".millstream") / app
 
 
-def _given(
-    app: App,
-    workflow: Workflow,
-    toml: Mapping[str, Any],
-    environ: Mapping[str, str],
-    flags: Mapping[str, Any],
-) -> Iterator[tuple[str, Any, str]]:
-    """(setting, value, where it was set), the weakest first."""
-    places = ((app.settings, "app.settings[{!r}]"), (toml, "{!r} in the TOML file"))
-    for given, place in places:
-        yield from _known(given, place)
-    for name, text in environ.items():
-        if name.startswith("MILLSTREAM_") and text:
-            yield from _from_environment(workflow, name, text)
-    for key, value, where in _known(flags, "--{}"):
-        singular = {"--sources": "--source", "--sinks": "--sink"}
-        yield key, value, singular.get(where, where.replace("_", "-"))
-
-
 def _known(given: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any, str]]:
+    """(setting, value, where it was set) of one layer, its names checked."""
     for key, value in given.items():
         if key not in PARSERS:
             raise DefinitionError(f"unknown setting {key!r}; {did_you_mean(key, PARSERS)}")
         if value is not None:
-            yield key, value, place.format(key)
+            name = _FLAGS.get(key, key.replace("_", "-")) if place.startswith("--") else key
+            yield key, value, place.format(name)
 
 
-def _from_environment(workflow: Workflow, name: str, text: str) -> Iterator[tuple[str, Any, str]]:
-    for prefix, key in (("MILLSTREAM_SOURCE_", "sources"), ("MILLSTREAM_SINK_", "sinks")):
-        if name.startswith(prefix):
-            streams = {re.sub(r"[.-]", "_", s).upper(): s for s in _streams(workflow, key)}
-            wanted = name.removeprefix(prefix)
-            yield key, {streams.get(wanted, wanted): text}, name
-            return
-    key = name.removeprefix("MILLSTREAM_").lower()
-    if key in PARSERS and key not in ("sources", "sinks"):
-        yield key, text, name  # any other belongs to another part of Millstream
+def _from_environment(
+    workflow: Workflow, environ: Mapping[str, str]
+) -> Iterator[tuple[str, Any, str]]:
+    for variable, text in environ.items():
+        prefix, _, rest = variable.partition("_")
+        if prefix != "MILLSTREAM" or not text:
+            continue
+        kind, _, stream = rest.partition("_")
+        if stream and kind in ("SOURCE", "SINK"):
+            key = f"{kind.lower()}s"
+            names = {re.sub(r"[.-]", "_", s).upper(): s for s in _streams(workflow, key)}
+            yield key, {names.get(stream, stream): text}, variable
+        elif rest.lower() in PARSERS and rest not in ("SOURCES", "SINKS"):
+            yield rest.lower(), text, variable
+        # any other belongs to another part of Millstream
 
 
 def _streams(workflow: Workflow, key: str) -> list[str]:

@@ -38,7 +38,9 @@ def test_parts_add_up(parts: dict[str, int]) -> None:
     assert microseconds(written, "here") == sum(n * UNITS[unit] for unit, n in parts.items())
 
 
-@pytest.mark.parametrize("written", ["", "90", "d", "1x", "1 d", "-1s", "1h-5m", " 1s", "1.s", "s1"])
+@pytest.mark.parametrize(
+    "written", ["", "90", "d", "1x", "1 d", "-1s", "1h-5m", " 1s", "1.s", "s1"]
+)
 def test_a_text_that_is_no_duration_is_refused(written: str) -> None:
     """The error says where, what a duration looks like and what came."""
     with pytest.raises(DefinitionError) as raised:

@@ -23,13 +23,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from millstream.errors import StoreError
-from millstream.sources.formats import Format, Split
-from millstream.sources.listing import Watched
+from millstream.sources.formats import Format, Split, unreadable
+from millstream.sources.listing import Found, Watched
 from millstream.sources.record_log import RecordLog
 
 Position = list[int]
-"""`[files wholly taken, units taken of the next file]`: plain JSON. Positions compare as lists do."""
-START: Position = [0, 0]
+"""`[files wholly taken, units taken of the next file]`, from [0, 0] on: plain JSON."""
 WATCHED_FILES = 256
 """So many of the newest files are watched for growing after they were taken."""
 _VERSION = 1
@@ -86,13 +85,11 @@ class FileLog:
         written; nothing is taken then.
         """
         wanted = tuple(suffixes)
-        if self._watched is None or self._watched.directory != os.path.abspath(directory):
+        if self._watched is None or not self._watched.watches(directory, wanted):
             self._watched = Watched(directory, wanted, self._monotonic)
         found, warnings = self._watched.look(self._known)
         warnings += self._growing()
-        records = [
-            [path, size, mtime_ns, self._format.units(path, size)] for mtime_ns, path, size in found
-        ]
+        records = [record for file in found if (record := self._record(file))]
         if records:
             self._log.append(records)
             self._add(records)
@@ -150,6 +147,14 @@ class FileLog:
             )
         size = self._starts[file + 1] - self._starts[file]
         return self._starts[file] + size * taken // self._units[file]
+
+    def _record(self, file: Found) -> list[Any] | None:
+        try:
+            return [file.path, file.size, file.mtime_ns, self._format.units(file.path, file.size)]
+        except FileNotFoundError:
+            return None  # gone again: it was never taken, so nothing is lost
+        except OSError as error:
+            raise unreadable(file.path, error) from None
 
     def _add(self, records: list[Any]) -> None:
         for path, size, _mtime_ns, units in records:

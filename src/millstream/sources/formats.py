@@ -77,7 +77,7 @@ class Format(Protocol):
     name: str
 
     def units(self, path: str, size: int) -> int:
-        """The length of the file in the format's own unit, at least 1."""
+        """The length of the file in the format's own unit, at least 1; OSError as `open` has."""
 
     def splits(
         self, path: str, size: int, units: int, start: int, stop: int, target_bytes: int

@@ -25,6 +25,8 @@ from millstream.errors import InputError
 
 SETTLE_SECONDS = 3.0
 RELIST_SECONDS = 60.0
+_LINK = "is a link to a directory, and those are not followed; move the files here"
+_NAME = "must have a name in UTF-8; it is skipped until it is renamed"
 
 
 class Found(NamedTuple):
@@ -58,6 +60,10 @@ class Watched:
         self._seen: dict[str, _Seen] = {}
         self._warned: set[str] = set()
 
+    def watches(self, directory: str, suffixes: tuple[str, ...]) -> bool:
+        """Whether this is a watch of that directory, for those names."""
+        return (self.directory, self._suffixes) == (os.path.abspath(directory), suffixes)
+
     def look(self, known: Container[str]) -> tuple[list[Found], list[str]]:
         """The files that are not `known`, in order, and warnings not given before."""
         found: list[Found] = []
@@ -78,8 +84,7 @@ class Watched:
     ) -> list[str]:
         """Look at one directory; the directories in it."""
         now = self._monotonic()
-        stat = os.stat(path)
-        stamp = (stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
+        stamp = _stamp(path)
         seen = self._seen.get(path)
         if seen is None or seen.stamp != stamp:
             seen = self._seen[path] = _Seen(stamp, now)
@@ -111,13 +116,11 @@ class Watched:
                     directories.append(entry.path)
                 elif not entry.is_file():
                     if entry.is_dir():
-                        self._warn(entry.path, "is a link to a directory, and those are not "
-                                   "followed; move the files here", warnings)  # fmt: skip
+                        self._warn(entry.path, _LINK, warnings)
                 elif self._suffixes and not entry.name.endswith(self._suffixes):
                     continue
                 elif not _is_text(entry.name):
-                    self._warn(entry.path, "must have a name in UTF-8; it is skipped until it is "
-                               "renamed", warnings)  # fmt: skip
+                    self._warn(entry.path, _NAME, warnings)
                 else:
                     yield entry
 
@@ -125,6 +128,12 @@ class Watched:
         if path not in self._warned:
             self._warned.add(path)
             warnings.append(f"{os.fsencode(path).decode('utf-8', 'replace')} {what}")
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    """What changes when a name is added to a directory, if only by the tick of a clock."""
+    stat = os.stat(path)
+    return (stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns)
 
 
 def _is_text(name: str) -> bool:

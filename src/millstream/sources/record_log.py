@@ -56,13 +56,13 @@ class RecordLog:
             return []
         with open(self._file, "rb", closefd=False) as file:
             file.seek(self._at)
-            *lines, _begun = file.read().split(b"\n")
+            *lines, begun = file.read().split(b"\n")
         records = []
         for number, line in enumerate(lines):
             try:
                 records.append(_checked(line))
             except ValueError as error:
-                if number == len(lines) - 1 and not _begun:
+                if number == len(lines) - 1 and not begun:
                     break
                 raise StoreError(
                     f"log {self.path}: line {self._lines + 1} is damaged ({error}); restore the "
@@ -76,7 +76,8 @@ class RecordLog:
 
     def append(self, record: Any) -> None:
         """Add a record. It is on disk when this returns; if it raises, it was not added."""
-        assert self._file is not None and self._write, "opened to read"
+        assert self._write, "opened to read"
+        assert self._file is not None, "closed"
         line = _encode(record)
         line = b"%08x %s\n" % (crc32(line), line)
         try:

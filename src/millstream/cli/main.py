@@ -1,0 +1,70 @@
+"""The command line's front door: its commands, its errors, its exit codes.
+
+Exit codes: 0 all is well, 1 the application or the run failed, 2 the command or the definition is
+wrong. A user's mistake is one line, `error: ...`, on stderr; `--debug` anywhere on the command line
+shows where it was raised.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any
+
+import click
+
+from millstream import __version__
+from millstream.cli.check import check
+from millstream.cli.deadletters import deadletters
+from millstream.cli.graph import graph
+from millstream.cli.new import new
+from millstream.cli.run import run
+from millstream.cli.slates import slates
+from millstream.errors import DefinitionError, MillstreamError
+
+FAILED, WRONG = 1, 2
+
+
+class Commands(click.Group):
+    """A group that takes `--debug` anywhere and words Millstream's errors."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        ctx.meta["millstream.debug"] = "--debug" in args[:end]
+        kept = [arg for arg in args[:end] if arg != "--debug"] + args[end:]
+        return super().parse_args(ctx, kept)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order of a first hour with Millstream
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except MillstreamError as error:
+            if ctx.meta["millstream.debug"]:
+                click.echo("".join(traceback.format_exception(error)).rstrip(), err=True)
+            click.echo(f"error: {error}", err=True)
+            ctx.exit(WRONG if isinstance(error, DefinitionError) else FAILED)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="millstream")
+@click.option("--debug", is_flag=True, help="Show where an error was raised.")
+def main(debug: bool) -> None:
+    """Map and update functions over fast data, with slates you can read.
+
+    \b
+    The first five minutes:
+        millstream new retail && cd retail
+        millstream run app.py --source checkins=json:data/checkins --available-now
+        millstream slates get count Walmart
+
+    APP is app.py (or app.py:name), app.toml, or a module (or module:name).
+    """
+
+
+for command in (new, run, check, graph, slates, deadletters):
+    main.add_command(command)
+
+
+if __name__ == "__main__":
+    main()

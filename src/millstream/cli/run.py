@@ -1,0 +1,132 @@
+"""`millstream run`: run an application on Spark; `run_app` does the same for `app.run()`."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from millstream.cli.check import checked
+from millstream.cli.progress import display, say, summary
+from millstream.config import load
+from millstream.errors import DefinitionError
+from millstream.model.app import App
+from millstream.modules import being_loaded, shown_path
+from millstream.setting_values import LANES
+from millstream.settings import Settings, resolve
+
+if TYPE_CHECKING:
+    from millstream.spark.report import Report
+
+
+def _addresses(
+    ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
+) -> dict[str, str] | None:
+    """`NAME=FORMAT:PATH`, repeated, as a mapping."""
+    addresses: dict[str, str] = {}
+    for text in given:
+        name, equals, address = text.partition("=")
+        if not (name and equals and address):
+            raise click.BadParameter(f"must be NAME=FORMAT:PATH, as in in=json:data; got {text!r}")
+        if name in addresses:
+            raise click.BadParameter(f"{name!r} is given twice")
+        addresses[name] = address
+    return addresses or None
+
+
+@click.command()
+@click.argument("app")
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    metavar="NAME=FORMAT:PATH",
+    callback=_addresses,
+    help="Where a source's events are, as in checkins=json:data/checkins. Repeatable.",
+)
+@click.option(
+    "--sink",
+    "sinks",
+    multiple=True,
+    metavar="NAME=FORMAT:PATH",
+    callback=_addresses,
+    help="Where to write an output stream, or 'late' or 'deadletters'. Repeatable.",
+)
+@click.option("--store", type=click.Path(path_type=Path), help="Default: ./.millstream/APP'S-NAME.")
+@click.option("--available-now", is_flag=True, default=None, help="Process what is there and stop.")
+@click.option(
+    "--final",
+    is_flag=True,
+    default=None,
+    help="The same, and let waiting events through: nothing is to come.",
+)
+@click.option("--shards", metavar="N", help="Shards of the store, fixed once made.  [default: 16]")
+@click.option("--tasks", metavar="N", help="Tasks at once.  [default: the number of cores]")
+@click.option("--batch-bytes", metavar="SIZE", help="Input of one batch.  [default: 32MiB]")
+@click.option("--lane", type=click.Choice(LANES), help="How batches run.  [default: auto]")
+@click.option("--master", help="Spark's master.  [default: local[*]]")
+@click.option("--memory", metavar="SIZE", help="Memory of Spark's driver.  [default: 1g]")
+def run(app: str, **flags: Any) -> None:
+    """Run an application on Spark until Ctrl-C, or until the input ends.
+
+    Started again, it goes on where it was: nothing is lost, nothing counted twice.
+
+    \b
+    Examples:
+        millstream run app.py --source checkins=json:data/checkins --available-now
+        millstream run app.toml
+        millstream run app.py --source checkins=json:in --sink hot=parquet:out
+
+    A setting may also be in the TOML file, or a variable: MILLSTREAM_STORE, MILLSTREAM_SHARDS,
+    MILLSTREAM_SOURCE_CHECKINS, ... Flags win.
+    """
+    target = load(app)
+    settings = resolve(target.app, target.toml, os.environ, flags)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as `docker stop` asks
+    try:
+        _run(target.app, settings)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def run_app(app: App, settings: dict[str, Any]) -> None:
+    """Run an application from a script; `settings` are the weakest, as code is."""
+    loading = being_loaded()
+    if loading is not None:
+        raise DefinitionError(
+            f"app.run() was called while {loading} was being loaded; "
+            "put it under if __name__ == '__main__':"
+        )
+    _run(app, resolve(app, environ=os.environ, code=settings))
+
+
+def _run(app: App, settings: Settings) -> None:
+    """Run, and show it; the only place that loads Spark."""
+    checked(app)
+    say(f"app {app.name}, store {shown_path(settings.store)}, starting Spark ...")
+    shown, begun = display(settings.available_now, time.monotonic), threading.Event()
+
+    def report(batch: Report) -> None:
+        begun.set()
+        shown(batch)
+
+    try:
+        from millstream.spark.query import run as run_on_spark
+
+        result = run_on_spark(app, settings, report)
+    except KeyboardInterrupt:
+        if begun.is_set():
+            raise  # it was the run's to stop cleanly
+        shown.close()
+        say("stopped before the first batch was done")
+        return
+    finally:
+        shown.close()
+    say(f"{summary(result)}; store {shown_path(settings.store)}")
+    if result.dead_letters:
+        say(f"see what failed: millstream deadletters --store {shown_path(settings.store)}")

@@ -1,0 +1,116 @@
+"""`millstream slates`: read slates while they change, always as of one committed batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from millstream.cli.store import chosen_store, store_options
+from millstream.errors import DefinitionError
+from millstream.nearest import did_you_mean
+
+if TYPE_CHECKING:
+    from millstream.stores.reader import SlateReader, StoredSlate
+
+
+@click.group()
+def slates() -> None:
+    """Read slates: one, a range, or all of them.
+
+    \b
+    Examples:
+        millstream slates get count Walmart
+        millstream slates scan count --prefix W --limit 10
+        millstream slates dump count --to parquet:counts
+    """
+
+
+@slates.command()
+@click.argument("update")
+@click.argument("key")
+@store_options
+@click.pass_context
+def get(ctx: click.Context, update: str, key: str, store: Path | None, app: str | None) -> None:
+    """Print the slate of KEY as JSON; exit 1 if there is none.
+
+    \b
+    Example:
+        millstream slates get count Walmart
+    """
+    with open_reader(chosen_store(store, app), update) as reader:
+        found = reader.get(update, key)
+    if found is None:
+        click.echo(f"update {update!r} has no slate for key {key!r}", err=True)
+        ctx.exit(1)
+    click.echo(as_json(found.value))
+
+
+@slates.command()
+@click.argument("update")
+@store_options
+@click.option("--prefix", default="", help="Only keys that begin so.")
+@click.option("--after", metavar="KEY", help="Only keys after this one: the last of a page before.")
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
+def scan(
+    update: str, store: Path | None, app: str | None, prefix: str, after: str | None, limit: int
+) -> None:
+    """Print slates in key order, one JSON object a line.
+
+    \b
+    Example:
+        millstream slates scan count --prefix W --limit 10
+    """
+    with open_reader(chosen_store(store, app), update) as reader:
+        for slate in reader.scan(update, prefix=prefix, after=after, limit=limit):
+            click.echo(as_json(record(slate)))
+
+
+@slates.command()
+@click.argument("update")
+@store_options
+@click.option(
+    "--to", required=True, metavar="FORMAT:PATH", help="parquet:DIR, jsonl:DIR or jsonl:FILE.jsonl"
+)
+@click.option("--overwrite", is_flag=True, help="Replace an earlier dump.")
+def dump(update: str, store: Path | None, app: str | None, to: str, overwrite: bool) -> None:
+    """Write every slate of an update to a file, as of one committed batch.
+
+    \b
+    Examples:
+        millstream slates dump count --to parquet:counts
+        millstream slates dump count --to jsonl:counts.jsonl
+    """
+    from millstream.cli.dump import destination, write
+
+    place = destination(to, update, overwrite)
+    with open_reader(chosen_store(store, app), update) as reader:
+        count = write(reader.scan(update), place)
+        batch = reader.batch
+    click.echo(f"wrote {count:,} slates of batch {batch} to {place.file}", err=True)
+
+
+def open_reader(store: Path, update: str) -> SlateReader:
+    """A reader of a store that has slates of `update`."""
+    from millstream.stores.reader import SlateReader
+
+    reader = SlateReader(store)
+    if update not in reader.updates:
+        with reader:
+            known = reader.updates
+        raise DefinitionError(
+            f"store {store} has no slates of update {update!r}; {did_you_mean(update, known)}"
+        )
+    return reader
+
+
+def record(slate: StoredSlate) -> dict[str, Any]:
+    """A slate as one line of output."""
+    return {"key": slate.key, "slate": slate.value, "ts": slate.ts}
+
+
+def as_json(value: Any) -> str:
+    """JSON text; bytes, which JSON cannot carry, become base64."""
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,1 @@
+"""Where events go: directories of files that a batch reaches whole, once."""

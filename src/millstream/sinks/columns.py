@@ -1,0 +1,36 @@
+"""What a row of a sink holds. A row is a dict with these names, whatever the format.
+
+A `value` is anything that JSON can carry, or bytes. In JSON lines it is the field `value`, or, for
+bytes, the field `bytes` in base64 instead; in Parquet there are both columns, `value` as JSON text
+and `bytes` as binary, and one of them is null.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Kind = Literal["time", "text", "integer", "value"]
+"""A time is whole microseconds since the epoch: a number in JSON, a timestamp in Parquet."""
+
+
+class Column(NamedTuple):
+    """A field of every row."""
+
+    name: str
+    kind: Kind
+
+
+Columns = tuple[Column, ...]
+
+EVENT_COLUMNS: Columns = (Column("ts", "time"), Column("key", "text"), Column("value", "value"))
+LATE_COLUMNS: Columns = (Column("stream", "text"), *EVENT_COLUMNS)
+DEADLETTER_COLUMNS: Columns = (
+    Column("function", "text"),
+    *LATE_COLUMNS,
+    Column("error", "text"),
+    Column("batch", "integer"),
+    Column("timer", "text"),
+    Column("file", "text"),
+    Column("line", "integer"),
+)
+"""The fields of `DeadLetter`."""

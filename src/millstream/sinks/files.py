@@ -1,0 +1,218 @@
+"""A directory of files to which each batch is published whole, exactly once.
+
+DESIGN
+------
+A batch is added to the query's current file by replacing the file: the old content and the new rows
+go to a hidden file beside it, which is then renamed over it. So a reader of the directory sees a
+batch whole or not at all, and small batches make no small files. Past `FILE_BYTES` a new file
+begins, named after its first batch: `part-1a2b3c4d-00000012.jsonl`.
+
+What makes a repeat harmless is a hidden record, `.millstream-1a2b3c4d.json`, of the last batch
+begun: its file, the file's length *before* it and *after* it. Both files are written and synced
+first, then the record is renamed, then the data, then the directory is synced. Whatever a crash
+leaves of the two renames, in whatever order, the next try finds its way:
+
+- the record is new: the batch is the last one begun, and the file becomes `old[:before] + rows`,
+  whether or not it already holds the batch;
+- the record is old: the batch is a new one, and goes after what the record knows of:
+  `old[:after] + rows`. Whether there is room is decided by the record too, so it is the same file.
+
+Batches come in rising order, and a batch that was begun is published again before the next (the
+staged output sees to that); one before the last is published already, and is left alone. A file
+that someone has taken out of the directory is not missed: a new one begins.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+
+from millstream.errors import InputError, RunError, StoreError
+from millstream.sinks.columns import Columns
+from millstream.sinks.row_files import JsonRows, ParquetRows, Row, RowFile, row_file
+
+FILE_BYTES = 4 * 1024 * 1024
+"""A file that has grown to this is left as it is, and the next batch begins another."""
+_PART = re.compile(
+    r"part-(?P<query>[A-Za-z0-9]{1,8})-(?P<batch>\d{8,})(?P<suffix>\.jsonl|\.parquet)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """The record of the last batch begun."""
+
+    query: str
+    name: str
+    file: str
+    first: int
+    last: int
+    base: int
+    """The file's length before the batch `last`: bytes of JSON lines, rows of Parquet."""
+    length: int
+    """The file's length with it."""
+    size: int
+    """The same in bytes, whatever the format."""
+
+
+class FileSink:
+    """The files of one query in a directory. One sink a directory and query, one writer."""
+
+    def __init__(
+        self,
+        directory: str,
+        format: str,
+        query_id: str,
+        columns: Columns,
+        *,
+        name: str = "",
+        file_bytes: int = FILE_BYTES,
+    ) -> None:
+        """`name`, of the stream, is what tells two sinks of a query in one directory apart."""
+        self.directory = directory
+        self._format: RowFile = row_file(format, columns)
+        self._query = query_id
+        self._name = name
+        self._file_bytes = file_bytes
+        self._short = re.sub(r"[^A-Za-z0-9]", "", query_id)[:8]
+        if not self._short:
+            raise RunError(f"sink {directory}: a query id must have letters; got {query_id!r}")
+        self._record = os.path.join(directory, f".millstream-{self._short}.json")
+        self._prepare()
+
+    def publish(self, batch: int, rows: list[Row]) -> None:
+        """Add a batch's rows; again, it replaces what it added. It is on disk when this returns."""
+        begun = self._begun()
+        if begun is not None and batch < begun.last:
+            return
+        repeat = begun is not None and batch == begun.last
+        if not rows and not repeat:
+            return
+        try:
+            self._replace(self._next(begun, batch), rows)
+        except OSError as error:
+            raise RunError(
+                f"sink {self.directory}: batch {batch} cannot be written: "
+                f"{error.strerror or error}; make room or give the right to write there, and start "
+                "again: the batch is kept, and is published then"
+            ) from error
+
+    def _prepare(self) -> None:
+        """Make the directory, see that it can be written, and clear what a crash left behind."""
+        left_behind = (f".part-{self._short}-", f".millstream-{self._short}.")
+        probe = os.path.join(self.directory, f".{self._short}-{uuid.uuid4().hex}.tmp")
+        try:
+            os.makedirs(self.directory, exist_ok=True)
+            os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+            os.unlink(probe)
+            for name in os.listdir(self.directory):
+                if name.startswith(left_behind) and name.endswith(".tmp"):
+                    os.unlink(os.path.join(self.directory, name))
+        except OSError as error:
+            raise RunError(
+                f"sink {self.directory}: must be a directory that can be written; got: "
+                f"{error.strerror or error}; give the right to write there, or name another"
+            ) from None
+
+    def _begun(self) -> _Begun | None:
+        try:
+            with open(self._record, "rb") as file:
+                begun = _Begun(**json.load(file))
+        except FileNotFoundError:
+            return None
+        except (ValueError, TypeError, OSError) as error:
+            raise StoreError(
+                f"sink record {self._record}: must be as Millstream wrote it; got: {error}; "
+                "restore it, or name another directory"
+            ) from None
+        for what, theirs, ours in (
+            ("query", begun.query, self._query),
+            ("sink", begun.name, self._name),
+        ):
+            if theirs != ours:
+                raise StoreError(
+                    f"sink {self.directory}: {what} {ours!r} cannot write where {what} {theirs!r} "
+                    "does; give each sink a directory of its own"
+                )
+        if not begun.file.endswith(self._format.suffix):
+            raise StoreError(
+                f"sink {self.directory}: this query has written {begun.file} there, and the "
+                f"address now asks for {self._format.suffix[1:]}; give it the address it had, or "
+                "another directory"
+            )
+        return begun
+
+    def _next(self, begun: _Begun | None, batch: int) -> _Begun:
+        """Where a batch goes; its length is not known yet."""
+        if begun is not None:
+            repeat = batch == begun.last
+            base = begun.base if repeat else begun.length
+            there = os.path.exists(os.path.join(self.directory, begun.file))
+            if (repeat or begun.size < self._file_bytes) and (there or base == 0):
+                return replace(begun, last=batch, base=base)
+        file = f"part-{self._short}-{batch:08}{self._format.suffix}"
+        return _Begun(self._query, self._name, file, batch, batch, 0, 0, 0)
+
+    def _replace(self, begun: _Begun, rows: list[Row]) -> None:
+        path = os.path.join(self.directory, begun.file)
+        content, length = self._format.extended(path, begun.base, rows)
+        begun = replace(begun, length=length, size=len(content))
+        record = json.dumps(asdict(begun)).encode()
+        new_path = os.path.join(self.directory, f".{begun.file}.tmp")
+        new_record = self._record + ".tmp"
+        try:
+            _write(new_path, content)
+            _write(new_record, record)
+            os.replace(new_record, self._record)
+            if length:
+                os.replace(new_path, path)
+            else:
+                os.unlink(new_path)
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+            _sync(self.directory)
+        except OSError:
+            for left in (new_path, new_record):
+                with suppress(OSError):
+                    os.unlink(left)
+            raise
+
+
+def _write(path: str, content: bytes) -> None:
+    """Write a file and see it on disk."""
+    file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o644)
+    try:
+        left = memoryview(content)
+        while left:
+            left = left[os.write(file, left) :]
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _sync(directory: str) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_rows(directory: str) -> Iterator[Row]:
+    """All rows of a sink's directory as they were published: by query, file and place in it."""
+    try:
+        names = os.listdir(directory)
+    except OSError as error:
+        raise InputError(
+            f"sink directory {directory}: must be a directory that can be read; got: "
+            f"{error.strerror or error}"
+        ) from None
+    parts = [part for name in names if (part := _PART.fullmatch(name))]
+    for part in sorted(parts, key=lambda part: (part["query"], int(part["batch"]))):
+        reader: RowFile = JsonRows() if part["suffix"] == ".jsonl" else ParquetRows()
+        yield from reader.read(os.path.join(directory, part[0]))

@@ -1,0 +1,149 @@
+"""The heartbeat: the one streaming source of a query. It plans batches and reads nothing.
+
+An offset is `{"clock": ..., "positions": {source: position}, "final": ...}`. Spark writes it to its
+offset log before the batch runs and replays it after a crash, so a batch has its inputs and its
+clock for ever. What lies between two positions is read by the batch's own tasks, which spares the
+way through the JVM; Spark never runs this source's `read`.
+
+A new offset is due when a source has more, or when a batch without records would have something to
+do: a timer, a waiting event, feedback (`engine.horizon.is_due`). So nothing hangs on an idle stream.
+
+This runs in a process of its own that Spark starts; it knows the driver's progress from the store.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    SupportsTriggerAvailableNow,
+)
+
+from millstream.engine.horizon import is_due
+from millstream.engine.progress import Progress
+from millstream.model.workflow import Workflow
+from millstream.sources.address import Address
+from millstream.sources.files import FileLog
+from millstream.sources.formats import format_named
+from millstream.spark.pickling import dumps, loads
+from millstream.stores.home import Home
+
+PATIENCE = 0.25
+"""Seconds that a look for something new may take before Spark is told that there is nothing."""
+PAUSE = 0.02
+NOWHERE = [0, 0]
+Offset = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What the heartbeat must know; sent to its process."""
+
+    store: Path
+    workflow: Workflow
+    sources: dict[str, Address]
+    batch_bytes: int
+    available_now: bool
+    final: bool
+    started: int
+
+    def to_option(self) -> str:
+        return base64.b64encode(dumps(self, self.workflow)).decode()
+
+    @classmethod
+    def from_option(cls, option: str) -> Planned:
+        planned: Planned = loads(base64.b64decode(option))
+        return planned
+
+
+def clock() -> int:
+    return time.time_ns() // 1_000
+
+
+class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans the next batch whenever Spark asks."""
+
+    def __init__(self, planned: Planned) -> None:
+        self._planned = planned
+        self._home = Home.open(planned.store)
+        self._logs = {
+            name: FileLog(
+                str(self._home.source_log(name)), format_named(address.format), write=True
+            )
+            for name, address in planned.sources.items()
+        }
+
+    def initialOffset(self) -> Offset:
+        return {"clock": 0, "positions": {}, "final": False}
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._refresh()
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
+        planned = self._planned
+        data = self._home.read_progress()
+        progress = Progress() if data is None else msgspec.json.decode(data, type=Progress)
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            if not planned.available_now:
+                self._refresh()
+            now = max(clock(), start["clock"] + 1)
+            positions = self._take(start["positions"])
+            if positions != start["positions"]:
+                return {"clock": now, "positions": positions, "final": False}
+            for final in (False, True) if planned.final else (False,):
+                if is_due(planned.workflow, progress, now, planned.started, final):
+                    return {"clock": now, "positions": positions, "final": final}
+            if planned.available_now or time.monotonic() > deadline:
+                return start
+            time.sleep(PAUSE)
+
+    def _refresh(self) -> None:
+        for name, log in self._logs.items():
+            log.refresh(self._planned.sources[name].path)
+
+    def _take(self, positions: dict[str, Any]) -> dict[str, Any]:
+        share = max(1, self._planned.batch_bytes // max(1, len(self._logs)))
+        taken = dict(positions)
+        for name, log in self._logs.items():
+            start = positions.get(name, NOWHERE)
+            until = log.take(start, share)
+            if until != start:
+                taken[name] = until
+        return taken
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        return iter(())
+
+    def stop(self) -> None:
+        for log in self._logs.values():
+            log.close()
+
+
+class Heartbeat(DataSource):
+    """The data source of that name, for Spark."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "millstream_heartbeat"
+
+    def schema(self) -> str:
+        return "beat int"
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        return HeartbeatReader(Planned.from_option(self.options["planned"]))

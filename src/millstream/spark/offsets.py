@@ -1,0 +1,67 @@
+"""Spark's checkpoint files, as far as Millstream must know them.
+
+A batch's offsets must be on disk before the first shard commits the batch, or a power cut could
+leave slates that are ahead of what Spark remembers having planned. Spark does not force its files
+to disk, so this does.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+from millstream.errors import StoreError
+from millstream.stores.durable import sync
+
+
+def query_id(checkpoint: Path) -> str | None:
+    """The id of the query whose checkpoint this is; None if it has not begun."""
+    metadata = checkpoint / "metadata"
+    if not metadata.exists():
+        return None
+    try:
+        return str(json.loads(metadata.read_text())["id"])
+    except (ValueError, KeyError) as error:
+        raise StoreError(
+            f"{metadata}: must be Spark's metadata of the query; got: {error}; restore it from a "
+            "copy of the store"
+        ) from None
+
+
+def read_offset(checkpoint: Path, batch: int) -> tuple[dict[str, Any], int]:
+    """The heartbeat's offset of a batch, and the checksum of its file; forced to disk first."""
+    path = checkpoint / "offsets" / str(batch)
+    before = checkpoint / "commits" / str(batch - 1)
+    try:
+        sync(path)
+        if before.exists():
+            sync(before)
+        for folder in (path.parent, before.parent, checkpoint):
+            if folder.exists():
+                sync(folder)
+        content = path.read_bytes()
+        offset: dict[str, Any] = json.loads(content.splitlines()[2])
+    except (OSError, ValueError, IndexError) as error:
+        raise StoreError(
+            f"{path}: must be Spark's offsets of batch {batch}; got: {error}; restore the "
+            "checkpoint from a copy of the store"
+        ) from error
+    return offset, crc32(content)
+
+
+def check_offsets(checkpoint: Path, batch: int, expected: int) -> None:
+    """The offsets of the last committed batch must be those that it was committed with."""
+    path = checkpoint / "offsets" / str(batch)
+    if not path.exists():
+        raise StoreError(
+            f"{path}: the store has committed batch {batch}, and Spark's checkpoint does not know "
+            "it; restore the checkpoint, or begin a new store"
+        )
+    found = crc32(path.read_bytes())
+    if found != expected:
+        raise StoreError(
+            f"{path}: checksum {found:08x}, and batch {batch} was committed with {expected:08x}: "
+            "the file is damaged; restore the checkpoint from a copy of the store"
+        )

@@ -1,0 +1,69 @@
+"""Pickling a user's functions and slate classes for Spark's workers.
+
+Only code is pickled here, never data. The user's own modules go by value, so that a worker needs
+nothing but Millstream itself. Classes are cleaned of what msgspec remembers in them, which cannot
+be pickled and is made anew where it is needed.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from pyspark import cloudpickle
+
+from millstream.model.workflow import Workflow
+
+_REMEMBERED = "__msgspec_cache__"
+
+
+class _Pickler(cloudpickle.CloudPickler):
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type) and _REMEMBERED in vars(obj):
+            delattr(obj, _REMEMBERED)
+        return super().reducer_override(obj)
+
+
+def dumps(value: Any, workflow: Workflow) -> bytes:
+    """Pickle a value that holds a workflow."""
+    with _by_value(workflow), io.BytesIO() as file:
+        _Pickler(file).dump(value)
+        return file.getvalue()
+
+
+def loads(data: bytes) -> Any:
+    return cloudpickle.loads(data)
+
+
+@contextmanager
+def _by_value(workflow: Workflow) -> Iterator[None]:
+    modules = list(_user_modules(workflow))
+    for module in modules:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in modules:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def _user_modules(workflow: Workflow) -> Iterator[ModuleType]:
+    names = set()
+    for function in workflow.functions:
+        for part in ("function", "slate", "on_timer"):
+            names.add(getattr(getattr(function, part, None), "__module__", None))
+    for source in workflow.sources:
+        names.update(getattr(of, "__module__", None) for of in (source.key, source.ts))
+    for name in names:
+        module = sys.modules.get(name or "")
+        path = getattr(module, "__file__", None)
+        if module is not None and path and name != "__main__" and not _installed(name or "", path):
+            yield module
+
+
+def _installed(name: str, path: str) -> bool:
+    return name.split(".")[0] == "millstream" or "site-packages" in path or "dist-packages" in path

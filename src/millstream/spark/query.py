@@ -1,0 +1,318 @@
+"""The driver: one Structured Streaming query an application.
+
+DESIGN
+------
+A batch b passes these points, in this order:
+
+1. Spark plans b and writes its offsets (the heartbeat's: positions and clock).
+2. Those files are forced to disk.
+3. One action runs b's tasks; each shard commits b. Output rows are staged on disk.
+4. `progress` is written: **the batch is committed**. Readers see it from here on.
+5. The sinks publish what is staged, and the staged files go.
+6. Spark writes its own commit.
+
+A driver that starts again first undoes, in every shard, what came after the batch in `progress`;
+Spark then repeats b if it has no commit of it, and a batch that `progress` already knows is
+skipped. So a crash between any two points loses and doubles nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from millstream.engine.beat import next_beat
+from millstream.engine.horizon import lane_of
+from millstream.engine.plan import Plan
+from millstream.engine.points import reach
+from millstream.engine.progress import Progress, advanced
+from millstream.errors import MillstreamError, RunError, StoreError
+from millstream.model.app import App
+from millstream.model.slate import Table
+from millstream.model.workflow import Workflow
+from millstream.settings import Settings
+from millstream.sources.address import Address, parse_address
+from millstream.sources.files import FileLog
+from millstream.sources.formats import format_named
+from millstream.spark.heartbeat import NOWHERE, Heartbeat, Planned, clock
+from millstream.spark.job import Job, PackedPlan, SourceSplit
+from millstream.spark.lanes import run_batch
+from millstream.spark.offsets import check_offsets, query_id, read_offset
+from millstream.spark.publisher import Publisher
+from millstream.spark.report import Report, Summary
+from millstream.spark.session import open_session
+from millstream.stores.home import Home
+
+SPLIT_BYTES = 8 << 20
+OnReport = Callable[[Report], None]
+
+
+class Driver:
+    """Runs the batches of one application."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        home: Home,
+        workflow: Workflow,
+        settings: Settings,
+        report: OnReport | None,
+    ) -> None:
+        self.error: MillstreamError | None = None
+        self.batches = 0
+        self._spark = spark
+        self._home = home
+        self._workflow = workflow
+        self._settings = settings
+        self._report = report
+        self._sources = _addresses(settings.sources)
+        self._sinks = _addresses(settings.sinks)
+        self._plan = Plan(workflow, home.facts.shards, frozenset(self._sinks))
+        self._packed = PackedPlan.of(self._plan)
+        self._tasks = settings.tasks or spark.sparkContext.defaultParallelism
+        self._started = clock()
+        data = home.read_progress()
+        self.progress = Progress() if data is None else msgspec.json.decode(data, type=Progress)
+        self.before = self.progress
+        self._epoch = home.raise_epoch()
+        self._publisher: Publisher | None = None
+        self._logs: dict[str, FileLog] = {}
+        self._recover()
+
+    def _recover(self) -> None:
+        """Bring every shard back to the last committed batch, and the sinks up to it."""
+        committed, known = self.progress.batch, query_id(self._home.checkpoint)
+        if committed >= 0:
+            if known is None or known != self.progress.query:
+                raise StoreError(
+                    f"{self._home.checkpoint}: the store was filled by query "
+                    f"{self.progress.query}, and the checkpoint is of {known or 'none'}; restore "
+                    "the checkpoint, or begin a new store with --store"
+                )
+            check_offsets(self._home.checkpoint, committed, self.progress.offsets)
+        store = self._home.store()
+        for number in range(store.shards):
+            store.shard(number).roll_back(self._epoch, committed)
+        if known is not None:
+            self._open_publisher(known).discard(committed)
+            self._open_publisher(known).publish(committed)
+
+    def _open_publisher(self, query: str) -> Publisher:
+        if self._publisher is None:
+            self._publisher = Publisher(self._home, query, self._sinks)
+        return self._publisher
+
+    def start(self) -> StreamingQuery:
+        """Start the query."""
+        settings = self._settings
+        planned = Planned(
+            self._home.path.absolute(),
+            self._workflow,
+            self._sources,
+            settings.batch_bytes,
+            settings.available_now,
+            settings.final,
+            self._started,
+        )
+        self._spark.dataSource.register(Heartbeat)
+        beats = (
+            self._spark.readStream.format(Heartbeat.name())
+            .option("planned", planned.to_option())
+            .load()
+        )
+        writer = beats.writeStream.foreachBatch(self._guarded).option(
+            "checkpointLocation", self._home.checkpoint.absolute().as_uri()
+        )
+        if settings.available_now:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime="0 seconds").start()
+
+    def _guarded(self, _: DataFrame, batch: int) -> None:
+        try:
+            self.run(batch)
+        except MillstreamError as error:
+            self.error = error
+            raise
+        except PySparkException as error:
+            self.error = _from_task(error)
+            raise
+
+    def run(self, batch: int) -> None:
+        """Run a batch from its offsets to its sinks."""
+        began = time.perf_counter()
+        if batch <= self.progress.batch:
+            return  # committed before the last driver ended; recovery has published it
+        reach("batch-start", batch)
+        query = query_id(self._home.checkpoint) or ""
+        publisher = self._open_publisher(query)
+        offset, checksum = read_offset(self._home.checkpoint, batch)
+        splits, size = self._input(offset["positions"])
+        before, workflow, settings = self.progress, self._workflow, self._settings
+        lane = lane_of(workflow, settings.lane, size, before.waiting, settings.small_bytes)
+        beat = next_beat(
+            workflow,
+            before,
+            epoch=self._epoch,
+            batch=batch,
+            clock=offset["clock"],
+            started=self._started,
+            final=offset["final"],
+            lane=lane,
+        )
+        job = Job(
+            self._packed,
+            beat,
+            self._home.path.absolute(),
+            self._home.facts.shards,
+            self._tasks,
+            _grouped(splits, self._tasks),
+        )
+        reports = run_batch(self._spark, job, lane, len(self._plan.layers))
+        publisher.stage(batch, reports)
+        publisher.discard(batch, [name for r in reports for name in r.staged], batch)
+        reach("slates-committed", batch)
+        after = advanced(before, reports, batch, offset["clock"], offset["positions"])
+        after.query, after.offsets = query, checksum
+        self._home.write_progress(after)
+        self.progress = after
+        reach("batch-recorded", batch)
+        publisher.publish(batch)
+        reach("sinks-published", batch)
+        self.batches += 1
+        if self._report is not None:
+            self._report(self._told(before, lane, time.perf_counter() - began))
+
+    def _input(self, positions: dict[str, Any]) -> tuple[list[SourceSplit], int]:
+        """What lies between the last committed batch's positions and these."""
+        splits, size = [], 0
+        for name, until in positions.items():
+            known = self.progress.sources.get(name)
+            start = known.position if known is not None and known.position else NOWHERE
+            if start == until:
+                continue
+            log = self._log(name)
+            log.reload()
+            size += log.bytes_between(start, until)
+            kind = self._sources[name].format
+            pieces = log.splits(start, until, SPLIT_BYTES)
+            splits.extend(SourceSplit(name, kind, split) for split in pieces)
+        return splits, size
+
+    def _log(self, name: str) -> FileLog:
+        if name not in self._logs:
+            kind = format_named(self._sources[name].format)
+            self._logs[name] = FileLog(str(self._home.source_log(name)), kind)
+        return self._logs[name]
+
+    def _told(self, before: Progress, lane: str, seconds: float) -> Report:
+        after = self.progress
+        done = total = 0
+        for name, known in after.sources.items():
+            if known.position:
+                log = self._log(name)
+                done += log.bytes_between(NOWHERE, known.position)
+                total += log.bytes_between(NOWHERE, log.end)
+        return Report(
+            batch=after.batch,
+            events=after.events - before.events,
+            late=after.late - before.late,
+            dead_letters=after.dead_letters - before.dead_letters,
+            seconds=seconds,
+            total_events=after.events,
+            total_late=after.late,
+            total_dead_letters=after.dead_letters,
+            bytes_done=done,
+            bytes_total=total,
+            waiting=after.waiting,
+            horizon=after.horizon,
+            lane=lane,
+        )
+
+
+def run(
+    app: App,
+    settings: Settings,
+    report: OnReport | None = None,
+    *,
+    spark: SparkSession | None = None,
+    stop: threading.Event | None = None,
+) -> Summary:
+    """Run an application until it is done (`available_now`), stopped, or fails with RunError.
+
+    Ctrl-C, or setting `stop`, ends it after the batch that is running.
+    """
+    began = time.perf_counter()
+    workflow = app.workflow()
+    kinds = {update.name: _kind(update.slate) for update in workflow.updates}
+    home = Home.make(settings.store, app.name, settings.shards, kinds)
+    with home.held():
+        session = spark or open_session(app.name, settings.master, settings.memory)
+        try:
+            driver = Driver(session, home, workflow, settings, report)
+            _follow(driver, driver.start(), stop)
+        finally:
+            if spark is None:
+                session.stop()
+    after, before = driver.progress, driver.before
+    return Summary(
+        driver.batches,
+        after.events - before.events,
+        after.late - before.late,
+        after.dead_letters - before.dead_letters,
+        time.perf_counter() - began,
+    )
+
+
+def _follow(driver: Driver, query: StreamingQuery, stop: threading.Event | None) -> None:
+    """Wait for the query to end, or end it when asked."""
+    try:
+        while not query.awaitTermination(0.2):  # type: ignore[arg-type]  # a float is fine
+            if stop is not None and stop.is_set():
+                break
+    except KeyboardInterrupt:
+        pass
+    except PySparkException as error:
+        raise driver.error or _from_task(error) from None
+    finally:
+        query.stop()
+    if driver.error is not None:
+        raise driver.error
+
+
+def _addresses(given: dict[str, str]) -> dict[str, Address]:
+    found = {}
+    for name, text in given.items():
+        address = parse_address(text, name)
+        found[name] = Address(address.format, os.path.abspath(address.path))
+    return found
+
+
+def _kind(slate: type) -> str:
+    if slate is Table:
+        return "table"
+    return "dict" if slate is dict else "dataclass"
+
+
+def _grouped(splits: list[SourceSplit], tasks: int) -> tuple[tuple[SourceSplit, ...], ...]:
+    """Splits dealt out to the tasks of the first stage, at least one group."""
+    groups = max(1, min(tasks, len(splits)))
+    return tuple(tuple(splits[number::groups]) for number in range(groups))
+
+
+def _from_task(error: PySparkException) -> MillstreamError:
+    """Our own error out of the traceback that Spark carries back from a Python worker."""
+    text = str(error)
+    ours = re.findall(r"millstream\.errors\.(\w+): (.*)", text)
+    if ours:
+        return RunError(ours[-1][1])
+    lines = [line for line in text.splitlines() if line.strip()]
+    return RunError(f"Spark ended the query: {lines[-1] if lines else type(error).__name__}")

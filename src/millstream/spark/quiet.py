@@ -1,0 +1,58 @@
+"""Keeps the noise of a starting JVM off the terminal, and lets everything else through.
+
+The JVM inherits our standard error. While it starts, that is a pipe; a thread passes on each line
+but the known ones. What user code prints in a worker comes through here too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+NOISE = (
+    b"WARNING: Using incubator modules",
+    b"Setting default log level to",
+    b"To adjust logging level use",
+    b"Using Spark's default log4j profile",
+    b"WARNING: A terminally deprecated method",
+    b"WARNING: sun.misc.Unsafe",
+    b"WARNING: Please consider reporting this",
+    b"WARNING: A restricted method",
+    b"WARNING: java.lang.System::load",
+    b"WARNING: Use --enable-native-access",
+    b"WARNING: Restricted methods",
+)
+
+
+@contextmanager
+def quiet_stderr() -> Iterator[None]:
+    """What a child process started in this block writes to standard error is filtered."""
+    try:
+        terminal = os.dup(2)
+    except OSError:  # no standard error at all
+        yield
+        return
+    sys.stderr.flush()
+    reading, writing = os.pipe()
+    os.dup2(writing, 2)
+    os.close(writing)
+    threading.Thread(target=_pass_on, args=(reading, os.dup(terminal)), daemon=True).start()
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
+def _pass_on(reading: int, terminal: int) -> None:
+    with os.fdopen(reading, "rb") as lines, os.fdopen(terminal, "wb", buffering=0) as out:
+        for line in lines:
+            if not line.startswith(NOISE):
+                try:
+                    out.write(line)
+                except OSError:
+                    return

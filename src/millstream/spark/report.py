@@ -1,0 +1,35 @@
+"""What a run tells whoever watches it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """After each batch."""
+
+    batch: int
+    events: int
+    late: int
+    dead_letters: int
+    seconds: float
+    total_events: int
+    total_late: int
+    total_dead_letters: int
+    bytes_done: int
+    bytes_total: int
+    waiting: int
+    horizon: int | None
+    lane: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """At the end: what this run did."""
+
+    batches: int
+    events: int
+    late: int
+    dead_letters: int
+    seconds: float

@@ -1,0 +1,68 @@
+"""A Spark session for Millstream: quiet, without a web page, tuned for short batches.
+
+Each setting that is not Spark's default has its reason here; the figures are in
+docs/design/trigger.md.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from tempfile import gettempdir
+
+from pyspark.sql import SparkSession
+
+from millstream.spark.quiet import quiet_stderr
+
+CHECKPOINT_MANAGER = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+
+
+def open_session(app: str, master: str, memory: str) -> SparkSession:
+    """The session of this process, made if there is none."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    _share_path()
+    builder = (
+        SparkSession.builder.appName(f"millstream-{app}")
+        .master(_with_retries(master))
+        .config("spark.driver.memory", memory)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.warehouse.dir", str(Path(gettempdir()) / "millstream-warehouse"))
+        # Our frames are few and large; Spark's own planning is the cost of a small batch.
+        .config("spark.sql.adaptive.enabled", "false")
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.speculation", "false")
+        .config("spark.python.worker.reuse", "true")
+        # A local checkpoint needs no checksummed file system: Millstream keeps its own checksum.
+        .config("spark.sql.streaming.checkpointFileManagerClass", CHECKPOINT_MANAGER)
+        .config("spark.hadoop.fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem")
+        .config("spark.sql.streaming.minBatchesToRetain", "10")
+        .config("spark.sql.streaming.numRecentProgressUpdates", "2")
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
+    )
+    with quiet_stderr():
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _with_retries(master: str) -> str:
+    """A local master that tries a failed task again, as a cluster does."""
+    local = re.fullmatch(r"local\[([^,\]]+)\]", master)
+    return f"local[{local.group(1)},4]" if local else master
+
+
+def _share_path() -> None:
+    """Let Spark's Python workers import what the driver can."""
+    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    ours = [entry for entry in sys.path if entry and os.path.isdir(entry)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*ours, *filter(None, known)]))

@@ -1,0 +1,175 @@
+"""What runs inside Spark's Python workers: thin shells around `engine.layers`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from uuid import uuid4
+
+import msgspec
+import pyarrow as pa
+from pyspark import TaskContext
+
+from millstream.engine.columns import Columns
+from millstream.engine.intake import Intake
+from millstream.engine.layers import Task, run_whole
+from millstream.engine.plan import Plan
+from millstream.engine.points import reach
+from millstream.engine.progress import Report
+from millstream.errors import RunError
+from millstream.sources.formats import format_named
+from millstream.spark.job import END, REPORT, Job, PackedPlan, SourceSplit
+from millstream.stores.durable import write_whole
+from millstream.stores.lmdb import LmdbStore
+
+FLUSH_EVENTS = 65_536
+"""Deliveries that a task of the first stage gathers before it sends them on."""
+INLINE_ROWS = 2_000
+"""Output rows that travel with a report; more are staged in a file."""
+Row = tuple[int, int, int, bytes]
+
+
+@lru_cache(maxsize=4)
+def _plan(digest: str, packed: PackedPlan) -> Plan:
+    return packed.unpack()
+
+
+@lru_cache(maxsize=8)
+def _store(path: Path, shards: int) -> LmdbStore:
+    return LmdbStore(path / "shards", shards)
+
+
+def _attempt() -> int:
+    context = TaskContext.get()
+    assert context is not None
+    return context.taskAttemptId()
+
+
+def _partition() -> int:
+    context = TaskContext.get()
+    assert context is not None
+    return context.partitionId()
+
+
+def whole_batch(job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The one-task lane: everything in this task."""
+    _drain(rows)
+    plan = _plan(job.plan.digest, job.plan)
+    store = _store(job.store, job.shards)
+    with Task(plan, job.beat, store, range(job.shards), _attempt()) as task:
+        task.take_feedback()
+        intakes = [i for group in job.splits for i in _read(job, task, group)]
+        run_whole(task)
+        yield _batch([_report_row(job, task.finish(intakes))])
+
+
+def first_stage(job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The shuffled lane's first stage: read sources and feedback, run maps, send on by shard."""
+    _drain(rows)
+    plan = _plan(job.plan.digest, job.plan)
+    store = _store(job.store, job.shards)
+    number, groups = _partition(), len(job.splits)
+    with Task(plan, job.beat, store, range(number, job.shards, groups), _attempt()) as task:
+        task.take_feedback()
+        intakes = []
+        for intake in _read(job, task, job.splits[number]):
+            intakes.append(intake)
+            if _gathered(task) >= FLUSH_EVENTS:
+                yield _batch(_deliveries(job, task))
+        yield _batch([*_deliveries(job, task), _report_row(job, task.finish(intakes))])
+    yield _batch(_end_marks(job))
+
+
+def layer_stage(
+    job: Job, layer: int, upstream: int, rows: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """A layer of the shuffled lane: feed its functions, commit, send on what they emit."""
+    plan = _plan(job.plan.digest, job.plan)
+    store = _store(job.store, job.shards)
+    owned = range(_partition(), job.shards, job.tasks)
+    last, ended = layer == len(plan.layers) - 1, 0
+    inboxes: dict[tuple[int, int], Columns] = {}
+    passing: list[Row] = []
+    for batch in rows:
+        for task_, function, shard, frame in zip(
+            *(column.to_pylist() for column in batch.columns), strict=True
+        ):
+            if function == END:
+                ended += 1
+            elif function == REPORT or plan.layer_of[function] != layer:
+                passing.append((task_, function, shard, frame))
+            else:
+                events = Columns.unpack(frame)
+                inboxes.setdefault((function, shard), Columns()).extend(events)
+    if ended != upstream:
+        raise RunError(
+            f"layer {layer + 1}: the input was cut off after {ended} of {upstream} tasks; nothing "
+            "was committed, Spark tries the task again"
+        )
+    with Task(plan, job.beat, store, owned, _attempt()) as task:
+        task.run_layer(layer, inboxes, job.beat)
+        task.commit()
+        reach("between-layers", job.beat.batch)
+        report = _report_row(job, task.finish())
+        yield _batch([*passing, *_deliveries(job, task), report])
+    if not last:
+        yield _batch(_end_marks(job))
+
+
+def _read(job: Job, task: Task, splits: Iterable[SourceSplit]) -> Iterator[Intake]:
+    """Read splits into the task's router; an intake for each split."""
+    sources = {source.name: source for source in task.plan.workflow.sources}
+    for piece in splits:
+        intake = Intake(sources[piece.source], task.router, job.beat.clock, job.beat.late)
+        file = piece.split.path
+        for chunk in format_named(piece.format).read(piece.split):
+            intake.take(chunk.records, chunk.raw, file, chunk.line_of)
+            for bad in chunk.bad:
+                intake.refuse(bad.text, bad.error, file, bad.line)
+        yield intake
+
+
+def _gathered(task: Task) -> int:
+    return sum(map(len, task.router.placed.values()))
+
+
+def _deliveries(job: Job, task: Task) -> Iterator[Row]:
+    for (function, shard), events in task.router.take().items():
+        yield shard % job.tasks, function, shard, events.pack()
+
+
+def _end_marks(job: Job) -> list[Row]:
+    return [(task, END, 0, b"") for task in range(job.tasks)]
+
+
+def _report_row(job: Job, report: Report) -> Row:
+    """The report as a row, its output staged in a file if it is much."""
+    rows = sum(map(len, report.outputs.values())) + len(report.late_events) + len(report.letters)
+    if rows > INLINE_ROWS:
+        staged = job.store / "staging" / f"{job.beat.batch:012d}-{uuid4().hex}.rows"
+        body = Report(
+            outputs=report.outputs, late_events=report.late_events, letters=report.letters
+        )
+        write_whole(staged, msgspec.msgpack.encode(body))
+        report.outputs, report.late_events, report.letters = {}, [], []
+        report.staged = [staged.name]
+    return 0, REPORT, 0, msgspec.msgpack.encode(report)
+
+
+def _batch(rows: Iterable[Row]) -> pa.RecordBatch:
+    columns = list(zip(*rows, strict=True)) or [(), (), (), ()]
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(columns[0], pa.int32()),
+            pa.array(columns[1], pa.int32()),
+            pa.array(columns[2], pa.int32()),
+            pa.array(columns[3], pa.binary()),
+        ],
+        names=["task", "function", "shard", "frame"],
+    )
+
+
+def _drain(rows: Iterable[pa.RecordBatch]) -> None:
+    for _ in rows:
+        pass

@@ -1,0 +1,161 @@
+"""The directory of an application's store: what lies where, who holds it, what is committed.
+
+    store.json        the application, its shards and its updates; fixed when it is made
+    epoch             the number of the last driver start
+    lock              held by the driver that runs
+    progress          the last committed batch: writing it is what commits a batch
+    shards/           the rows
+    sources/          the logs of files taken in
+    staging/          output of committed batches that the sinks have not published yet
+    checkpoint/       Spark's own
+    deadletters/ late/    what could not be processed, and what came too late
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from millstream.errors import StoreError, StoreLocked
+from millstream.stores.durable import read_record, write_record
+from millstream.stores.lmdb import LmdbStore
+
+FORMAT = 1
+
+
+class Facts(msgspec.Struct):
+    """What a store is, for as long as it lives."""
+
+    app: str
+    shards: int
+    updates: dict[str, str]
+    """Each update's kind of slate: dict, dataclass or table."""
+    format: int = FORMAT
+
+
+class Home:
+    """A store's directory."""
+
+    def __init__(self, path: Path, facts: Facts) -> None:
+        self.path = path
+        self.facts = facts
+
+    @classmethod
+    def open(cls, path: Path) -> Home:
+        """A store that is there; StoreError if there is none."""
+        data = read_record(path / "store.json")
+        if data is None:
+            raise StoreError(
+                f"{path}: no store is there; run the application first, or name its store "
+                "with --store"
+            )
+        facts = msgspec.json.decode(data, type=Facts)
+        if facts.format != FORMAT:
+            raise StoreError(
+                f"{path}: the store has format {facts.format}; this version reads {FORMAT}"
+            )
+        return cls(path, facts)
+
+    @classmethod
+    def make(cls, path: Path, app: str, shards: int, updates: dict[str, str]) -> Home:
+        """The application's store, made if it is not there. Its shards stay as they are."""
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            for part in ("shards", "sources", "staging"):
+                (path / part).mkdir(exist_ok=True)
+        except OSError as error:
+            raise StoreError(
+                f"{path}: the store cannot be made: {error.strerror or error}; name another with "
+                "--store"
+            ) from error
+        if read_record(path / "store.json") is None:
+            write_record(path / "store.json", msgspec.json.encode(Facts(app, shards, updates)))
+        home = cls.open(path)
+        if home.facts.app != app:
+            raise StoreError(
+                f"{path}: this is the store of app {home.facts.app!r}, not of {app!r}; name "
+                "another with --store"
+            )
+        if home.facts.shards != shards:
+            raise StoreError(
+                f"{path}: the store has {home.facts.shards} shards, and they are fixed; this run "
+                f"asks for {shards}: leave --shards out, or begin a new store"
+            )
+        changed = {
+            name: kind
+            for name, kind in updates.items()
+            if home.facts.updates.get(name, kind) != kind
+        }
+        for name, kind in changed.items():
+            raise StoreError(
+                f"{path}: the slates of update {name!r} are stored as "
+                f"{home.facts.updates[name]}, and the application now says {kind}; give the "
+                "update a new name="
+            )
+        merged = {**home.facts.updates, **updates}
+        if merged != home.facts.updates:
+            home.facts = Facts(app, shards, merged)
+            write_record(path / "store.json", msgspec.json.encode(home.facts))
+        return home
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint"
+
+    @property
+    def staging(self) -> Path:
+        return self.path / "staging"
+
+    def source_log(self, source: str) -> Path:
+        return self.path / "sources" / f"{source}.log"
+
+    def store(self) -> LmdbStore:
+        return LmdbStore(self.path / "shards", self.facts.shards)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the store: one driver at a time. Freed by the system if the driver dies."""
+        handle = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                holder = os.read(handle, 32).decode(errors="replace").strip()
+                raise StoreLocked(
+                    f"{self.path}: another driver holds this store (process {holder or 'unknown'});"
+                    " stop it first, or name another store with --store"
+                ) from None
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, str(os.getpid()).encode(), 0)
+            yield
+        finally:
+            os.close(handle)
+
+    def raise_epoch(self) -> int:
+        """A number higher than that of every driver before, on disk when this returns."""
+        data = read_record(self.path / "epoch")
+        epoch = 1 + (int(data) if data else 0)
+        write_record(self.path / "epoch", str(epoch).encode())
+        return epoch
+
+    def write_progress(self, progress: Any) -> None:
+        """Commit a batch: from here on readers see it."""
+        write_record(self.path / "progress", msgspec.json.encode(progress))
+
+    def read_progress(self) -> bytes | None:
+        return read_record(self.path / "progress")
+
+    def committed(self) -> int:
+        """The last committed batch; -1 if there is none yet."""
+        data = self.read_progress()
+        return -1 if data is None else msgspec.json.decode(data, type=_Committed).batch
+
+
+class _Committed(msgspec.Struct):
+    batch: int

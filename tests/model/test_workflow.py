@@ -1,0 +1,444 @@
+"""The workflow: what the check of the whole graph finds, and how cycles are cut and layered."""
+
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import millstream as ms
+from millstream import emit, timer
+from millstream.model.workflow import Workflow
+
+Graph = list[tuple[str, str, tuple[str, ...], tuple[str, ...]]]
+"""(map or update, name, what it subscribes to, what it publishes), in order of declaration."""
+
+
+def an_app(**settings: Any) -> ms.App:
+    app = ms.App("shop", **settings)
+    app.source("orders", key="user")
+    return app
+
+
+def update(event: Any, slate: Any) -> None: ...
+
+
+def mapper(event: Any) -> None: ...
+
+
+def build(graph: Graph) -> Workflow:
+    """The workflow of a graph over the source `orders`; warnings are of no interest here."""
+    app = an_app()
+    for kind, name, subscribes, publishes in graph:
+        if kind == "map":
+            app.map(*subscribes, publishes=publishes, name=name)(mapper)
+        else:
+            app.update(*subscribes, publishes=publishes, name=name)(update)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return app.workflow()
+
+
+def layers(workflow: Workflow) -> list[list[str]]:
+    return [[function.name for function in layer] for layer in workflow.layers]
+
+
+def refused(build: Callable[[], Any]) -> str:
+    with pytest.raises(ms.DefinitionError) as raised:
+        build()
+    return re.sub(r"\([^()]*\.py:\d+\)", "(HERE)", str(raised.value))
+
+
+def test_an_unknown_stream_is_told_with_the_nearest_name() -> None:
+    """Who subscribes to a stream that is not there is told what it may have meant."""
+    app = an_app()
+    app.update("order", name="count")(update)
+    assert refused(app.workflow) == (
+        "update 'count' (HERE) subscribes to an unknown stream 'order'; did you mean 'orders'? "
+        "There are: orders"
+    )
+
+
+def test_an_unknown_stream_with_nothing_near() -> None:
+    """Where no name is near, the message lists those there are."""
+    app = an_app()
+    app.map("orders", publishes="big", name="split")(mapper)
+    app.update("zebra", name="count")(update)
+    assert refused(app.workflow) == (
+        "update 'count' (HERE) subscribes to an unknown stream 'zebra'; There are: big, orders"
+    )
+
+
+@pytest.mark.parametrize(("declare", "what"), [("output", "output"), ("stream", "stream")])
+def test_a_declared_stream_must_be_published(declare: str, what: str) -> None:
+    """An output, or a delay, of a stream that nobody publishes is an error."""
+    app = an_app()
+    app.map("orders", publishes="big", name="split")(mapper)
+    getattr(app, declare)("bigg")
+    assert refused(app.workflow) == (
+        f"{what} 'bigg': no function publishes it: unknown stream 'bigg'; did you mean 'big'? "
+        "There are: big, orders"
+    )
+
+
+def test_a_function_name_used_twice() -> None:
+    """Both holders of the name are shown, maps and updates alike, with what to do."""
+    app = an_app()
+    app.map("orders", name="count")(mapper)
+    app.update("orders", name="count")(update)
+    assert refused(app.workflow) == (
+        "app 'shop': function name 'count' is used twice: map 'count' (HERE) and "
+        "update 'count' (HERE); give one of them name="
+    )
+
+
+def test_a_source_declared_twice() -> None:
+    """A source is declared once."""
+    app = an_app()
+    app.source("orders")
+    app.update("orders", name="orders")(update)
+    assert refused(app.workflow) == (
+        "app 'shop': source name 'orders' is used twice; declare it once"
+    )
+
+
+def test_a_stream_and_a_function_may_share_a_name() -> None:
+    """Streams and functions are named apart."""
+    app = an_app()
+    app.update("orders", name="orders")(update)
+    assert app.workflow().update("orders").subscribes == ("orders",)
+
+
+def test_an_app_needs_a_source_and_a_function_a_stream() -> None:
+    """What could never run is refused, with what to write."""
+    assert refused(ms.App("shop").workflow) == (
+        "app 'shop' has no source; declare one with app.source(name)"
+    )
+    app = an_app()
+    app.map(name="idle")(mapper)
+    assert refused(app.workflow) == "map 'idle' (HERE) must subscribe to at least one stream"
+
+
+@pytest.mark.parametrize("name", ["late", "deadletters"])
+def test_reserved_names(name: str) -> None:
+    """Millstream's own streams cannot be published, nor come from outside."""
+    app = an_app()
+    app.map("orders", publishes=name, name="split")(mapper)
+    assert refused(app.workflow) == (
+        f"map 'split' (HERE) publishes {name!r}, a name that Millstream keeps for itself; "
+        "choose another"
+    )
+    app = an_app()
+    app.source(name)
+    assert refused(app.workflow) == f"source {name!r}: Millstream keeps that name for itself"
+
+
+def test_order_and_on_error_are_checked() -> None:
+    """A misspelt setting is refused with the two that there are."""
+    assert refused(an_app(order="time").workflow) == (
+        "app 'shop': order must be 'arrival' or 'event-time'; got 'time'"
+    )
+    assert refused(an_app(on_error="ignore").workflow) == (
+        "app 'shop': on_error must be 'dead-letter' or 'fail'; got 'ignore'"
+    )
+
+
+def test_emitting_to_an_unpublished_stream_is_found_at_build_time() -> None:
+    """A literal stream in emit() is checked against publishes= before anything runs."""
+    app = an_app()
+
+    @app.map("orders", publishes="big")
+    def split(event: ms.Event) -> Iterator[object]:
+        yield ms.emit("big")
+        yield ms.emit("small", key="x")
+
+    line = split.function.__code__.co_firstlineno + 3
+    assert refused(app.workflow) == (
+        f"map 'split' (HERE), line {line}: emits to stream 'small', which it does not publish "
+        "(it publishes big); add it to publishes="
+    )
+
+
+def test_emitting_by_keyword_and_by_imported_name_is_found_too() -> None:
+    """`emit(stream=...)`, imported by its own name, is the same call."""
+    app = an_app()
+
+    @app.map("orders", publishes="big")
+    def split(event: ms.Event) -> Iterator[object]:
+        yield emit(stream="small")
+
+    assert "emits to stream 'small', which it does not publish" in refused(app.workflow)
+
+
+def test_emitting_from_a_timer_function_is_checked_too() -> None:
+    """A timer function publishes what its update does."""
+    app = an_app()
+
+    @app.update("orders")
+    def count(event: ms.Event, slate: Any) -> Iterator[object]:
+        yield timer(after="1s")
+
+    @count.on_timer
+    def fired(timer: ms.Timer, slate: Any) -> Iterator[object]:
+        yield ms.emit("small")
+
+    assert "emits to stream 'small', which it does not publish (it publishes none)" in refused(
+        app.workflow
+    )
+
+
+@pytest.mark.parametrize(("publishes", "shown"), [((), "none"), (("a", "b"), "a, b")])
+def test_emit_without_a_stream_needs_exactly_one(publishes: tuple[str, ...], shown: str) -> None:
+    """The stream can be left out only when there is just one that it can be."""
+    app = an_app()
+
+    @app.map("orders", publishes=publishes)
+    def split(event: ms.Event) -> Iterator[object]:
+        yield ms.emit(key="x")
+
+    message = refused(app.workflow)
+    assert message.endswith(
+        "emit() without a stream needs a function that publishes exactly one; "
+        f"this one publishes {shown}"
+    )
+
+
+def test_what_the_text_cannot_show_is_left_to_the_run() -> None:
+    """A stream that is computed, and an emit that is not ours, pass the check."""
+    app = an_app()
+    app.output("big")
+    name = "big"
+
+    class Other:
+        def emit(self, stream: str) -> None: ...
+
+    other = Other()
+
+    @app.map("orders", publishes="big")
+    def split(event: ms.Event) -> Iterator[object]:
+        other.emit("elsewhere")
+        yield ms.emit(name)
+        yield ms.emit(**{"stream": name})
+
+    app.workflow()
+
+
+def test_a_timer_without_a_handler() -> None:
+    """An update that sets a timer which nothing handles is refused, with what to add."""
+    app = an_app()
+
+    @app.update("orders")
+    def count(event: ms.Event, slate: Any) -> Iterator[object]:
+        yield ms.timer(after="1s")
+
+    line = count.function.__code__.co_firstlineno + 2
+    assert refused(app.workflow) == (
+        f"update 'count' (HERE), line {line}: sets a timer, but nothing handles it; add a function "
+        "(timer, slate) with @count.on_timer"
+    )
+
+
+def test_a_map_has_neither_timers_nor_a_slate() -> None:
+    """timer() and forget() are for updates."""
+    for effect in ("timer", "forget"):
+        app = an_app()
+
+        if effect == "timer":
+
+            @app.map("orders")
+            def split(event: ms.Event) -> Iterator[object]:
+                yield ms.timer(after="1s")
+
+        else:
+
+            @app.map("orders")
+            def split(event: ms.Event) -> Iterator[object]:
+                yield ms.forget()
+
+        assert refused(app.workflow).endswith(
+            f"a map has no slate, so it cannot use {effect}(); make it an update"
+        )
+
+
+def test_a_stream_that_nobody_reads_is_a_warning() -> None:
+    """It may be a slip, so it is told, with the nearest stream that is read; the app still runs."""
+    app = an_app()
+    app.map("orders", publishes="bigg", name="split")(mapper)
+    app.map("orders", publishes="big", name="other")(mapper)
+    app.update("big", name="count")(update)
+    with pytest.warns(UserWarning) as warned:
+        workflow = app.workflow()
+    (message,) = workflow.warnings
+    assert [str(w.message) for w in warned] == [message]
+    assert re.sub(r"\([^()]*\.py:\d+\)", "(HERE)", message) == (
+        "stream 'bigg', published by map 'split' (HERE), is read by nobody (did you mean 'big'?); "
+        "declare it with app.output('bigg') or drop it"
+    )
+
+
+def test_a_source_that_nobody_reads_is_a_warning() -> None:
+    """An unread source is told too."""
+    with pytest.warns(UserWarning, match="stream 'orders', a source, is read by nobody"):
+        an_app().workflow()
+
+
+def test_an_output_is_read() -> None:
+    """A declared output needs no other reader."""
+    app = an_app()
+    app.map("orders", publishes="big", name="split")(mapper)
+    app.output("big")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        app.workflow()
+
+
+def test_unknown_functions_are_told_with_the_nearest_name() -> None:
+    """Looking up a function or an update by a wrong name says what there is."""
+    workflow = build([("update", "count", ("orders",), ()), ("map", "split", ("orders",), ())])
+    assert refused(lambda: workflow.update("cuont")) == (
+        "unknown update 'cuont'; did you mean 'count'? There are: count"
+    )
+    assert refused(lambda: workflow.function("xyz")) == (
+        "unknown function 'xyz'; There are: count, split"
+    )
+
+
+def test_streams_are_numbered_by_first_mention() -> None:
+    """Sources first, then each function's streams in order: the numbers the engine stores."""
+    workflow = build([("map", "split", ("orders",), ("b", "a")), ("update", "count", ("a",), ())])
+    assert workflow.streams == ("orders", "b", "a")
+
+
+def test_layers_of_a_chain_and_a_diamond() -> None:
+    """An update's layer is its longest path; maps have none, for they are fused."""
+    workflow = build(
+        [
+            ("map", "split", ("orders",), ("a", "b")),
+            ("update", "left", ("a",), ("c",)),
+            ("map", "between", ("c",), ("d",)),
+            ("update", "join", ("b", "d"), ()),
+            ("update", "alone", ("orders",), ()),
+        ]
+    )
+    assert layers(workflow) == [["left", "alone"], ["join"]]
+    assert workflow.feedback == frozenset()
+    assert workflow.step is None
+
+
+def test_an_update_that_feeds_itself() -> None:
+    """A self-loop is one feedback edge, and the update keeps its layer."""
+    workflow = build([("update", "score", ("orders", "again"), ("again",))])
+    assert workflow.feedback == {("score", "again", "score")}
+    assert layers(workflow) == [["score"]]
+
+
+def test_of_a_cycle_the_edge_declared_last_is_feedback() -> None:
+    """Edges are taken in the order of declaration; the one that closes the cycle is feedback."""
+    there = ("update", "there", ("orders", "y"), ("x",))
+    back = ("update", "back", ("x",), ("y",))
+    workflow = build([there, back])
+    assert workflow.feedback == {("back", "y", "there")}
+    assert layers(workflow) == [["there"], ["back"]]
+    workflow = build([back, there])
+    assert workflow.feedback == {("there", "x", "back")}
+    assert layers(workflow) == [["back"], ["there"]]
+
+
+def test_a_map_that_closes_a_cycle_is_placed() -> None:
+    """A map that emits along a feedback edge needs a shard for its outbox, so it has a layer."""
+    workflow = build(
+        [
+            ("update", "count", ("orders", "again"), ("counted",)),
+            ("map", "decide", ("counted",), ("again",)),
+        ]
+    )
+    assert workflow.feedback == {("decide", "again", "count")}
+    assert layers(workflow) == [["count"], ["decide"]]
+
+
+def test_a_cycle_of_maps_only() -> None:
+    """Maps may form a cycle: the one that closes it is placed, the others are fused."""
+    workflow = build(
+        [
+            ("map", "one", ("orders", "b"), ("a",)),
+            ("map", "two", ("a",), ("b",)),
+        ]
+    )
+    assert workflow.feedback == {("two", "b", "one")}
+    assert layers(workflow) == [["two"]]
+    alone = build([("map", "one", ("orders",), ("orders",))])
+    assert alone.feedback == {("one", "orders", "one")}
+    assert layers(alone) == [["one"]]
+
+
+def test_the_step_is_the_least_delay_of_feedback() -> None:
+    """How far the horizon may move at once: the least delay, of feedback streams only."""
+    app = an_app()
+    app.update("orders", "x", "y", publishes=["x", "y", "z"], name="score")(update)
+    app.update("z", name="last")(update)
+    app.stream("x", delay="3s")
+    app.stream("y", delay="2s")
+    app.stream("z", delay="1s")
+    assert app.workflow().step == 2_000_000
+    assert build([("update", "score", ("orders", "x"), ("x",))]).step is None
+
+
+STREAMS = ("orders", "a", "b", "c", "d")
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    names = [f"f{n}" for n in range(draw(st.integers(1, 6)))]
+    some = st.lists(st.sampled_from(STREAMS), unique=True, max_size=3)
+    drawn = [
+        (draw(st.sampled_from(["map", "update"])), name, draw(some), draw(some)) for name in names
+    ]
+    there = {"orders", *(stream for *_, publishes in drawn for stream in publishes)}
+    return [
+        (kind, name, tuple(s for s in reads if s in there) or ("orders",), tuple(writes))
+        for kind, name, reads, writes in drawn
+    ]
+
+
+@given(graphs())
+def test_any_graph_is_cut_and_layered(graph: Graph) -> None:
+    """Without its feedback edges any graph is acyclic, each of those edges is on a cycle, every
+    update and every emitter of feedback has one layer, and forward edges never go to a lower one.
+    """
+    workflow = build(graph)
+    edges = {
+        (name, stream, reader)
+        for _, name, _, publishes in graph
+        for stream in publishes
+        for _, reader, subscribes, _ in graph
+        if stream in subscribes
+    }
+    assert workflow.feedback <= edges
+    forward: dict[str, set[str]] = {name: set() for _, name, _, _ in graph}
+    for emitter, _, reader in edges - workflow.feedback:
+        forward[emitter].add(reader)
+
+    def reachable(start: str) -> set[str]:
+        seen: set[str] = set()
+        stack = [start]
+        while stack:
+            for following in forward[stack.pop()] - seen:
+                seen.add(following)
+                stack.append(following)
+        return seen
+
+    reached = {name: reachable(name) for name in forward}
+    assert not any(name in reached[name] for name in forward), "acyclic"
+    for emitter, _, reader in workflow.feedback:
+        assert emitter == reader or emitter in reached[reader], "closes a cycle"
+    placed = [function.name for layer in workflow.layers for function in layer]
+    updates = {name for kind, name, _, _ in graph if kind == "update"}
+    assert len(placed) == len(set(placed))
+    assert set(placed) == updates | {emitter for emitter, _, _ in workflow.feedback}
+    depth = {f.name: number for number, layer in enumerate(workflow.layers) for f in layer}
+    for name in placed:
+        for following in reached[name] & set(placed):
+            assert depth[name] < depth[following]

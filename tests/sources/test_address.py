@@ -1,0 +1,40 @@
+"""Addresses: what is understood, and what the error says of the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.errors import InputError
+from millstream.sources.address import Address, parse_address
+from millstream.sources.formats import format_named
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("json:data", Address("json", "data")),
+        ("jsonl:/a/b:c", Address("json", "/a/b:c")),
+        ("CSV:.", Address("csv", ".")),
+        ("parquet:x", Address("parquet", "x")),
+    ],
+)
+def test_addresses(text: str, address: Address) -> None:
+    """The format by its right name, and the path as given, colons included."""
+    assert parse_address(text) == address
+    assert format_named(address.format).name == address.format
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("data", "--source: must be FORMAT:DIRECTORY; got 'data'.*json:data"),
+        ("parqet:x", "one of csv, json, parquet; got 'parqet'; did you mean parquet:x"),
+        ("kafka:x", "one of csv, json, parquet; got 'kafka'$"),
+        ("json:", "names no directory"),
+        ("", "without a colon"),
+    ],
+)
+def test_what_is_wrong_with_an_address(text: str, message: str) -> None:
+    """The error says where, what must be, what came, and the nearest right word."""
+    with pytest.raises(InputError, match=message):
+        parse_address(text, "--source")

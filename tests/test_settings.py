@@ -1,0 +1,148 @@
+"""What a deployment sets, and who wins."""
+
+from pathlib import Path
+
+import pytest
+
+import millstream as ms
+from millstream.settings import Settings, resolve, store_of
+
+MIB = 1024 * 1024
+ADDRESSES = {"sources": {"checkins": "json:in"}}
+
+
+def an_app() -> ms.App:
+    app = ms.App("retail")
+    app.source("checkins")
+    app.output("hot-topics")
+
+    @app.map("checkins", publishes=["hot-topics", "inner"])
+    def split(event):
+        yield ms.emit("inner")
+
+    @app.update("inner")
+    def count(event, slate):
+        slate["n"] = 1
+
+    return app
+
+
+def refused(**layers) -> str:
+    with pytest.raises(ms.DefinitionError) as caught:
+        resolve(an_app(), **layers)
+    return str(caught.value)
+
+
+def test_defaults():
+    """With addresses alone, everything else has its default."""
+    assert resolve(an_app(), flags=ADDRESSES) == Settings(
+        app="retail",
+        store=Path(".millstream/retail"),
+        sources={"checkins": "json:in"},
+        sinks={},
+        shards=16,
+        tasks=None,
+        available_now=False,
+        final=False,
+        batch_bytes=32 * MIB,
+        small_bytes=MIB,
+        lane="auto",
+        master="local[*]",
+        memory="1g",
+    )
+
+
+def test_flags_over_environment_over_toml_over_code():
+    """Each layer wins over those below it, setting by setting and address by address."""
+    app = an_app()
+    app.settings = {"sources": {"checkins": "json:code"}, "shards": 1, "tasks": 1, "memory": "1g"}
+    layers = {
+        "code": {"shards": 2, "tasks": 2, "lane": "shuffled", "master": "local"},
+        "toml": {"tasks": 3, "lane": "one-task", "master": "local[3]", "sinks": {"late": "json:t"}},
+        "environ": {
+            "MILLSTREAM_LANE": "auto",
+            "MILLSTREAM_MASTER": "local[4]",
+            "MILLSTREAM_SINK_HOT_TOPICS": "parquet:e",
+            "MILLSTREAM_FINAL": "yes",
+            "MILLSTREAM_PORT": "not ours",
+            "SHARDS": "99",
+        },
+        "flags": {"master": "local[5]", "sources": {"checkins": "json:flag"}, "memory": None},
+    }
+    found = resolve(app, **layers)
+    assert found.sources == {"checkins": "json:flag"}
+    assert found.sinks == {"late": "json:t", "hot-topics": "parquet:e"}
+    assert (found.shards, found.tasks, found.lane) == (2, 3, "auto")
+    assert (found.master, found.memory, found.final) == ("local[5]", "1g", True)
+
+
+def test_final_means_available_now():
+    """A run that lets everything through takes what is there and stops."""
+    assert resolve(an_app(), flags={**ADDRESSES, "final": True}).available_now
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("32MiB", 32 * MIB), ("1.5kB", 1500), ("7", 7), (7, 7), ("2g", 2048 * MIB), ("3 KiB", 3072)],
+)
+def test_sizes(text, count):
+    """A size is a number of bytes or text with a unit."""
+    assert resolve(an_app(), flags={**ADDRESSES, "batch_bytes": text}).batch_bytes == count
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("shards", 0, "--shards must be from 1 to 1024; got 0"),
+        ("shards", "1025", "--shards must be from 1 to 1024; got '1025'"),
+        ("shards", True, "--shards must be from 1 to 1024; got True"),
+        ("tasks", -1, "--tasks must be a whole number, 1 or more; got -1"),
+        ("batch_bytes", "0", "--batch-bytes must be 1 byte or more; got '0'"),
+        ("batch_bytes", "much", "--batch-bytes must be a number of bytes, or text such as '32MiB'"),
+        ("lane", "fast", "--lane must be one of auto, one-task, shuffled; got 'fast'"),
+        ("master", "localhost", "--master must be a Spark master"),
+        ("memory", "1", "--memory must be an amount of memory such as 512m or 2g; got '1'"),
+        ("available_now", "maybe", "--available-now must be true or false; got 'maybe'"),
+        ("store", 3, "--store must be a directory; got 3"),
+        ("sources", {"checkins": "in"}, "--source, 'checkins': must be FORMAT:DIRECTORY; got 'in'"),
+        ("sources", {"chekins": "json:in"}, "--source: 'chekins' is not a source of app 'retail'; "
+         "did you mean 'checkins'?"),
+        ("sinks", {"hot_topics": "json:o"}, "'hot_topics' is not an output of app 'retail'; did you"),
+        ("sinks", {"inner": "json:o"}, "declare it with app.output('inner')"),
+        ("shard", 1, "unknown setting 'shard'; did you mean 'shards'?"),
+    ],
+)  # fmt: skip
+def test_wrong_values(setting, value, message):
+    """A wrong value is refused with the flag, what must be and what came."""
+    assert message in refused(flags={**ADDRESSES, setting: value})
+
+
+def test_the_place_of_a_wrong_value_is_named():
+    """The error names the variable, the file, the code or the flag."""
+    assert refused(environ={"MILLSTREAM_SHARDS": "x"}).startswith("MILLSTREAM_SHARDS must be")
+    assert refused(toml={"shards": "x"}).startswith("'shards' in the TOML file must be")
+    assert refused(code={"shards": "x"}).startswith("app.run(shards=) must be")
+    assert "MILLSTREAM_SOURCE_CHEKINS: 'CHEKINS' is not a source of app 'retail'; did you mean" in (
+        refused(environ={"MILLSTREAM_SOURCE_CHEKINS": "json:x"})
+    )
+
+
+def test_every_source_needs_an_address():
+    """A source without an address is refused with the flag to give."""
+    assert "--source checkins=json:DIR" in refused()
+
+
+def test_the_store_must_be_a_directory(tmp_path):
+    """A file in the store's place is refused before anything runs."""
+    (tmp_path / "file").write_text("")
+    assert "must be a directory" in refused(flags={**ADDRESSES, "store": tmp_path / "file"})
+
+
+def test_store_of_needs_no_addresses():
+    """Reading commands find the store by the same rules, without the rest."""
+    app = an_app()
+    assert store_of(app) == Path(".millstream/retail")
+    app.settings["store"] = "code"
+    assert store_of(app) == Path("code")
+    assert store_of(app, {"store": Path("toml")}) == Path("toml")
+    assert store_of(app, {"store": "toml"}, {"MILLSTREAM_STORE": "env"}) == Path("env")
