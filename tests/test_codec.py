@@ -54,6 +54,11 @@ class Visits:
     raw: bytes = b""
 
 
+@dataclass
+class Hours:
+    by_hour: dict[int, int] = field(default_factory=dict)
+
+
 @given(VALUES)
 def test_a_value_comes_back(value: Any) -> None:
     """What is encoded is decoded to the same value, of the same types."""
@@ -192,6 +197,30 @@ def test_a_dict_slate_comes_back(slate: dict[str, Any]) -> None:
     """A dict slate is a value like any other."""
     codec = slate_codec(dict)
     assert codec.decode(codec.encode(slate)) == slate
+
+
+def test_a_dict_slate_keeps_the_order_of_its_keys() -> None:
+    """The order in which keys were set is part of a dict slate; of an event's value it is not."""
+    codec = slate_codec(dict)
+    slate = {"b": 1, "a": {"d": 1, "c": 2}}
+    assert json.dumps(codec.decode(codec.encode(slate))) == json.dumps(slate)
+    assert list(decode_value(encode_value(slate))) == ["a", "b"]
+
+
+@pytest.mark.parametrize("slate", [{5: 1}, {"a": {5: 1}}, {"a": [{7: 1}]}, {"a": 1, 2.5: 1}])
+def test_a_dict_slate_has_keys_of_text(slate: dict[Any, Any]) -> None:
+    """A number as a key would come back as text: refused, deep inside too."""
+    with pytest.raises(ms.CodecError) as raised:
+        slate_codec(dict).encode(slate)
+    assert str(raised.value) == (
+        "a slate must be what JSON can carry: Only dicts with str keys are supported"
+    )
+
+
+def test_a_dataclass_slate_may_have_keys_of_its_types() -> None:
+    """Where a field says what its keys are, they come back as that."""
+    codec = slate_codec(Hours)
+    assert codec.decode(codec.encode(Hours({7: 3}))) == Hours({7: 3})
 
 
 def test_a_fresh_slate_is_its_defaults() -> None:

@@ -8,7 +8,7 @@ import pytest
 import millstream as ms
 from millstream.config import load, load_app
 
-FUNCTIONS = '''
+FUNCTIONS = """
 from dataclasses import dataclass
 import millstream as ms
 
@@ -37,9 +37,9 @@ def flush(timer, slate):
 
 def remember(event, slate):
     slate[event.key] = event.value
-'''
+"""
 
-DECORATED = '''
+DECORATED = """
 import millstream as ms
 from functions import *
 
@@ -52,7 +52,7 @@ app.map("visits", publishes="seen", name="see")(see)
 app.update("seen", "hot", slate=ms.Table)(remember)
 app.stream("again", delay="10s")
 app.output("hot")
-'''
+"""
 
 TOML = """
 [app]
@@ -113,6 +113,7 @@ batch_bytes = "1MiB"
 store = "kept"
 available_now = true
 """
+
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
@@ -181,35 +182,73 @@ def test_settings_in_the_file_are_relative_to_it(project, monkeypatch):
 @pytest.mark.parametrize(
     ("old", "new", "at", "message"),
     [
-        ('subscribes = ["visits"]', 'subscibes = ["visits"]', "subscibes",
-         "unknown key 'subscibes' in [maps.see]; did you mean 'subscribes'?"),
-        ("[updates.count]", "[update.count]", "[update.count]",
-         "unknown table [update]; did you mean 'updates'?"),
-        ("shards = 4", "sharts = 4", "sharts", "unknown key 'sharts' in [run]; did you mean 'shards'?"),
+        (
+            'subscribes = ["visits"]',
+            'subscibes = ["visits"]',
+            "subscibes",
+            "unknown key 'subscibes' in [maps.see]; did you mean 'subscribes'?",
+        ),
+        (
+            "[updates.count]",
+            "[update.count]",
+            "[update.count]",
+            "unknown table [update]; did you mean 'updates'?",
+        ),
+        (
+            "shards = 4",
+            "sharts = 4",
+            "sharts",
+            "unknown key 'sharts' in [run]; did you mean 'shards'?",
+        ),
         ("shards = 4", "shards = 0", "shards", "'shards' in [run] must be from 1 to 1024; got 0"),
         ("shards = 4", 'shards = "4x"', "shards", "must be from 1 to 1024; got '4x'"),
-        ('ttl = "90d"', "ttl = 90", "ttl", "'ttl' in [updates.count] must be text; got a whole number 90"),
-        ('ttl = "90d"', 'ttl = "ninety"', "[updates.count]", "ttl must be a duration such as '90d'"),
+        (
+            'ttl = "90d"',
+            "ttl = 90",
+            "ttl",
+            "'ttl' in [updates.count] must be text; got a whole number 90",
+        ),
+        (
+            'ttl = "90d"',
+            'ttl = "ninety"',
+            "[updates.count]",
+            "ttl must be a duration such as '90d'",
+        ),
         ('name = "retail"', "", "[app]", "[app] needs 'name'"),
-        ('order = "event-time"', 'order = "eventtime"', "order", "must be 'arrival' or 'event-time'"),
+        (
+            'order = "event-time"',
+            'order = "eventtime"',
+            "order",
+            "must be 'arrival' or 'event-time'",
+        ),
         ('subscribes = ["visits"]', "", "[maps.see]", "[maps.see] needs 'subscribes'"),
-        ('subscribes = ["visits"]', 'subscribes = ["visit"]', "visit\"]", "did you mean 'visits'?"),
-        ('subscribes = ["visits"]', "subscribes = [1]", "[1]", "must hold texts; got a whole number 1"),
+        ('subscribes = ["visits"]', 'subscribes = ["visit"]', 'visit"]', "did you mean 'visits'?"),
+        (
+            'subscribes = ["visits"]',
+            "subscribes = [1]",
+            "[1]",
+            "must hold texts; got a whole number 1",
+        ),
         ('"functions:flush"', '"functions:flsh"', "flsh", "has no 'flsh'; did you mean 'flush'?"),
         ('"functions:flush"', '"function:flush"', "on_timer", "no module 'function' in "),
         ('"functions:flush"', '"flush"', "on_timer", "must be 'module:name'; got 'flush'"),
-        ('"functions:flush"', '"functions:recognise"', "[updates.count]", "must take (timer, slate)"),
+        (
+            '"functions:flush"',
+            '"functions:recognise"',
+            "[updates.count]",
+            "must take (timer, slate)",
+        ),
         ('slate = "table"', 'slate = "tabel"', "tabel", "did you mean 'table'?"),
         ('slate = "table"', 'slate = "functions:count"', "[updates.remember]", "a dataclass"),
         ('delay = "10s"', 'key = "x"', 'key = "x"', "'key' in [streams.again] is for a source"),
-        ("output = true", "output = false", "sink = \"parquet", "so it must be an output"),
+        ("output = true", "output = false", 'sink = "parquet', "so it must be an output"),
         ('"json:data/checkins"', '"data/checkins"', "data/checkins", "without a colon"),
         ('"json:data/checkins"', '"jsn:data/checkins"', "jsn:", "did you mean json:data/checkins?"),
         ('"parquet:out/hot"', "1", "sink = 1", "'sink' in [streams.hot] must be text"),
         ("[run]", "[run]\n[[maps.twice]]", "[[maps.twice]]", "[maps.twice] must be a table"),
         ("[maps.see]", '[maps."s!e"]', '[maps."s!e"]', "map name 's!e' must start with a letter"),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_is_named_with_its_line(project, old, new, at, message):
     """Whatever is wrong in the file is refused with the line and what to do."""
     error = edited(project, old, new)
@@ -282,13 +321,17 @@ def test_two_files_of_one_name(project):
     """Another file of the same stem is another module, not the one loaded before."""
     for place in ("one", "two"):
         (project / place).mkdir()
-        (project / place / "main.py").write_text(f"import millstream as ms\na = ms.App('{place}')\n")
+        (project / place / "main.py").write_text(
+            f"import millstream as ms\na = ms.App('{place}')\n"
+        )
     assert [load_app(f"{place}/main.py").name for place in ("one", "two")] == ["one", "two"]
 
 
 def test_several_apps_in_a_module(project):
     """The only App of a module is taken; of several, one must be named."""
-    (project / "many.py").write_text("import millstream as ms\na = ms.App('a')\nb = ms.App('b')\nc = 1\n")
+    (project / "many.py").write_text(
+        "import millstream as ms\na = ms.App('a')\nb = ms.App('b')\nc = 1\n"
+    )
     assert refused("many.py") == "many.py has several Apps: a, b; name one, as in many.py:a"
     assert load_app("many.py:b").name == "b"
     assert refused("many.py:c") == "many.py: 'c' is a int, not an App; there are: a, b"
@@ -297,8 +340,13 @@ def test_several_apps_in_a_module(project):
 
 def test_targets_that_are_not_there(project):
     """A target that names nothing is refused with what is near."""
-    assert refused("function.py") == "no file 'function.py' (looked in .); did you mean 'functions.py'?"
-    assert refused("nowhere.at").startswith("no module 'nowhere.at' in . or on sys.path; name a file")
+    assert (
+        refused("function.py")
+        == "no file 'function.py' (looked in .); did you mean 'functions.py'?"
+    )
+    assert refused("nowhere.at").startswith(
+        "no module 'nowhere.at' in . or on sys.path; name a file"
+    )
     assert "is a directory; name the application's file in it" in refused(str(project))
     assert "leave out :app" in refused("retail.toml:app")
 

@@ -1,4 +1,4 @@
-"""The examples over generated data on the reference, against plain Python that shares none of it."""
+"""The examples over generated data on the reference, against plain Python of its own."""
 
 import heapq
 import importlib

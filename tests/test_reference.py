@@ -159,9 +159,11 @@ def test_an_emitted_event_is_later_than_its_input(ts: int) -> None:
     app.output("out")
     app.map("a", publishes="out", name="say")(lambda event: [ms.emit(ts=ts)])
     run = ms.testing.run(app, [("a", 17, "k", None)])
-    assert [letter.error for letter in run.dead_letters] == [
-        f"FunctionError: emitted ts {ts} must be greater than its input's 17; leave ts out to get 18"
-    ]
+    (letter,) = run.dead_letters
+    assert letter.error == (
+        f"FunctionError: emitted ts {ts} must be greater than its input's 17; "
+        "leave ts out to get 18"
+    )
     assert run.stream("out") == []
 
 
@@ -194,10 +196,11 @@ def test_a_delay_is_the_least_step_in_time() -> None:
     )
     run = ms.testing.run(app, [("a", 5, "k", None), ("a", 5, "k", 20), ("a", 5, "k", 14)])
     assert [event.ts for event in run.stream("out")] == [15, 20]
-    assert [letter.error for letter in run.dead_letters] == [
+    (letter,) = run.dead_letters
+    assert letter.error == (
         "FunctionError: emitted ts 14 must be at least 15, its input's 5 plus the delay of stream "
         "'out'; leave ts out to get 15"
-    ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -207,7 +210,7 @@ def test_a_delay_is_the_least_step_in_time() -> None:
         (ms.emit("out", key=5), "emitted key must be text; got int 5"),
         (ms.emit("out", key=None), "emitted key must be text; got NoneType None"),
         (ms.emit("out", key="\ud800"), "emitted key '\\ud800' is not valid Unicode"),
-        (ms.emit("out", ts=9.5), "emitted ts must be whole microseconds; got float 9.5"),
+        (ms.emit("out", ts=9.5), "emitted ts must be whole microseconds; got float 9.5"),  # type: ignore[arg-type]
         (ms.emit("out", ts=True), "emitted ts must be whole microseconds; got bool True"),
         (ms.emit("out", value=float("nan")), "a value must be what JSON can carry"),
         (ms.emit("out", value=object()), "a value must be what JSON can carry"),
@@ -270,6 +273,21 @@ def test_an_event_is_emitted_as_it_stands_when_it_is_yielded() -> None:
     assert run.stream("a") == [Event("a", 1, "k", [])]
 
 
+def test_a_value_left_out_is_the_one_that_came() -> None:
+    """emit() without a value passes on the input, even after the function has changed its copy."""
+    app = an_app()
+    app.output("out")
+
+    @app.update("a", publishes="out")
+    def count(event: Event, slate: dict[str, int]) -> Iterator[object]:
+        event.value.append("changed")
+        yield ms.emit()
+        yield ms.emit(value=event.value)
+
+    run = ms.testing.run(app, [("a", 1, "k", [1])])
+    assert [event.value for event in run.stream("out")] == [[1, "changed"], [1]]
+
+
 def test_each_subscriber_has_its_own_copy_of_an_event() -> None:
     """A function that changes its event's value changes nobody else's."""
     app = an_app()
@@ -297,7 +315,7 @@ def test_a_stream_of_the_source_may_be_published_into() -> None:
 
 
 def test_a_cycle_with_a_delay_meets_what_comes_in_between() -> None:
-    """Feedback takes its place in time: an event between an emission and its arrival is before it."""
+    """Feedback takes its place in time: what comes before it arrives is fed before it."""
     app = an_app()
     app.stream("again", delay="10us")
     seen: list[tuple[str, int]] = []
@@ -556,6 +574,21 @@ def test_a_slate_that_json_cannot_carry_fails_its_event() -> None:
     run = ms.testing.run(app, [("a", 1, "k", "fine"), ("a", 2, "k", "nan")])
     assert run.slate("last", "k") == {"x": "fine"}
     assert run.dead_letters[0].error.startswith("CodecError: a value must be what JSON can carry")
+
+
+def test_a_slate_that_could_not_be_read_back_fails_its_event() -> None:
+    """A field of the wrong type is told at once, not by every later event of the key."""
+    app = an_app()
+
+    @app.update("a", slate=Count)
+    def last(event: Event, slate: Count) -> None:
+        slate.n = event.value
+
+    run = ms.testing.run(app, [("a", 1, "k", 7), ("a", 2, "k", "x"), ("a", 3, "k", 8)])
+    assert run.slate("last", "k") == Count(8)
+    (letter,) = run.dead_letters
+    assert letter.ts == 2
+    assert letter.error.startswith("CodecError: slate Count cannot be read back: Expected `int`")
 
 
 def test_a_map_that_fails_emits_nothing() -> None:

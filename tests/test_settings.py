@@ -105,13 +105,20 @@ def test_sizes(text, count):
         ("available_now", "maybe", "--available-now must be true or false; got 'maybe'"),
         ("store", 3, "--store must be a directory; got 3"),
         ("sources", {"checkins": "in"}, "--source, 'checkins': must be FORMAT:DIRECTORY; got 'in'"),
-        ("sources", {"chekins": "json:in"}, "--source: 'chekins' is not a source of app 'retail'; "
-         "did you mean 'checkins'?"),
-        ("sinks", {"hot_topics": "json:o"}, "'hot_topics' is not an output of app 'retail'; did you"),
+        (
+            "sources",
+            {"chekins": "json:in"},
+            "--source: 'chekins' is not a source of app 'retail'; did you mean 'checkins'?",
+        ),
+        (
+            "sinks",
+            {"hot_topics": "json:o"},
+            "'hot_topics' is not an output of app 'retail'; did you",
+        ),
         ("sinks", {"inner": "json:o"}, "declare it with app.output('inner')"),
         ("shard", 1, "unknown setting 'shard'; did you mean 'shards'?"),
     ],
-)  # fmt: skip
+)
 def test_wrong_values(setting, value, message):
     """A wrong value is refused with the flag, what must be and what came."""
     assert message in refused(flags={**ADDRESSES, setting: value})

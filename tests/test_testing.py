@@ -101,8 +101,8 @@ def test_runs_are_apart() -> None:
 
 
 def test_reading_slates() -> None:
-    """A slate is read as a dict, as its dataclass, or as a table's entries; a missing one as None."""
-    run = ms.testing.run(shop(), {"orders": ORDERS, "visits": [1]})
+    """A slate is read as a dict, its dataclass, or a table's entries; a missing one as None."""
+    run = ms.testing.run(shop(), {"orders": ORDERS}).feed({"visits": [1]})
     assert run.slate("count", "ann") == Count(2)
     assert run.slate("visits", "") == {"last": [0, 1]}
     assert list(run.slate("prices", "ann").items()) == [("00007", 3_000_000), ("00500", 2_000_000)]
@@ -142,7 +142,7 @@ def test_wrong_names_are_told() -> None:
         run.slates("split")
     for given in ([("big", 1, "", 0)], {"big": [1]}):
         with pytest.raises(KeyError, match="'big' is not a source of app 'shop'; there are orders"):
-            run.feed(given)  # type: ignore[arg-type]
+            run.feed(given)
 
 
 def test_the_clock_is_held_by_the_test() -> None:

@@ -86,6 +86,18 @@ def encode_slate(slate: Any) -> bytes:
     return encoded
 
 
+def _encode_dict_slate(slate: Any) -> bytes:
+    """A dict slate's JSON. Only text can be a key, at any depth: another key would come back as
+    text, and what was counted under 5 would be found under "5"."""
+    encoded = encode_slate(slate)
+    try:
+        _encode_json(slate)  # it refuses such keys, and faster than a look at each of them here
+    except TypeError as error:
+        why = str(error).removesuffix(" when `order` is not `None`")
+        raise CodecError(f"a slate must be what JSON can carry: {why}") from None
+    return encoded
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class SlateCodec:
     """How one kind of slate is made, written and read. A table's entries are coded one by one."""
@@ -101,7 +113,7 @@ def slate_codec(slate: type) -> SlateCodec:
     if slate is Table:
         raise TypeError("a table has no codec of its own")
     if slate is dict:
-        return SlateCodec(dict, encode_slate, _decode_json)
+        return SlateCodec(dict, _encode_dict_slate, _decode_json)
     try:
         decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(slate)
     except (TypeError, NameError) as error:
@@ -116,6 +128,22 @@ def slate_codec(slate: type) -> SlateCodec:
             f"fresh slate: {error}"
         ) from None
     return SlateCodec(slate, encode_slate, decoder.decode)
+
+
+def readable_slate(slate: type, memory: Any) -> bytes:
+    """The bytes of a slate, once it is known that they can be read back as one.
+
+    A dataclass lets a function put anything into a field; without this check the event that did
+    would pass, and every later event of its key would fail.
+    """
+    codec = slate_codec(slate)
+    encoded = codec.encode(memory)
+    if slate is not dict:
+        try:
+            codec.decode(encoded)
+        except msgspec.ValidationError as error:
+            raise CodecError(f"slate {slate.__name__} cannot be read back: {error}") from None
+    return encoded
 
 
 def shard_hash(function: str) -> Callable[[str], int]:

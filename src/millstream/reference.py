@@ -8,6 +8,7 @@ event-time order, over the input less what was late). The rules (Muppet, section
 - A timer at T fires after all events with ts up to T. Timers past the last event do not fire:
   time goes only as far as the greatest ts of any event.
 - An event is emitted as it stands when it is yielded; what the function changes later is not in it.
+  A value that is left out is the input's as it came, even if the function has changed its copy.
 - An event that fails leaves the slate, the streams and the timers as if it had not come.
 - A slate expires for an event, or for a timer, that comes more than `ttl` after the last event
   that updated it; its timers die with it. A timer's firing does not keep a slate alive.
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.codec import decode_value, encode_value, slate_codec
+from millstream.codec import decode_value, encode_value, readable_slate, slate_codec
 from millstream.errors import CodecError, FunctionError
 from millstream.model.event import Clock, Emit, Event, Forget, SetTimer, Timer
 from millstream.model.function import Map, Update
@@ -124,7 +125,7 @@ class Reference:
 
     def _map(self, function: Map, event: Event) -> list[Event]:
         events = []
-        for effect in effects(function.function(event)):
+        for effect in effects(function.function(_copied(event))):
             if not isinstance(effect, Emit):
                 raise not_an_effect(effect)
             events.append(_carried(emitted(function, effect, event, self._delays)))
@@ -136,7 +137,7 @@ class Reference:
         if slate is None or self._expired(update, slate, event.ts):
             slate = Slate(last=event.ts)
         last = max(slate.last, event.ts)
-        return self._apply(update, update.function, event, slate, last, event)
+        return self._apply(update, update.function, _copied(event), slate, last, event)
 
     def _fire(self, owner: Owner, name: str, timer: Timer) -> None:
         """Run the timer function of an owner whose timer has come; the timer is then spent."""
@@ -164,7 +165,7 @@ class Reference:
         last: int,
         event: Event,
     ) -> list[Event]:
-        """Call a function with a slate; store the slate and give what was emitted if all is well."""
+        """Call a function with a slate; if all is well store it and give what was emitted."""
         table = Table(_Stored(slate.entries), encode_value, decode_value)
         if update.slate is Table:
             memory: Any = table
@@ -196,7 +197,7 @@ class Reference:
                 entries.pop(entry, None)
             else:
                 entries[entry] = value
-        data = b"" if update.slate is Table else slate_codec(update.slate).encode(memory)
+        data = b"" if update.slate is Table else readable_slate(update.slate, memory)
         self.slates[owner] = Slate(last, data, entries, timers)
         for name, (clock, at) in timers.items():
             if clock == "event" and slate.timers.get(name) != (clock, at):
@@ -211,7 +212,6 @@ class Reference:
         work: Callable[[], list[Event]],
     ) -> None:
         """Publish what `work` emits, or make a dead letter of its input if it raises."""
-        original = encode_value(event.value)  # a function may change the value and then raise
         try:
             events = work()
         except Exception as error:
@@ -224,7 +224,7 @@ class Reference:
                     event.stream,
                     event.ts,
                     event.key,
-                    decode_value(original),
+                    event.value,
                     f"{type(error).__name__}: {error}",
                     timer=timer,
                 )
@@ -240,6 +240,11 @@ class Reference:
     @staticmethod
     def _expired(update: Update, slate: Slate, ts: int) -> bool:
         return update.ttl is not None and ts - slate.last > update.ttl
+
+
+def _copied(event: Event) -> Event:
+    """The event for a function to keep or change: the input itself stays as it came."""
+    return event._replace(value=decode_value(encode_value(event.value)))
 
 
 def _carried(event: Event) -> Event:

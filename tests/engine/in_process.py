@@ -18,6 +18,7 @@ from millstream.engine.intake import Intake
 from millstream.engine.layers import Task, run_whole
 from millstream.engine.plan import Plan
 from millstream.engine.progress import Progress, Report, advanced
+from millstream.engine.router import Placed
 from millstream.model.event import Event
 from millstream.model.workflow import Workflow
 from millstream.stores.contract import Store
@@ -39,6 +40,7 @@ class InProcess:
     late: list[Event] = field(default_factory=list)
     letters: list[dict[str, Any]] = field(default_factory=list)
     attempts: int = 0
+    epoch: int = 1
 
     def __post_init__(self) -> None:
         self.store = self.store or MemoryStore(self.shards)
@@ -51,14 +53,15 @@ class InProcess:
         beat = next_beat(
             self.workflow,
             self.progress,
-            epoch=1,
+            epoch=self.epoch,
             batch=number,
             clock=self.clock,
             started=0,
             final=final,
             lane=self.lane,
         )
-        reports = self._one_task(beat, events) if self.lane == "one-task" else self._shuffled(beat, events)
+        run = self._one_task if self.lane == "one-task" else self._shuffled
+        reports = run(beat, events)
         for report in reports:
             self._collect(report)
         self.progress = advanced(self.progress, reports, number, self.clock, {})
@@ -86,16 +89,21 @@ class InProcess:
         for layer, functions in enumerate(self.plan.layers):
             for number in range(self.tasks):
                 owned = range(number, self.shards, self.tasks)
-                with self._task(beat, owned) as task:
-                    inboxes = {
-                        (f, s): placed.pop((f, s)) for f in functions for s in owned if (f, s) in placed
-                    }
-                    task.run_layer(layer, inboxes, beat)
-                    task.commit()
-                    gather(task)
-                    reports.append(task.finish())
+                places = [(f, s) for f in functions for s in owned if (f, s) in placed]
+                task = self._layer_task(
+                    beat, layer, owned, {place: placed.pop(place) for place in places}
+                )
+                gather(task)
+                reports.append(task.finish())
         assert not placed
         return reports
+
+    def _layer_task(self, beat: Any, layer: int, owned: Any, inboxes: Placed) -> Task:
+        """One task of a layer, run and committed."""
+        with self._task(beat, owned) as task:
+            task.run_layer(layer, inboxes, beat)
+            task.commit()
+            return task
 
     def _task(self, beat: Any, shards: Any) -> Task:
         self.attempts += 1

@@ -100,7 +100,7 @@ def test_callables_without_a_name_need_name() -> None:
 
 
 def test_everything_that_is_declared_is_in_the_workflow() -> None:
-    """Sources, functions and declared streams arrive in the graph with durations in microseconds."""
+    """Sources, functions and streams arrive in the graph, with durations in microseconds."""
 
     @dataclass
     class Total:

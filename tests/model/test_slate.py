@@ -190,4 +190,5 @@ def test_slate_types() -> None:
         count: int = 0
 
     assert all(is_slate_type(kind) for kind in (dict, Count, Table))
-    assert not any(is_slate_type(kind) for kind in (list, int, str, object, Count(), {}, None))
+    others: list[object] = [list, int, str, object, Count(), {}, None]
+    assert not any(is_slate_type(kind) for kind in others)

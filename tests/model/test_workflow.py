@@ -211,6 +211,7 @@ def test_what_the_text_cannot_show_is_left_to_the_run() -> None:
     app = an_app()
     app.output("big")
     name = "big"
+    arguments: dict[str, Any] = {"stream": name}
 
     class Other:
         def emit(self, stream: str) -> None: ...
@@ -221,7 +222,7 @@ def test_what_the_text_cannot_show_is_left_to_the_run() -> None:
     def split(event: ms.Event) -> Iterator[object]:
         other.emit("elsewhere")
         yield ms.emit(name)
-        yield ms.emit(**{"stream": name})
+        yield ms.emit(**arguments)
 
     app.workflow()
 
@@ -269,7 +270,7 @@ def test_a_stream_that_nobody_reads_is_a_warning() -> None:
     app.map("orders", publishes="bigg", name="split")(mapper)
     app.map("orders", publishes="big", name="other")(mapper)
     app.update("big", name="count")(update)
-    with pytest.warns(UserWarning) as warned:
+    with pytest.warns(UserWarning, match="is read by nobody") as warned:
         workflow = app.workflow()
     (message,) = workflow.warnings
     assert [str(w.message) for w in warned] == [message]

@@ -125,16 +125,30 @@ def test_a_torn_tail_is_cut_off_at_the_last_whole_record(tmp_path: Path) -> None
     whole = path.read_bytes()
     for cut in range(len(whole) + 1):
         for tail in (b"", b"\n"):
-            path.write_bytes(whole[:cut] + (tail if cut < len(whole) else b""))
+            content = whole[:cut] + (tail if cut < len(whole) else b"")
+            path.write_bytes(content)
             reader = FileLog(str(path), JSON)
             log = FileLog(str(path), JSON, write=True)
-            known = max([0, *(i for i, length in enumerate(lengths) if length <= cut)])
+            known = sum(content.startswith(whole[:length]) for length in lengths[1:])
             assert log.end == [known, 0]
             assert log.refresh(str(data)).new == 3 - known
             reader.reload()
             assert reader.end == [3, 0]
             log.close()
             reader.close()
+
+
+def test_a_torn_tail_leaves_no_trace(tmp_path: Path) -> None:
+    """A torn append that was longer than the next one does not show behind it."""
+    opened(tmp_path).close()
+    with (tmp_path / "log").open("ab") as file:
+        file.write(bytes(10_000))
+    put(tmp_path / "data", "a", "1\n")
+    log = opened(tmp_path)
+    log.refresh(str(tmp_path / "data"))
+    log.close()
+    assert b"\0" not in (tmp_path / "log").read_bytes()
+    assert opened(tmp_path).end == [1, 0]
 
 
 def test_a_damaged_record_is_an_error(tmp_path: Path) -> None:
@@ -184,9 +198,7 @@ def test_a_full_disk_takes_nothing(tmp_path: Path) -> None:
     put(tmp_path / "data", "a", "1\n")
     log = opened(tmp_path)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(
-        resource.RLIMIT_FSIZE, ((tmp_path / "log").stat().st_size + 10, limits[1])
-    )
+    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "log").stat().st_size + 10, limits[1]))
     try:
         with pytest.raises(StoreError, match="cannot append to it: File too large"):
             log.refresh(str(tmp_path / "data"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -102,11 +103,7 @@ def test_any_cut_gives_every_line_once(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(json_lines, "BLOCK_BYTES", block)
         whole = read(path)
-        pieces = [
-            chunk
-            for low, high in zip(edges, edges[1:], strict=False)
-            for chunk in read(path, low, high)
-        ]
+        pieces = [chunk for low, high in pairwise(edges) for chunk in read(path, low, high)]
     assert numbered(pieces) == numbered(whole)
     assert bad(pieces) == bad(whole)
     good = [(n, line) for n, line in enumerate(lines, 1) if line.strip() not in (b"", b"[")]
@@ -159,17 +156,25 @@ def test_gzip_is_one_split(tmp_path: Path) -> None:
     assert [one.line for one in bad(chunks)] == [3]
 
 
-@pytest.mark.parametrize("damage", [lambda data: data[:-200], lambda data: b"not gzip at all"])
-def test_a_damaged_gzip_is_one_bad_file(tmp_path: Path, damage) -> None:  # type: ignore[no-untyped-def]  # a lambda
+@pytest.mark.parametrize(("damage", "least"), [("cut", 15_000), ("foreign", 0)])
+def test_a_damaged_gzip_is_one_bad_file(tmp_path: Path, damage: str, least: int) -> None:
     """What can be unpacked is read; then one error for the whole file, with line 0."""
     path = tmp_path / "a.jsonl.gz"
     data = gzip.compress(b"".join(b"%d\n" % (i * 7919) for i in range(20_000)))
-    path.write_bytes(damage(data))
+    path.write_bytes(data[:-200] if damage == "cut" else b"not gzip at all")
     chunks = read(path)
     got = records(chunks)
     assert got == [i * 7919 for i in range(len(got))]
+    assert len(got) >= least
     assert [one.line for one in bad(chunks)] == [0]
     assert "cut short or corrupt" in bad(chunks)[0].error
+
+
+def test_a_byte_order_mark_belongs_at_the_start(tmp_path: Path) -> None:
+    """Anywhere else it is no JSON, also where a split begins."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"1\n\xef\xbb\xbf2\n")
+    assert [one.line for one in bad(read(path, 2, 7))] == [2]
 
 
 def test_a_vanished_file_stops_the_run(tmp_path: Path) -> None:
@@ -180,7 +185,7 @@ def test_a_vanished_file_stops_the_run(tmp_path: Path) -> None:
 
 
 def test_a_shrunk_file_stops_the_run_and_an_empty_one_gives_up(tmp_path: Path) -> None:
-    """A file shorter than what was taken raises; emptied, it is one bad file and the run goes on."""
+    """A file shorter than what was taken raises; an emptied one is bad, and the run goes on."""
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"1\n2\n")
     os.truncate(path, 2)

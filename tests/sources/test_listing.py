@@ -96,9 +96,7 @@ def test_no_file_is_missed_however_coarse_the_stamps(
         assert known == added
 
 
-def test_a_settled_directory_is_not_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_settled_directory_is_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Idle for some seconds, a look reads stamps only; each minute it lists all the same."""
     clock, listed = Clock(), list[str]()
     real = os.scandir

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import click
 
 from millstream.cli.check import checked
 from millstream.cli.progress import display, say, summary
+from millstream.cli.stopping import stoppable
 from millstream.config import load
 from millstream.errors import DefinitionError
 from millstream.model.app import App
@@ -21,7 +22,7 @@ from millstream.setting_values import LANES
 from millstream.settings import Settings, resolve
 
 if TYPE_CHECKING:
-    from millstream.spark.report import Report
+    from millstream.spark.report import Summary
 
 
 def _addresses(
@@ -86,12 +87,7 @@ def run(app: str, **flags: Any) -> None:
     MILLSTREAM_SOURCE_CHECKINS, ... Flags win.
     """
     target = load(app)
-    settings = resolve(target.app, target.toml, os.environ, flags)
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as `docker stop` asks
-    try:
-        _run(target.app, settings)
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    _run(target.app, resolve(target.app, target.toml, os.environ, flags))
 
 
 def run_app(app: App, settings: dict[str, Any]) -> None:
@@ -109,22 +105,17 @@ def _run(app: App, settings: Settings) -> None:
     """Run, and show it; the only place that loads Spark."""
     checked(app)
     say(f"app {app.name}, store {shown_path(settings.store)}, starting Spark ...")
-    shown, begun = display(settings.available_now, time.monotonic), threading.Event()
+    shown = display(settings.available_now, time.monotonic)
 
-    def report(batch: Report) -> None:
-        begun.set()
-        shown(batch)
-
-    try:
+    def work(stop: threading.Event) -> Summary:
         from millstream.spark.query import run as run_on_spark
 
-        result = run_on_spark(app, settings, report)
-    except KeyboardInterrupt:
-        if begun.is_set():
-            raise  # it was the run's to stop cleanly
-        shown.close()
-        say("stopped before the first batch was done")
-        return
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".* is read by nobody")  # said above
+            return run_on_spark(app, settings, shown, stop=stop)
+
+    try:
+        result = stoppable(work)
     finally:
         shown.close()
     say(f"{summary(result)}; store {shown_path(settings.store)}")

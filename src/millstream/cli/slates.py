@@ -88,8 +88,7 @@ def dump(update: str, store: Path | None, app: str | None, to: str, overwrite: b
     place = destination(to, update, overwrite)
     with open_reader(chosen_store(store, app), update) as reader:
         count = write(reader.scan(update), place)
-        batch = reader.batch
-    click.echo(f"wrote {count:,} slates of batch {batch} to {place.file}", err=True)
+    click.echo(f"wrote {count:,} slates to {place.file}", err=True)
 
 
 def open_reader(store: Path, update: str) -> SlateReader:

@@ -125,14 +125,15 @@ class Cell:
         streams, slates = self._plan.streams, self._slates
         for (key, indices), row in zip(groups.items(), self._rows(list(groups)), strict=True):
             order = content_order(due, indices, streams) if len(indices) > 1 else indices
-            if feeder.plain:
+            again = feeder.plain
+            if again:
                 try:
                     slates[key] = feeder.feed_plain(key, row, due, values, order)
                     continue
                 except Redo:
                     pass
             before = unpack_slate(row).timers if row is not None and self._has_timers else {}
-            fed = feeder.feed(key, row, due, values, order, beat.horizon, beat.clock)
+            fed = feeder.feed(key, row, due, values, order, beat.horizon, beat.clock, again=again)
             if fed.row is not None or row is not None:
                 slates[key] = fed.row
             self._keep_index(key, before, fed.timers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterable
+from types import GeneratorType
 from typing import Any
 
 from millstream.codec import encode_value
@@ -12,6 +13,7 @@ from millstream.engine.plan import Plan
 from millstream.errors import CodecError, FunctionError
 from millstream.model.event import INHERITED, Emit, Event, Forget, SetTimer
 from millstream.model.function import Update
+from millstream.model.rules import effects as all_effects
 from millstream.model.rules import emitted, not_an_effect, timer_time
 from millstream.stores.layout import Timers
 
@@ -36,6 +38,8 @@ class Effects:
 
         `stream`, `ts`, `key` and `value` (encoded) are the input's.
         """
+        if type(effects) is not GeneratorType:
+            effects = all_effects(effects)
         for effect in effects:
             if type(effect) is not Emit:
                 raise not_an_effect(effect)
@@ -71,6 +75,8 @@ class Effects:
         `firing` is the clock of the timer that fires, None for an event. True: forget the slate.
         """
         forget = False
+        if type(effects) is not GeneratorType:
+            effects = all_effects(effects)
         for effect in effects:
             if type(effect) is Emit:
                 self._emit(effect, event.stream, event.ts, event.key, value)

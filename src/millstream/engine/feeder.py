@@ -2,14 +2,17 @@
 
 Two ways through, with one meaning:
 
-- *plain*: no timers, no table. The slate is decoded once, fed, and encoded once.
-- *careful*: everything else, and every key whose plain way raised. Each event is tried on its own:
-  if it fails, the slate is as if it had not come, and the event becomes a dead letter. The key is
-  fed from its stored slate again, which is right because functions are deterministic.
+- *plain*: no timers, no table. Nothing is kept to go back to.
+- *careful*: everything else, and every key whose plain way raised. If an event fails, the slate is
+  as if it had not come, and the event becomes a dead letter. The key is fed from its stored slate
+  again, which is right because functions are deterministic.
 
-A slate must look the same to the next event whether or not a batch ended in between, so a slate
-that JSON changes (a tuple becomes a list) sends its key the careful way too, where the slate is
-written and read back after each event.
+A slate must look the same to the next event whether or not a batch ended in between. So between two
+events of a key the slate is written, and read back where that could change it (a tuple becomes a
+list; see `readback`). For a slate of more than `SMALL` bytes that would cost more than the event, so
+such a slate is looked at once, after the key's last event: if JSON changes it, or an event fails,
+the key goes the careful way, where it is read back after each event whatever its size. (Not seen:
+what a large slate held for a part of one batch only.)
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Any, Protocol
 from millstream.codec import SlateCodec, canonical, decode_value, encode_value, slate_codec
 from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects, described
+from millstream.engine.readback import flatness
 from millstream.errors import FunctionError
 from millstream.model.event import Clock, Event, Timer
 from millstream.model.function import Update
@@ -29,11 +33,12 @@ from millstream.model.workflow import OnError
 from millstream.stores.layout import SlateRow, Timers, pack_slate, unpack_slate
 
 _new = tuple.__new__
-_SIMPLE = frozenset({str, int, float, bool, type(None)})
+SMALL = 256
+"""Up to this many bytes a slate is read back between any two events."""
 
 
 class Redo(Exception):
-    """The plain way raised for this key: feed it the careful way."""
+    """This way will not do for this key: feed it the careful way."""
 
 
 class Fed:
@@ -82,6 +87,7 @@ class Feeder:
         self.codec: SlateCodec | None = None
         if update.slate is not Table:
             self.codec = slate_codec(update.slate)
+        self.flat = flatness(update.slate)
         self.plain = self.codec is not None and update.on_timer is None
 
     def feed_plain(
@@ -90,15 +96,15 @@ class Feeder:
         """Feed a key's events (indices `order`, in content order); its new row. May raise Redo."""
         codec, ttl, function = self.codec, self.update.ttl, self.update.function
         assert codec is not None
-        effects, names = self.effects, self.streams
+        effects, names, flat = self.effects, self.streams, self.flat
         streams, times = events.streams, events.ts
-        mark = len(effects.emitted)
+        mark, final = len(effects.emitted), order[-1]
         try:
             if row is None:
-                slate, last = codec.fresh(), times[order[0]]
+                slate, last, small = codec.fresh(), times[order[0]], True
             else:
                 last, data, _ = unpack_slate(row)
-                slate = codec.decode(data)
+                slate, small = codec.decode(data), len(data) <= SMALL
             for index in order:
                 ts = times[index]
                 if ts > last:
@@ -109,8 +115,14 @@ class Feeder:
                 result = function(_new(Event, (stream, ts, key, values[index])), slate)
                 if result is not None:
                     effects.emit(result, stream, ts, key, events.values[index])
+                if small and index != final:
+                    encoded = codec.encode(slate)
+                    if len(encoded) > SMALL:
+                        small = False
+                    elif not flat(slate):
+                        slate = codec.decode(encoded)
             encoded = codec.encode(slate)
-            if len(order) > 1 and not _settled(codec, slate, encoded):
+            if not flat(slate) and codec.decode(encoded) != slate and not small:
                 raise Redo
         except Exception as error:
             effects.undo(mark)
@@ -126,17 +138,22 @@ class Feeder:
         order: list[int],
         horizon: int | None,
         clock: int,
+        *,
+        again: bool = False,
     ) -> Fed:
-        """Feed a key its events, and its timers up to `horizon` and `clock`."""
-        mark = self.effects.mark()
-        try:
-            if self.codec is not None:
+        """Feed a key its events, and its timers up to `horizon` and `clock`.
+
+        `again`: the plain way raised, and may have changed the values.
+        """
+        if not again:
+            mark, dead = self.effects.mark(), len(self.dead)
+            try:
                 quick = KeyRun(self, key, row, clock, careful=False)
                 return quick.through(events, values, order, horizon)
-        except Redo:
-            self.effects.undo(mark)
-        again = [decode_value(events.values[index]) for index in order]
-        fresh = dict(zip(order, again, strict=True))
+            except Redo:
+                self.effects.undo(mark)
+                del self.dead[dead:]
+        fresh = {index: decode_value(events.values[index]) for index in order}
         return KeyRun(self, key, row, clock, careful=True).through(events, fresh, order, horizon)
 
     def fail(self, event: Event, encoded: bytes, error: Exception, timer: Timer | None) -> None:
@@ -159,16 +176,11 @@ class Feeder:
         )
 
 
-def _settled(codec: SlateCodec, slate: Any, encoded: bytes) -> bool:
-    """Whether the slate is what reading it back would give."""
-    if type(slate) is dict and _SIMPLE.issuperset(map(type, slate.values())):
-        return all(type(name) is str for name in slate)
-    settled: bool = codec.decode(encoded) == slate
-    return settled
-
-
 class KeyRun:
-    """One key on its way through a batch, with timers. Not careful: any failure raises Redo."""
+    """One key on its way through a batch, with timers.
+
+    Not careful: a large slate is not kept, and a failure then raises Redo.
+    """
 
     def __init__(
         self, feeder: Feeder, key: str, row: bytes | None, clock: int, *, careful: bool
@@ -183,14 +195,15 @@ class KeyRun:
         self._last = stored.last
         self._timers: Timers = dict(stored.timers)
         self._wiped = False
-        self._memory: Any
         self._data = stored.data
+        """The slate as it was last written."""
+        self._kept = careful or len(stored.data) <= SMALL
+        """Whether `_data` follows every event, so that a failure can go back to it."""
+        self._memory: Any = None
+        """What functions are given; None: still to be read."""
         if self._codec is None:
             entries = feeder.tables(key) if row is not None else NoEntries()
             self._memory = Table(entries, encode_value, decode_value)
-        else:
-            self._memory = self._read()
-        self._calls = 0
 
     def through(
         self,
@@ -206,13 +219,18 @@ class KeyRun:
             ts = events.ts[index]
             if self._timers:
                 self._fire("event", ts - 1, 0)
+            expired = None
             if ttl is not None and self._exists and ts - self._last > ttl:
+                expired = (self._timers, self._data, self._memory, self._kept, self._wiped)
                 self._drop()
             event = Event(streams[events.streams[index]], ts, self._key, values[index])
             if self._call(function, event, event, events.values[index], None):
                 self._last = max(self._last, ts) if self._exists else ts
                 self._exists = True
                 self._forget_if_asked()
+            elif expired is not None:  # as if the event had not come: the old slate stays
+                self._timers, self._data, self._memory, self._kept, self._wiped = expired
+                self._exists = True
         if self._timers and horizon is not None:
             self._fire("event", horizon, 0)
         if self._timers:
@@ -248,10 +266,11 @@ class KeyRun:
     ) -> bool:
         """Call the function; True if it succeeded. If it failed nothing of it is kept."""
         effects = self._feeder.effects
-        self._calls += 1
         self._forget = False
         mark, timers = effects.mark(), self._timers
         try:
+            if self._memory is None:
+                self._memory = self._read()
             result = function(given, self._memory)
             if result is not None:
                 self._timers = dict(timers)
@@ -259,18 +278,17 @@ class KeyRun:
                 self._forget = effects.apply(
                     result, event, encoded or b"null", self._timers, self._clock, firing
                 )
-            if self._careful and self._codec is not None:
-                self._data = self._codec.encode(self._memory)
-                self._memory = self._codec.decode(self._data)
+            if self._codec is not None and self._kept and not self._forget:
+                self._write(self._codec)
         except Exception as error:
-            if not self._careful:
+            if not self._kept:
                 raise Redo from error
             effects.undo(mark)
             self._timers = timers
             if self._codec is None:
                 self._memory.undo()
             else:
-                self._memory = self._read()
+                self._memory = None
             self._feeder.fail(event, encoded, error, timer)
             return False
         if self._codec is None:
@@ -282,18 +300,26 @@ class KeyRun:
         assert self._codec is not None
         return self._codec.decode(self._data) if self._data else self._codec.fresh()
 
+    def _write(self, codec: SlateCodec) -> None:
+        """Write the slate, and read it back where that could change it; raise if it cannot be."""
+        data = codec.encode(self._memory)
+        if len(data) > SMALL and not self._careful:
+            self._kept = False
+            return
+        if not self._feeder.flat(self._memory):
+            self._memory = codec.decode(data)
+        self._data = data
+
     def _forget_if_asked(self) -> None:
         if self._forget:
             self._drop()
 
     def _drop(self) -> None:
         """The slate is gone, its timers and entries with it; the next event finds a fresh one."""
-        self._exists, self._timers, self._data = False, {}, b""
+        self._exists, self._timers, self._data, self._memory = False, {}, b"", None
         if self._codec is None:
             self._wiped = True
             self._memory = Table(NoEntries(), encode_value, decode_value)
-        else:
-            self._memory = self._codec.fresh()
 
     def _end(self) -> Fed:
         entries: dict[str, bytes | None] = {}
@@ -301,13 +327,13 @@ class KeyRun:
             return Fed(None, {}, entries, self._wiped)
         if self._codec is None:
             entries = self._memory.changes()
-        elif not self._careful:
+        elif not self._kept and self._memory is not None:
             try:
                 self._data = self._codec.encode(self._memory)
+                if self._codec.decode(self._data) != self._memory:
+                    raise Redo
             except Exception as error:
                 raise Redo from error
-            if self._calls > 1 and not _settled(self._codec, self._memory, self._data):
-                raise Redo
         return Fed(
             pack_slate(self._last, self._data, self._timers), self._timers, entries, self._wiped
         )
@@ -349,5 +375,3 @@ def by_key(events: Columns) -> Iterator[tuple[str, list[int]]]:
         else:
             found.append(index)
     return iter(groups.items())
-
-

@@ -27,7 +27,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -105,10 +104,10 @@ class FileSink:
     def _prepare(self) -> None:
         """Make the directory, see that it can be written, and clear what a crash left behind."""
         left_behind = (f".part-{self._short}-", f".millstream-{self._short}.")
-        probe = os.path.join(self.directory, f".{self._short}-{uuid.uuid4().hex}.tmp")
+        probe = os.path.join(self.directory, f".part-{self._short}-probe.tmp")
         try:
             os.makedirs(self.directory, exist_ok=True)
-            os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+            os.close(os.open(probe, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
             os.unlink(probe)
             for name in os.listdir(self.directory):
                 if name.startswith(left_behind) and name.endswith(".tmp"):

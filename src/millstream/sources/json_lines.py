@@ -121,7 +121,7 @@ class _LinesBefore:
 
 
 def _first_line(file: IO[bytes], start: int, stop: int | None) -> int | None:
-    """Where the first line that begins in [start, stop) begins; None if none does."""
+    """Where the first line that begins at `start` or later begins; None if not before `stop`."""
     if start == 0:
         return 0
     at = start - 1  # a line begins at `start` itself if a newline comes just before it
@@ -129,8 +129,7 @@ def _first_line(file: IO[bytes], start: int, stop: int | None) -> int | None:
     while (stop is None or at + 1 < stop) and (block := file.read(64 * 1024)):
         newline = block.find(b"\n")
         if newline >= 0:
-            begin = at + newline + 1
-            return begin if stop is None or begin < stop else None
+            return at + newline + 1
         at += len(block)
     return None
 

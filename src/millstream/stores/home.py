@@ -1,14 +1,14 @@
 """The directory of an application's store: what lies where, who holds it, what is committed.
 
-    store.json        the application, its shards and its updates; fixed when it is made
-    epoch             the number of the last driver start
-    lock              held by the driver that runs
-    progress          the last committed batch: writing it is what commits a batch
-    shards/           the rows
-    sources/          the logs of files taken in
-    staging/          output of committed batches that the sinks have not published yet
-    checkpoint/       Spark's own
-    deadletters/ late/    what could not be processed, and what came too late
+store.json        the application, its shards and its updates; fixed when it is made
+epoch             the number of the last driver start
+lock              held by the driver that runs
+progress          the last committed batch: writing it is what commits a batch
+shards/           the rows
+sources/          the logs of files taken in
+staging/          output of committed batches that the sinks have not published yet
+checkpoint/       Spark's own
+deadletters/ late/    what could not be processed, and what came too late
 """
 
 from __future__ import annotations

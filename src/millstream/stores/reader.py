@@ -121,9 +121,7 @@ class SlateReader:
         raise stale
 
 
-def _decoded(
-    view: View, update: str, kind: str, key: str, row: bytes, batch: int
-) -> StoredSlate:
+def _decoded(view: View, update: str, kind: str, key: str, row: bytes, batch: int) -> StoredSlate:
     last, data, _ = unpack_slate(row)
     if kind != "table":
         return StoredSlate(key, decode_value(data), last, batch)

@@ -1,0 +1,36 @@
+# One surface for every chore. `make help` lists them.
+.PHONY: help setup demo test test-faults check bench docs pin clean
+.DEFAULT_GOAL := help
+PY := .venv/bin/python
+
+help:  ## list the chores
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+
+setup:  ## make .venv and see that there is a Java
+	@scripts/setup
+
+demo: setup  ## run the retail check-ins on generated data, end to end
+	@$(PY) -m examples.demo
+
+test: setup  ## all tests
+	@$(PY) -m pytest
+
+test-faults: setup  ## the slow fault runs
+	@$(PY) -m pytest tests/faults -m faults --override-ini=timeout=1200
+
+check: setup  ## format, lint and types
+	@.venv/bin/ruff format --check .
+	@.venv/bin/ruff check .
+	@.venv/bin/mypy
+
+bench: setup  ## all benchmarks; BENCH="keyed_updates latency" for some
+	@$(PY) -m bench $(BENCH)
+
+docs: setup  ## check that every link in the docs leads somewhere and draw the pictures anew
+	@$(PY) -m docs.build
+
+pin:  ## write requirements.txt from what is in .venv
+	@{ echo "# What the tests and CI run with. Plain pins, made with: make pin"; $(PY) -m pip list --format=freeze --disable-pip-version-check | grep -v -i -E '^(pip|setuptools|millstream|py-spy)=='; } > requirements.txt
+
+clean:  ## remove what was made
+	@rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,17 @@
+"""Counts the generated cases that were compared, for the summary at the end of the run."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+_cases: Counter[str] = Counter()
+
+
+def count_case(suite: str) -> None:
+    """One more generated case of `suite` was run through."""
+    _cases[suite] += 1
+
+
+def summary() -> list[str]:
+    """A line for each suite that ran, such as `engine against reference: 1234 generated cases`."""
+    return [f"{suite}: {count} generated cases" for suite, count in sorted(_cases.items())]

@@ -1,0 +1,68 @@
+"""`millstream deadletters` over a real sink."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from millstream.sinks.columns import DEADLETTER_COLUMNS
+from millstream.sinks.files import FileSink
+
+
+def letter(function: str | None, key: str, **more: object) -> dict[str, object]:
+    names = [column.name for column in DEADLETTER_COLUMNS]
+    row: dict[str, object] = dict.fromkeys(names)
+    return row | {
+        "function": function, "stream": "checkins", "ts": 1_700_000_000_000_001, "key": key,
+        "value": {"venue": "x" * 300}, "error": "ValueError: no", "batch": 3, **more,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def letters(here) -> Path:
+    directory = here / ".millstream" / "retail" / "deadletters"
+    sink = FileSink(str(directory), "json", "abc", DEADLETTER_COLUMNS)
+    sink.publish(3, [
+        letter("count", "ann", file="app.py", line=12),
+        letter("count", "bob", timer="hourly"),
+        letter(None, "", file="data/1.json", line=2),
+    ])  # fmt: skip
+    return directory
+
+
+def test_a_readable_list(millstream, letters):
+    """Each dead letter says the batch, the function, the key, the time, the error and the line."""
+    result = millstream("deadletters")
+    assert result.exit_code == 0
+    first, error, value = result.stdout.splitlines()[:3]
+    assert first == ("batch 3: count, stream checkins, key 'ann', 2023-11-14T22:13:20.000001Z")
+    assert error == "  ValueError: no (app.py:12)"
+    assert value.startswith('  value {"venue":"xxx')
+    assert value.endswith("...")
+    assert "count, timer 'hourly'" in result.stdout
+    assert "(data/1.json:2)" in result.stdout
+
+
+def test_json_is_whole(millstream, letters):
+    """--json prints every field, uncut."""
+    rows = [json.loads(line) for line in millstream("deadletters", "--json").stdout.splitlines()]
+    assert len(rows) == 3
+    assert rows[0]["value"] == {"venue": "x" * 300}
+
+
+def test_limit_and_function(millstream, letters):
+    """--limit says that there is more; --function picks."""
+    limited = millstream("deadletters", "--limit", "1", "--json")
+    assert len(limited.stdout.splitlines()) == 1
+    assert "and more" in limited.stderr
+    assert len(millstream("deadletters", "--function", "count", "--json").stdout.splitlines()) == 2
+    none = millstream("deadletters", "--function", "recognise")
+    assert (none.exit_code, none.stdout) == (0, "")
+    assert "no dead letters of 'recognise'" in none.stderr
+
+
+def test_a_store_without_dead_letters(millstream, here):
+    """No dead letters is good news, not an error."""
+    (here / ".millstream" / "retail").mkdir(parents=True)
+    result = millstream("deadletters")
+    assert (result.exit_code, result.stderr) == (0, "no dead letters\n")

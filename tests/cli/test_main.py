@@ -1,0 +1,77 @@
+"""The front door: help, errors, exit codes, what is imported."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+def python(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    return subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, env=environ, cwd=cwd, timeout=60
+    )
+
+
+def test_importing_the_command_line_loads_no_spark(tmp_path):
+    """`import millstream.cli.main` and every --help leave pyspark, pyarrow and rich alone."""
+    code = (
+        "import sys\n"
+        "from click.testing import CliRunner\n"
+        "from millstream.cli.main import main\n"
+        "for words in ([], ['run'], ['slates'], ['slates', 'dump'], ['deadletters'], ['graph']):\n"
+        "    assert CliRunner().invoke(main, [*words, '--help']).exit_code == 0, words\n"
+        "print([m for m in ('pyspark', 'pyarrow', 'rich', 'lmdb') if m in sys.modules])\n"
+    )
+    done = python("-c", code, cwd=tmp_path)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_help_comes_at_once(tmp_path):
+    """--help answers within a second or two, even on a busy machine."""
+    began = time.perf_counter()
+    done = python("-m", "millstream.cli.main", "--help", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "millstream new retail" in done.stdout
+    assert time.perf_counter() - began < 2
+
+
+def test_every_command_teaches(millstream):
+    """The help of each command has a description and an example to copy."""
+    commands = [
+        ("new",), ("run",), ("check",), ("graph",), ("deadletters",),
+        ("slates",), ("slates", "get"), ("slates", "scan"), ("slates", "dump"),
+    ]  # fmt: skip
+    for words in commands:
+        helped = millstream(*words, "--help").output
+        assert "Example" in helped, words
+        assert f"  millstream {' '.join(words)}" in helped, words
+
+
+def test_a_mistake_is_one_line_and_exit_2(millstream, here):
+    """A definition error is `error: ...` on stderr, without a traceback."""
+    (here / "bad.py").write_text("x = 1\nraise ValueError('no')\n")
+    result = millstream("check", "bad.py")
+    assert result.exit_code == 2
+    assert result.stderr == "error: bad.py:2: ValueError: no\n"
+    assert result.stdout == ""
+
+
+def test_debug_shows_where(millstream, here):
+    """--debug, before or after the command, shows the traceback too."""
+    (here / "bad.py").write_text("raise ValueError('no')\n")
+    for words in (("--debug", "check", "bad.py"), ("check", "bad.py", "--debug")):
+        result = millstream(*words)
+        assert result.exit_code == 2
+        assert "Traceback" in result.stderr
+        assert 'bad.py", line 1' in result.stderr
+
+
+def test_unknown_commands_are_usage_errors(millstream):
+    """A wrong command or flag exits 2."""
+    assert millstream("chekc").exit_code == 2
+    assert millstream("run").exit_code == 2
+    assert millstream("run", "app.py", "--fast").exit_code == 2

@@ -1,0 +1,159 @@
+"""`millstream run` up to the door of Spark, with a stand-in behind it, and what it shows."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import millstream as ms
+from millstream.cli.progress import Lines, line, moment, summary
+from millstream.cli.run import run_app
+from millstream.errors import FunctionError
+from millstream.settings import Settings
+from millstream.spark.report import Report, Summary
+
+
+def report(batch: int, total: int, **more: object) -> Report:
+    known = {
+        "batch": batch, "events": 1000, "late": 0, "dead_letters": 0, "seconds": 0.5,
+        "total_events": total, "total_late": 0, "total_dead_letters": 0, "bytes_done": 50,
+        "bytes_total": 200, "waiting": 0, "horizon": None, "lane": "one-task",
+    }  # fmt: skip
+    return Report(**(known | more))
+
+
+class Spark:
+    """Stands in for `millstream.spark.query.run`: keeps what it was given, does what it is told."""
+
+    def __init__(self) -> None:
+        self.settings: Settings | None = None
+        self.raises: BaseException | None = None
+        self.signals: list[int] = []
+        self.stopped = False
+        self.result = Summary(batches=2, events=30, late=1, dead_letters=0, seconds=1.5)
+
+    def run(self, app, settings, on_report=None, *, stop=None):
+        self.settings = settings
+        for number in self.signals:
+            os.kill(os.getpid(), number)
+            self.stopped = stop.wait(10)
+        if self.raises is not None:
+            raise self.raises
+        on_report(report(0, 30))
+        return self.result
+
+
+@pytest.fixture
+def spark(monkeypatch) -> Spark:
+    stand_in, module = Spark(), ModuleType("millstream.spark.query")
+    module.run = stand_in.run
+    monkeypatch.setitem(sys.modules, "millstream.spark.query", module)
+    return stand_in
+
+
+RUN = ("run", "retail/app.py", "--source", "checkins=json:retail/data/checkins")
+
+
+def test_flags_become_settings(millstream, retail, spark):
+    """Every flag arrives in the settings; stdout stays empty; the summary is one calm line."""
+    result = millstream(
+        *RUN, "--store", "kept", "--shards", "4", "--tasks", "2", "--available-now",
+        "--batch-bytes", "1MiB", "--lane", "shuffled", "--master", "local[2]", "--memory", "2g",
+        "--sink", "late=parquet:late",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert spark.settings == Settings(
+        app="retail", store=Path("kept"), sources={"checkins": "json:retail/data/checkins"},
+        sinks={"late": "parquet:late"}, shards=4, tasks=2, available_now=True,
+        batch_bytes=1024 * 1024, lane="shuffled", master="local[2]", memory="2g",
+    )  # fmt: skip
+    assert result.stdout == ""
+    said = result.stderr.splitlines()
+    assert said[0] == "millstream: app retail, store kept, starting Spark ..."
+    assert said[-1] == (
+        "millstream: 30 events in 2 batches, 1.5 s (20 events/s), 1 late; store kept"
+    )
+
+
+def test_dead_letters_are_pointed_to(millstream, retail, spark):
+    """When something failed, the last line says where to look."""
+    spark.result = Summary(batches=1, events=3, late=0, dead_letters=1, seconds=0.0)
+    said = millstream(*RUN).stderr.splitlines()
+    assert said[-2].endswith("1 dead letter; store .millstream/retail")
+    assert said[-1].endswith("millstream deadletters --store .millstream/retail")
+
+
+def test_the_first_line_comes_before_spark(millstream, retail, spark):
+    """What is wrong is found, and the first line printed, before Spark is asked."""
+    spark.raises = AssertionError("not to be reached")
+    assert millstream("run", "retail/app.py").exit_code == 2
+    assert millstream(*RUN, "--shards", "0").exit_code == 2
+    assert millstream(*RUN, "--source", "checkins=json:x").exit_code == 2
+    assert millstream("run", "retail/app.py", "--source", "checkins").exit_code == 2
+    assert spark.settings is None
+
+
+def test_a_failed_run_exits_1(millstream, retail, spark):
+    """An application that fails is one line on stderr and exit 1."""
+    spark.raises = FunctionError("update 'count' (app.py:15), key 'x': no")
+    result = millstream(*RUN)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == "error: update 'count' (app.py:15), key 'x': no"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_asks_the_run_to_stop(millstream, retail, spark, number):
+    """Ctrl-C, or SIGTERM, stops after the batch: the summary is shown and the exit is 0."""
+    spark.signals, before = [number], signal.getsignal(number)
+    result = millstream(*RUN)
+    assert spark.stopped
+    assert result.exit_code == 0
+    assert "stopping after this batch" in result.stderr
+    assert result.stderr.splitlines()[-1].startswith("millstream: 30 events in 2 batches")
+    assert signal.getsignal(number) is before
+
+
+def test_app_run_takes_settings_from_code(here, spark, monkeypatch):
+    """`app.run(**settings)` is the weakest layer: a variable wins over it."""
+    app = ms.App("scripted")
+    app.source("in")
+    app.update("in", name="count")(lambda event, slate: None)
+    monkeypatch.setenv("MILLSTREAM_SHARDS", "3")
+    run_app(app, {"sources": {"in": "json:x"}, "shards": 2, "tasks": 2})
+    assert spark.settings is not None
+    assert (spark.settings.shards, spark.settings.tasks) == (3, 2)
+    with pytest.raises(ms.DefinitionError, match="did you mean 'shards'"):
+        app.run(shard=1)
+
+
+def test_lines_come_every_five_seconds(capsys):
+    """The first batch gets a line, then at most one every five seconds, with the rate between."""
+    clock = iter([0.0, 1.0, 4.9, 5.0, 11.0])
+    lines = Lines(lambda: next(clock))
+    for batch, total in enumerate([1000, 2000, 3000, 6000, 6060]):
+        lines(report(batch, total))
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        "millstream: batch 0, 1,000 events (2,000/s), 25% of the input",
+        "millstream: batch 3, 6,000 events (1,000/s), 25% of the input",
+        "millstream: batch 4, 6,060 events (10/s), 25% of the input",
+    ]
+
+
+def test_a_line_says_what_is_out_of_the_ordinary():
+    """Late events, dead letters, waiting events and the horizon appear when there are any."""
+    full = report(7, 5, total_late=2, total_dead_letters=1, waiting=1234, horizon=1_000_000)
+    assert line(full, 0) == (
+        "batch 7, 5 events (0/s), 2 late, 1 dead letter, 25% of the input, 1,234 waiting, "
+        "horizon 1970-01-01T00:00:01Z"
+    )
+
+
+def test_moments_and_summaries():
+    """Times past the calendar are numbers; a run without time has no rate."""
+    assert moment(10**18) == str(10**18)
+    assert moment(1) == "1970-01-01T00:00:00.000001Z"
+    assert summary(Summary(1, 5, 0, 0, 0.0)) == "5 events in 1 batch, 0.0 s"

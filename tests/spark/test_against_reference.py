@@ -1,0 +1,60 @@
+"""Spark gives what the reference gives: generated applications, batches, shards, tasks and lanes."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from case_counter import count_case
+from engine.workflows import Case, cases
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from spark.harness import assert_same, reference_outcome, run_on_spark, wrapped, write_records
+
+pytestmark = pytest.mark.spark
+EXAMPLES = 25
+on_spark = settings(
+    max_examples=EXAMPLES,
+    # A case takes a second or two, which is a Spark query and not a slow strategy.
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+    deadline=None,
+)
+lanes = st.sampled_from(["one-task", "shuffled"])
+
+
+def compare(spark: Any, case: Case, lane: str, batch_bytes: int) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="millstream-case-"))
+    try:
+        app = wrapped(case.app())
+        write_records(folder / "in", case.events, files=3)
+        found = run_on_spark(
+            spark,
+            app,
+            folder,
+            shards=case.shards,
+            tasks=case.tasks,
+            lane=lane,
+            batch_bytes=batch_bytes,
+        )
+        assert_same(found, reference_outcome(app, case.events, found.late))
+        count_case("Spark against reference")
+    finally:
+        shutil.rmtree(folder)
+
+
+@on_spark
+@given(cases(), lanes, st.sampled_from([150, 1 << 20]))
+def test_acyclic(spark: Any, case: Case, lane: str, batch_bytes: int) -> None:
+    """In event-time order an acyclic workflow gives byte for byte the reference's result over the
+    input less what was late, however it is cut into batches, shards and tasks, in both lanes."""
+    compare(spark, case, lane, batch_bytes)
+
+
+@on_spark
+@given(cases(cyclic=True, delays="feedback"), st.sampled_from([150, 1 << 20]))
+def test_cycles_with_delay(spark: Any, case: Case, batch_bytes: int) -> None:
+    """A cycle whose feedback streams have a delay is exact too."""
+    compare(spark, case, "one-task", batch_bytes)

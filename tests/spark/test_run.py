@@ -1,0 +1,210 @@
+"""The driver by hand-made cases: restart, lanes, errors, idle streams."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import millstream as ms
+from millstream.errors import RunError, StoreError, StoreLocked
+from millstream.settings import Settings
+from millstream.sinks.files import read_rows
+from millstream.spark.query import run
+from millstream.stores.home import Home
+from millstream.stores.reader import SlateReader
+
+pytestmark = pytest.mark.spark
+
+
+@dataclass
+class Count:
+    count: int = 0
+
+
+def counting(order: Any = "arrival", on_error: Any = "dead-letter") -> ms.App:
+    app = ms.App("counting", order=order, on_error=on_error)
+    app.source("words", key="word", ts="ts", unit="us")
+
+    @app.update("words", slate=Count)
+    def count(event: Any, slate: Any) -> None:
+        if event.value.get("poison"):
+            raise ValueError("poison")
+        slate.count += 1
+
+    return app
+
+
+def put(folder: Path, name: str, *records: Any) -> None:
+    """Move a file in whole, as a user should."""
+    folder.mkdir(parents=True, exist_ok=True)
+    hidden = folder / f".{name}"
+    hidden.write_text("".join(json.dumps(record) + "\n" for record in records))
+    hidden.rename(folder / name)
+
+
+def words(*pairs: tuple[str, int]) -> list[dict[str, Any]]:
+    return [{"word": word, "ts": ts} for word, ts in pairs]
+
+
+def settings(tmp_path: Path, **more: Any) -> Settings:
+    given = {"available_now": True, "shards": 4, **more}
+    sources = {"words": f"json:{tmp_path / 'in'}"}
+    return Settings("counting", tmp_path / "store", sources, given.pop("sinks", {}), **given)
+
+
+def counts(tmp_path: Path) -> dict[str, Any]:
+    with SlateReader(tmp_path / "store") as reader:
+        return {slate.key: slate.value["count"] for slate in reader.scan("count")}
+
+
+def test_a_second_run_takes_only_what_is_new(spark: Any, tmp_path: Path) -> None:
+    """What a run has taken is not taken again by the next one on the same store."""
+    put(tmp_path / "in", "a.json", *words(("x", 1), ("y", 2), ("x", 3)))
+    assert run(counting(), settings(tmp_path), spark=spark).events == 3
+    put(tmp_path / "in", "b.json", *words(("x", 4)))
+    assert run(counting(), settings(tmp_path), spark=spark).events == 1
+    assert run(counting(), settings(tmp_path), spark=spark).events == 0
+    assert counts(tmp_path) == {"x": 3, "y": 1}
+
+
+def test_a_failing_event_is_a_dead_letter(spark: Any, tmp_path: Path) -> None:
+    """The slate is as if the failed event had not come, and the letter says what and where."""
+    poison = {"word": "x", "ts": 2, "poison": True}
+    put(tmp_path / "in", "a.json", *words(("x", 1)), poison, *words(("x", 3)))
+    summary = run(counting(), settings(tmp_path), spark=spark)
+    assert (summary.events, summary.dead_letters) == (3, 1)
+    assert counts(tmp_path) == {"x": 2}
+    (letter,) = read_rows(str(tmp_path / "store" / "deadletters"))
+    assert letter["function"] == "count"
+    assert letter["key"] == "x"
+    assert letter["value"] == poison
+    assert "ValueError: poison" in letter["error"]
+    assert "test_run.py" in letter["error"]
+
+
+def test_on_error_fail_stops_with_the_users_line(spark: Any, tmp_path: Path) -> None:
+    """on_error="fail" ends the run with the function, the key and the user's line, and a run on
+    mended code goes on from there with nothing lost."""
+    put(tmp_path / "in", "a.json", *words(("x", 1)), {"word": "x", "ts": 2, "poison": True})
+    with pytest.raises(RunError, match=r"update 'count' .*test_run.py.*key 'x'.*poison"):
+        run(counting(on_error="fail"), settings(tmp_path), spark=spark)
+    assert Home.open(tmp_path / "store").committed() == -1
+    assert run(counting(), settings(tmp_path), spark=spark).dead_letters == 1
+    assert counts(tmp_path) == {"x": 1}
+
+
+def test_a_malformed_line_is_a_dead_letter_with_file_and_line(spark: Any, tmp_path: Path) -> None:
+    """Torn, malformed and unusable lines become dead letters; the others are processed."""
+    put(tmp_path / "in", "a.json", *words(("x", 1)))
+    with open(tmp_path / "in" / "a.json", "a") as file:
+        file.write('{"word": "x", "ts": 2}\nnot json\n{"ts": 3}\n{"word": "x", "t')
+    run(counting(), settings(tmp_path), spark=spark)
+    assert counts(tmp_path) == {"x": 2}
+    letters = list(read_rows(str(tmp_path / "store" / "deadletters")))
+    assert sorted(letter["line"] for letter in letters) == [3, 4, 5]
+    assert all(letter["file"] == str(tmp_path / "in" / "a.json") for letter in letters)
+
+
+def test_one_driver_at_a_time(spark: Any, tmp_path: Path) -> None:
+    """A second driver on the same store is refused, and says who holds it."""
+    put(tmp_path / "in", "a.json", *words(("x", 1)))
+    run(counting(), settings(tmp_path), spark=spark)
+    with (
+        Home.open(tmp_path / "store").held(),
+        pytest.raises(StoreLocked, match="another driver holds this store"),
+    ):
+        run(counting(), settings(tmp_path), spark=spark)
+
+
+def test_a_lost_checkpoint_is_refused(spark: Any, tmp_path: Path) -> None:
+    """A store whose checkpoint is gone is not filled from the beginning again."""
+    put(tmp_path / "in", "a.json", *words(("x", 1)))
+    run(counting(), settings(tmp_path), spark=spark)
+    (tmp_path / "store" / "checkpoint").rename(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="checkpoint"):
+        run(counting(), settings(tmp_path), spark=spark)
+    assert counts(tmp_path) == {"x": 1}
+
+
+def test_a_flipped_byte_in_the_offsets_is_found(spark: Any, tmp_path: Path) -> None:
+    """The offsets of the last committed batch are covered by our own checksum."""
+    put(tmp_path / "in", "a.json", *words(("x", 1)))
+    run(counting(), settings(tmp_path), spark=spark)
+    path = tmp_path / "store" / "checkpoint" / "offsets" / "0"
+    path.write_bytes(path.read_bytes().replace(b'"clock": 1', b'"clock": 2'))
+    with pytest.raises(StoreError, match="damaged"):
+        run(counting(), settings(tmp_path), spark=spark)
+
+
+def alarms() -> ms.App:
+    app = ms.App("counting", order="event-time")
+    app.source("words", key="word", ts="ts", unit="us", idle="200ms")
+    app.output("alarm")
+
+    @app.update("words", publishes="alarm", slate=Count)
+    def count(event: Any, slate: Any) -> Any:
+        slate.count += 1
+        yield ms.timer(after="300ms", name="event")
+        yield ms.timer(after="100ms", name="wall", clock="wall")
+
+    @count.on_timer
+    def ring(timer: Any, slate: Any) -> Any:
+        yield ms.emit(value=timer.name)
+
+    return app
+
+
+def test_timers_and_waiting_events_move_on_an_idle_stream(spark: Any, tmp_path: Path) -> None:
+    """With no new records the heartbeat keeps batches coming: the waiting event is processed, its
+    wall timer fires by the clock, and its event timer fires as the horizon moves on idle time."""
+    put(tmp_path / "in", "a.json", *words(("x", 1)))
+    given = settings(
+        tmp_path, available_now=False, sinks={"alarm": f"json:{tmp_path / 'alarm'}"}
+    )
+    stop, failed = threading.Event(), []
+
+    def drive() -> None:
+        try:
+            run(alarms(), given, spark=spark, stop=stop)
+        except BaseException as error:
+            failed.append(error)
+
+    driver = threading.Thread(target=drive)
+    driver.start()
+    deadline = time.monotonic() + 60
+    rung: list[Any] = []
+    while len(rung) < 2 and time.monotonic() < deadline and not failed:
+        if (tmp_path / "alarm").exists():
+            rung = [row["value"] for row in read_rows(str(tmp_path / "alarm"))]
+        stop.wait(0.05)
+    stop.set()
+    driver.join(30)
+    assert not failed
+    assert sorted(rung) == ["event", "wall"]
+
+
+@pytest.mark.parametrize("lane", ["one-task", "shuffled"])
+def test_a_batch_that_was_published_is_not_published_twice(
+    spark: Any, tmp_path: Path, lane: str
+) -> None:
+    """Output streams hold each event once, in content order, over several runs."""
+    app = ms.App("counting")
+    app.source("words", key="word", ts="ts", unit="us")
+    app.output("loud")
+
+    @app.map("words", publishes="loud")
+    def shout(event: Any) -> Any:
+        yield ms.emit(key=event.key.upper())
+
+    sinks = {"loud": f"parquet:{tmp_path / 'loud'}"}
+    put(tmp_path / "in", "a.json", *words(("b", 2), ("a", 1)))
+    run(app, settings(tmp_path, sinks=sinks, lane=lane), spark=spark)
+    put(tmp_path / "in", "b.json", *words(("c", 3)))
+    run(app, settings(tmp_path, sinks=sinks, lane=lane), spark=spark)
+    assert [row["key"] for row in read_rows(str(tmp_path / "loud"))] == ["A", "B", "C"]
