@@ -1,12 +1,14 @@
 """What every test shares: the Hypothesis profiles, and the count of generated cases.
 
-    HYPOTHESIS_PROFILE=ci      the default: the same cases in every run
-    HYPOTHESIS_PROFILE=deep    ten times as many, and others each time
+HYPOTHESIS_PROFILE=ci      the default: the same cases in every run
+HYPOTHESIS_PROFILE=deep    ten times as many, and others each time
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -22,3 +24,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how many generated cases were compared."""
     for line in case_counter.summary():
         terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One Spark session for all tests that need one."""
+    os.environ["MILLSTREAM_TRACE"] = str(tmp_path_factory.mktemp("trace") / "points")
+    from millstream.spark.session import open_session
+
+    session = open_session("tests", "local[2]", "1g")
+    yield session
+    session.stop()

@@ -317,6 +317,13 @@ def test_targets(project):
     assert sys.path[0] == str(project)
 
 
+def test_a_package_is_a_module(project):
+    """A directory with __init__.py is a package, and may be named as a module."""
+    (project / "shop").mkdir()
+    (project / "shop" / "__init__.py").write_text("import millstream as ms\na = ms.App('shop')\n")
+    assert load_app("shop:a").name == "shop"
+
+
 def test_two_files_of_one_name(project):
     """Another file of the same stem is another module, not the one loaded before."""
     for place in ("one", "two"):

@@ -36,7 +36,8 @@ def load(target: str) -> Target:
         if name:
             raise DefinitionError(f"{target}: a TOML file holds one application; leave out :{name}")
         return Target(*read_app(_file(place)))
-    if place.endswith(".py") or os.sep in place or Path(place).is_dir():
+    is_package = (Path(place) / "__init__.py").is_file()
+    if place.endswith(".py") or os.sep in place or (Path(place).is_dir() and not is_package):
         module = import_file(_file(place))
     else:
         try:

@@ -22,7 +22,7 @@ STYLE = """
   .back { stroke: #bc4c00; stroke-dasharray: 5 4; }
   .tip { fill: #6e7781; } .backtip { fill: #bc4c00; }
   .end { fill: #f6f8fa; stroke: #8c959f; } .map { fill: #ddf4ff; stroke: #218bff; }
-  .update { fill: #fff8c5; stroke: #bf8700; } 
+  .update { fill: #fff8c5; stroke: #bf8700; }
   .stream { stroke: #ffffff; stroke-width: 3px; paint-order: stroke; }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3; } .note, .stream { fill: #9ea7b3; }

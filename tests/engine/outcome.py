@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from in_process import InProcess
+from engine.in_process import InProcess
 
 from millstream.codec import encode_value, shard_of
 from millstream.model.event import Event

@@ -16,6 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Literal
 from zlib import crc32
 
@@ -269,10 +270,10 @@ def _fails(failure: Failure | None, number: int) -> str | None:
 def _fail_first(failure: str | None, event: Event) -> Iterator[Any]:
     if failure == "at once":
         raise ValueError(failure)
-    if failure == "changed value":  # a second try with the changed value would succeed
-        if not (isinstance(event.value, dict) and "tried" in event.value):
-            _change(event.value)
-            raise ValueError(failure)
+    tried = isinstance(event.value, dict) and "tried" in event.value
+    if failure == "changed value" and not tried:  # a second try with the changed value would pass
+        _change(event.value)
+        raise ValueError(failure)
     yield from ()
 
 
@@ -470,9 +471,7 @@ _send_parts = st.tuples(
     _every,
 )
 _failures = st.builds(Failure, st.sampled_from(_MAP_FAILS), st.integers(2, 4))
-_update_failures = st.builds(
-    Failure, st.sampled_from(_MAP_FAILS + _SLATE_FAILS), st.integers(2, 4)
-)
+_update_failures = st.builds(Failure, st.sampled_from(_MAP_FAILS + _SLATE_FAILS), st.integers(2, 4))
 _timer_failures = st.builds(
     Failure,
     st.sampled_from(("at once", "after emitting", "early ts", "nan", "wrong type", "wrong thing")),
@@ -588,7 +587,7 @@ def _batches(draw: st.DrawFn, sources: tuple[SourceSpec, ...]) -> tuple[tuple[Ev
         events += events[:2]  # the very same events once more
     cuts = draw(st.lists(st.integers(0, len(events)), max_size=4))
     edges = [0, *sorted(cuts), len(events)]
-    return tuple(tuple(events[a:b]) for a, b in zip(edges, edges[1:], strict=False))
+    return tuple(tuple(events[a:b]) for a, b in pairwise(edges))
 
 
 Delays = Literal["none", "feedback", "some"]

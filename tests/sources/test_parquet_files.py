@@ -9,8 +9,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]  # pyarrow has no stubs
-import pyarrow.parquet as pq  # type: ignore[import-untyped]  # the same
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from millstream.codec import decode_value, encode_value
@@ -83,12 +83,13 @@ def test_every_type_becomes_a_value_of_json(tmp_path: Path) -> None:
 def test_one_row_that_cannot_be_carried_is_bad_alone(tmp_path: Path) -> None:
     """An infinity, or a time past the year 9999, costs its row only, and the row is numbered."""
     columns = {
-        "x": pa.array([1.0, math.inf, 2.0, 3.0]),
-        "t": pa.array([0, 0, 2**58, 0], pa.timestamp("us")),
+        "x": pa.array([1.0, math.inf, 2.0, 3.0, 4.0]),
+        "t": pa.array([0, 0, 2**58, 0, 0], pa.timestamp("us")),
+        "m": pa.array([0, 0, 0, 0, 2**62], pa.timestamp("ms")),
     }
     good, bad = read(written(tmp_path / "a.parquet", columns, row_group_size=1))
     assert [(line, record["x"]) for line, record in good] == [(1, 1.0), (4, 3.0)]
-    assert [one.line for one in bad] == [2, 3]
+    assert [one.line for one in bad] == [2, 3, 5]
     assert "x=inf" in bad[0].text
     assert "years" in bad[1].error
 

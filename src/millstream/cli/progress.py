@@ -113,9 +113,10 @@ def line(report: Report, rate: float) -> str:
 def summary(result: Summary) -> str:
     """The whole run in one line."""
     rate = f" ({result.events / result.seconds:,.0f} events/s)" if result.seconds > 0 else ""
+    events = "event" if result.events == 1 else "events"
     batches = "batch" if result.batches == 1 else "batches"
     return (
-        f"{result.events:,} events in {result.batches:,} {batches}, {result.seconds:.1f} s{rate}"
+        f"{result.events:,} {events} in {result.batches:,} {batches}, {result.seconds:.1f} s{rate}"
         f"{_troubles(result.late, result.dead_letters)}"
     )
 

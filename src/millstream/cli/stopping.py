@@ -2,7 +2,7 @@
 
 An exception in the middle of a call to the JVM breaks the connection, and pyspark takes SIGINT for
 itself when it is started in the main thread. So the work runs in a thread of its own, and the main
-thread waits for signals: the first sets an event that the work looks at between batches, the second
+thread waits for signals: the first sets an event that the work looks at, the second
 ends the process at once (which a store survives).
 """
 
@@ -40,7 +40,7 @@ def stoppable(work: Callable[[threading.Event], Result]) -> Result:
             say("stopped at once")
             os._exit(128 + number)
         stop.set()
-        say("stopping after this batch; once more to stop at once")
+        say("stopping; once more to stop at once")
 
     thread = threading.Thread(target=call, name="millstream-run", daemon=True)
     before = {number: signal.signal(number, asked) for number in SIGNALS}

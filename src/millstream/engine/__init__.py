@@ -1,13 +1,13 @@
 """What a task does with events and shards: pure, no Spark.
 
-    plan      the workflow, numbered, with where each emitted event goes
-    columns   many deliveries at once, and their bytes
-    gate      events of one function in one shard that wait for the horizon
-    cell      one function in one shard during one batch: slates, timers, waiting, changes
-    feeder    feeding one key's events and timers to an update
-    router    where emitted events go: fused maps, later layers, feedback, outputs
-    intake    records of a source become events
-    layers    running layers over shards, and the one-task batch
-    horizon   the decisions about time: how far, what is due, which lane
-    progress  what the driver knows after a batch
+plan      the workflow, numbered, with where each emitted event goes
+columns   many deliveries at once, and their bytes
+gate      events of one function in one shard that wait for the horizon
+cell      one function in one shard during one batch: slates, timers, waiting, changes
+feeder    feeding one key's events and timers to an update
+router    where emitted events go: fused maps, later layers, feedback, outputs
+intake    records of a source become events
+layers    running layers over shards, and the one-task batch
+horizon   the decisions about time: how far, what is due, which lane
+progress  what the driver knows after a batch
 """

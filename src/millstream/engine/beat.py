@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from millstream.engine.horizon import Lane, earliest_of, horizon_of, step_from
@@ -34,15 +35,16 @@ def next_beat(
     epoch: int,
     batch: int,
     clock: int,
-    started: int,
+    started: int | None,
     final: bool,
     lane: Lane,
+    fresh: Collection[str] = (),
 ) -> Beat:
     """The beat of the batch that follows `progress`.
 
-    In the shuffled lane the horizon takes one step a batch; one task loops over its steps.
+    `fresh` are the sources that bring records in it. In the shuffled lane the horizon takes one step a batch; one task loops over its steps.
     """
-    target = horizon_of(workflow, progress, clock, started, final)
+    target = horizon_of(workflow, progress, clock, started, final, fresh)
     earliest = earliest_of(progress)
     horizon = target
     if target is not None and lane == "shuffled":

@@ -100,10 +100,10 @@ class Cell:
         if not due and not timed:
             return
         due = due if due is not None else Columns()
-        self.fed += len(due)
         if self._update is None:
-            router.run_map(self.number, due, outbox=self.outbox)
+            router.run_map(self.number, due, outbox=self.outbox)  # the router counts its events
         else:
+            self.fed += len(due)
             self._feed(self._update, due, timed, beat, router)
 
     def _feed(

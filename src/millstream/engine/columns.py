@@ -8,6 +8,7 @@ instead of row by row.
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 from operator import itemgetter
 
 import msgspec
@@ -60,7 +61,7 @@ class Columns:
     def by_time(self) -> Columns:
         """The same deliveries in order of time."""
         ts = self.ts
-        if all(a <= b for a, b in zip(ts, ts[1:], strict=False)):
+        if all(a <= b for a, b in pairwise(ts)):
             return self
         return self._pick(sorted(range(len(ts)), key=ts.__getitem__))
 

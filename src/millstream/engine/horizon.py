@@ -4,13 +4,13 @@
 
 *Event-time order*: the horizon is the least, over the sources that are not idle, of the highest
 time seen in the batches before less the source's allowed lateness. A source is idle when it has
-brought nothing for its `idle` time, counted while the application runs. When all are idle the
-horizon moves on with the idle time. It never goes back.
+nothing for this batch and has brought nothing for its `idle` time, counted while the application
+runs. When all are idle the horizon moves on with the idle time. It never goes back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from millstream.engine.progress import Progress, SourceProgress, greatest, least
@@ -20,27 +20,44 @@ Lane = Literal["one-task", "shuffled"]
 
 
 def horizon_of(
-    workflow: Workflow, progress: Progress, clock: int, started: int, final: bool
+    workflow: Workflow,
+    progress: Progress,
+    clock: int,
+    started: int | None,
+    final: bool,
+    fresh: Collection[str] = (),
 ) -> int | None:
     """How far event time has come for the batch after `progress`, at `clock`.
 
-    `started` is the clock when this run began: idle time before it does not count.
+    `started` is the clock when this run began: idle time before it does not count. None: it never
+    counts, because the run takes what is there and does not wait; a source without any record is
+    then left out. `fresh` are the sources that bring records in this batch: they are not idle,
+    however long the last batch took.
     """
     if workflow.order == "arrival" or final:
         return greatest(progress.horizon, progress.highest)
-    return greatest(progress.horizon, _from_sources(workflow, progress.sources, clock, started))
+    reached = _from_sources(workflow, progress.sources, clock, started, fresh)
+    return greatest(progress.horizon, reached)
 
 
 def _from_sources(
-    workflow: Workflow, known: Mapping[str, SourceProgress], clock: int, started: int
+    workflow: Workflow,
+    known: Mapping[str, SourceProgress],
+    clock: int,
+    started: int | None,
+    fresh: Collection[str],
 ) -> int | None:
     active: list[int | None] = []
     idle: list[int | None] = []
     for source in workflow.sources:
         seen = known.get(source.name, SourceProgress())
-        quiet = clock - max(seen.clock, started)
         reached = None if seen.highest is None else seen.highest - source.lateness
-        if quiet <= source.idle:
+        if source.name in fresh:
+            active.append(reached)
+        elif started is None:
+            if reached is not None:
+                active.append(reached)
+        elif (quiet := clock - max(seen.clock, started)) <= source.idle:
             active.append(reached)
         else:
             idle.append(None if reached is None else reached + quiet - source.idle)
@@ -67,9 +84,7 @@ def earliest_of(progress: Progress) -> int | None:
     return least(progress.least_waiting, progress.least_timer, progress.least_feedback)
 
 
-def is_due(
-    workflow: Workflow, progress: Progress, clock: int, started: int, final: bool
-) -> bool:
+def is_due(workflow: Workflow, progress: Progress, clock: int, started: int | None, final: bool) -> bool:
     """Whether a batch without new records would have something to do."""
     if progress.feedback:
         return True

@@ -21,6 +21,7 @@ from millstream.engine.plan import Plan
 from millstream.engine.points import reach
 from millstream.engine.progress import Report, greatest, least, letter_row
 from millstream.engine.router import Placed, Router
+from millstream.errors import StaleCommit
 from millstream.stores.contract import Fence, Shard, Store, View
 
 
@@ -101,7 +102,11 @@ class Task:
         reach("layer-commit", beat.batch)
         fence = Fence(beat.epoch, beat.batch, self._attempt)
         for shard, functions in changes.items():
-            self._shards[shard].commit(fence, functions)
+            try:
+                self._shards[shard].commit(fence, functions)
+            except StaleCommit:
+                reach("stale", beat.batch)
+                raise
 
     def finish(self, intakes: Iterable[Intake] = ()) -> Report:
         """The report, with everything that the router and the sources collected."""

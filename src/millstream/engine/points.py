@@ -1,10 +1,12 @@
 """Named points where a fault run may strike; they do nothing otherwise.
 
     MILLSTREAM_FAULT="layer-commit:3:4711"    at batch 3, end the process group 4711
+    MILLSTREAM_TRACE="path/of/a/file"         add a line to the file at each point passed
 
 The points, in the order a batch passes them: `batch-start`, `layer-commit` (before a layer's
 commit), `between-layers`, `slates-committed` (before the batch is recorded), `batch-recorded`
-(before the sinks), `sinks-published` (before Spark's own commit).
+(before the sinks), `sinks-published` (before Spark's own commit). A task that finds its input cut
+off passes `cut-off`; one that finds its commit stale, `stale`.
 """
 
 from __future__ import annotations
@@ -21,10 +23,14 @@ POINTS = (
     "sinks-published",
 )
 _FAULT = os.environ.get("MILLSTREAM_FAULT", "")
+_TRACE = os.environ.get("MILLSTREAM_TRACE", "")
 
 
 def reach(point: str, batch: int) -> None:
     """Pass a named point; end the driver's process group if a fault run asked for it here."""
+    if _TRACE:
+        with open(_TRACE, "a") as trace:
+            trace.write(f"{point} {batch} {os.getpid()}\n")
     if _FAULT:
         wanted, at, group = _FAULT.split(":")
         if wanted == point and int(at) == batch:

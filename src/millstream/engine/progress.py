@@ -83,6 +83,8 @@ class Progress(msgspec.Struct):
     """The id of the Spark query whose batches these are."""
     offsets: int = 0
     """The checksum of Spark's offset file of this batch."""
+    staged: list[str] = []
+    """The files of this batch's output; anything else that lies there is of a try that failed."""
 
 
 def least(*times: int | None) -> int | None:

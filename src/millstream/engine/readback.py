@@ -1,58 +1,44 @@
-"""Whether a slate can go on as it is, or must be read back to be what the next event should find.
+"""The slate as the next event should find it: written and read back.
 
-A slate is *flat* when writing and reading it would give the same: text keys, and values of JSON's
-own simple types. Containers are never flat: JSON turns a tuple into a list, and two names for one
-list into two lists.
+JSON turns a tuple into a list, and two names for one list into two lists; a dataclass may hold what
+its own fields would not take back. A slate must look the same to the next event whether or not a
+batch ended in between, so between two events of a key it goes there and back.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
-from functools import cache
-from operator import attrgetter
-from typing import Any, get_type_hints
+from typing import Any
 
+import msgspec
+
+from millstream.codec import SlateCodec
+
+SMALL = 256
+"""Slates of more bytes are not read back between events: it would cost more than the event."""
+_sorted = msgspec.json.Encoder(order="sorted").encode
 _SIMPLE = frozenset({str, int, float, bool, type(None)})
-_TEXT = frozenset({str})
+
+ReadBack = Callable[[Any], tuple[Any, int]]
+"""Gives the slate, read back if it is small, and its size; raises if that cannot be done."""
 
 
-@cache
-def flatness(slate: type) -> Callable[[Any], bool]:
-    """A quick test for slates of this type. The slate has been encoded: its numbers are finite."""
-    if slate is dict:
-        return _flat_dict
-    if dataclasses.is_dataclass(slate) and not hasattr(slate, "__post_init__"):
-        return _flat_fields(slate)
-    return _never
+def read_back(slate: type, codec: SlateCodec) -> ReadBack:
+    """How slates of this type are read back."""
+    encode, decode = codec.encode, codec.decode
 
+    def of_dict(held: dict[Any, Any]) -> tuple[Any, int]:
+        encoded = _sorted(held)  # refuses keys that are not text, at any depth
+        size = len(encoded)
+        if b"null" in encoded:
+            encode(held)  # refuses NaN and infinity, which are written as null
+        if _SIMPLE.issuperset(map(type, held.values())) or size > SMALL:
+            return held, size
+        return decode(encode(held)), size
 
-def _flat_dict(slate: dict[Any, Any]) -> bool:
-    return _SIMPLE.issuperset(map(type, slate.values())) and _TEXT.issuperset(map(type, slate))
+    def of_fields(held: Any) -> tuple[Any, int]:
+        encoded = encode(held)
+        size = len(encoded)
+        return (decode(encoded) if size <= SMALL else held), size
 
-
-def _flat_fields(slate: type) -> Callable[[Any], bool]:
-    """Every field holds exactly the simple type that it is declared with."""
-    try:
-        hints = get_type_hints(slate, include_extras=True)
-    except Exception:  # names that only the decoder can resolve: then read back
-        return _never
-    fields = dataclasses.fields(slate)
-    names, types = [f.name for f in fields], [hints[f.name] for f in fields]
-    if not fields or not all(f.init for f in fields) or not _SIMPLE.issuperset(types):
-        return _never
-    if "__dict__" in dir(slate):
-
-        def flat(held: Any) -> bool:  # an attribute that is no field would not be written
-            return [*map(type, vars(held).values())] == types
-
-        return flat
-    if len(fields) == 1:
-        of_one, only = attrgetter(names[0]), types[0]
-        return lambda held: type(of_one(held)) is only
-    of_all = attrgetter(*names)
-    return lambda held: [*map(type, of_all(held))] == types
-
-
-def _never(slate: Any) -> bool:
-    return False
+    return of_dict if slate is dict else of_fields

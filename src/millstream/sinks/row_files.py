@@ -97,8 +97,8 @@ class ParquetRows:
         self._columns = columns
 
     def extended(self, path: str, base: int, rows: list[Row]) -> tuple[bytes, int]:
-        import pyarrow as pa  # type: ignore[import-untyped]  # no stubs; loaded when needed
-        import pyarrow.parquet as pq  # type: ignore[import-untyped]  # the same
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
         try:
             table = pa.table(self._arrays(rows))

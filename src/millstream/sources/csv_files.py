@@ -41,7 +41,7 @@ class CsvFiles:
 
     def read(self, split: Split) -> Iterator[Chunk]:
         try:
-            file = open(split.path, "rb")
+            file = open(split.path, "rb")  # noqa: SIM115  # its errors are told from the reader's
         except OSError as error:
             raise unreadable(split.path, error) from None
         with file:

@@ -58,7 +58,7 @@ class JsonLines:
 
     def read(self, split: Split) -> Iterator[Chunk]:
         try:
-            file = open(split.path, "rb", buffering=0)
+            file = open(split.path, "rb", buffering=0)  # noqa: SIM115  # its errors are told from the reader's
         except OSError as error:
             raise unreadable(split.path, error) from None
         with file:

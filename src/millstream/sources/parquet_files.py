@@ -20,9 +20,9 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]  # pyarrow has no stubs
-import pyarrow.compute as pc  # type: ignore[import-untyped]  # the same
-import pyarrow.parquet as pq  # type: ignore[import-untyped]  # the same
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from millstream.sources.formats import (
     CHUNK_RECORDS,

@@ -54,7 +54,8 @@ class Planned:
     batch_bytes: int
     available_now: bool
     final: bool
-    started: int
+    started: int | None
+    """The clock when the run began; None: idle time does not count."""
 
     def to_option(self) -> str:
         return base64.b64encode(dumps(self, self.workflow)).decode()

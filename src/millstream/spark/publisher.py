@@ -1,13 +1,15 @@
 """From staged output to the sinks.
 
 The output of a batch is staged durably before the batch is committed, and published after it, in
-content order. A staged file is removed once every sink has its rows; so what is still staged at a
-start is what the last driver did not get to, and is published then. A repeat replaces itself.
+content order. Which files are a batch's is recorded with its commit, so what a failed try staged is
+never published. The files go once every sink has the batch; so what is still there at a start is
+what the last driver did not get to, and is published then. A repeat replaces itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -34,15 +36,19 @@ class Publisher:
         for name, address in [*own.items(), *sinks.items()]:
             sink = FileSink(
                 address.path,
-                "parquet" if address.format == "parquet" else JSON_LINES,
+                address.format,
                 query,
                 columns.get(name, EVENT_COLUMNS),
                 name=name,
             )
             self._sinks.setdefault(name, []).append(sink)
 
-    def stage(self, batch: int, reports: Iterable[Report]) -> None:
-        """Keep the rows that came with the reports; larger outputs are staged by their tasks."""
+    def stage(self, batch: int, reports: Iterable[Report]) -> list[str]:
+        """Keep the rows that came with the reports; larger outputs were staged by their tasks.
+
+        Gives the names of all files of the batch.
+        """
+        names = [name for report in reports for name in report.staged]
         inline = [r for r in reports if r.outputs or r.late_events or r.letters]
         if inline:
             body = Report()
@@ -51,27 +57,19 @@ class Publisher:
                     body.outputs.setdefault(stream, []).extend(rows)
                 body.late_events.extend(report.late_events)
                 body.letters.extend(report.letters)
-            path = self._home.staging / f"{batch:012d}-driver.rows"
-            write_whole(path, msgspec.msgpack.encode(body))
+            names.append(f"{batch:012d}-driver.rows")
+            write_whole(self._home.staging / names[-1], msgspec.msgpack.encode(body))
+        return names
 
-    def discard(self, after: int, keep: Iterable[str] | None = None, batch: int = -1) -> None:
-        """Remove what batches after `after` staged, and of `batch` what no report names."""
-        kept = set(keep or ())
-        for path in self._home.staging.glob("*.rows"):
-            number = int(path.name[:12])
-            stray = number == batch and not path.name.endswith("-driver.rows")
-            if number > after or (stray and keep is not None and path.name not in kept):
-                path.unlink(missing_ok=True)
+    def publish(self, batch: int, names: Iterable[str]) -> None:
+        """Publish a committed batch from its staged files, and clear the staging folder."""
+        paths = [self._home.staging / name for name in names]
+        if paths and all(path.exists() for path in paths):  # else they are being cleared: published
+            self._publish(batch, paths)
+        for left in self._home.staging.glob("*.rows"):
+            left.unlink(missing_ok=True)
 
-    def publish(self, committed: int) -> None:
-        """Publish everything staged up to the committed batch."""
-        batches = sorted({int(p.name[:12]) for p in self._home.staging.glob("*.rows")})
-        for batch in batches:
-            if batch <= committed:
-                self._publish(batch)
-
-    def _publish(self, batch: int) -> None:
-        paths = sorted(self._home.staging.glob(f"{batch:012d}-*.rows"))
+    def _publish(self, batch: int, paths: list[Path]) -> None:
         bodies = [msgspec.msgpack.decode(p.read_bytes(), type=Report) for p in paths]
         rows: dict[str, list[dict[str, Any]]] = {}
         for stream in {name for body in bodies for name in body.outputs}:
@@ -92,8 +90,6 @@ class Publisher:
         for name, sinks in self._sinks.items():
             for sink in sinks:
                 sink.publish(batch, rows.get(name, []))
-        for path in paths:
-            path.unlink(missing_ok=True)
 
 
 def _letter_order(letter: dict[str, Any]) -> tuple[Any, ...]:

@@ -79,7 +79,7 @@ class Driver:
         self._plan = Plan(workflow, home.facts.shards, frozenset(self._sinks))
         self._packed = PackedPlan.of(self._plan)
         self._tasks = settings.tasks or spark.sparkContext.defaultParallelism
-        self._started = clock()
+        self._started = None if settings.available_now else clock()
         data = home.read_progress()
         self.progress = Progress() if data is None else msgspec.json.decode(data, type=Progress)
         self.before = self.progress
@@ -103,8 +103,7 @@ class Driver:
         for number in range(store.shards):
             store.shard(number).roll_back(self._epoch, committed)
         if known is not None:
-            self._open_publisher(known).discard(committed)
-            self._open_publisher(known).publish(committed)
+            self._open_publisher(known).publish(committed, self.progress.staged)
 
     def _open_publisher(self, query: str) -> Publisher:
         if self._publisher is None:
@@ -167,6 +166,7 @@ class Driver:
             started=self._started,
             final=offset["final"],
             lane=lane,
+            fresh={split.source for split in splits},
         )
         job = Job(
             self._packed,
@@ -177,15 +177,14 @@ class Driver:
             _grouped(splits, self._tasks),
         )
         reports = run_batch(self._spark, job, lane, len(self._plan.layers))
-        publisher.stage(batch, reports)
-        publisher.discard(batch, [name for r in reports for name in r.staged], batch)
+        staged = publisher.stage(batch, reports)
         reach("slates-committed", batch)
         after = advanced(before, reports, batch, offset["clock"], offset["positions"])
-        after.query, after.offsets = query, checksum
+        after.query, after.offsets, after.staged = query, checksum, staged
         self._home.write_progress(after)
         self.progress = after
         reach("batch-recorded", batch)
-        publisher.publish(batch)
+        publisher.publish(batch, staged)
         reach("sinks-published", batch)
         self.batches += 1
         if self._report is not None:

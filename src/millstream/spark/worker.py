@@ -103,6 +103,7 @@ def layer_stage(
                 events = Columns.unpack(frame)
                 inboxes.setdefault((function, shard), Columns()).extend(events)
     if ended != upstream:
+        reach("cut-off", job.beat.batch)
         raise RunError(
             f"layer {layer + 1}: the input was cut off after {ended} of {upstream} tasks; nothing "
             "was committed, Spark tries the task again"

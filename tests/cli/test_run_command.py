@@ -106,12 +106,12 @@ def test_a_failed_run_exits_1(millstream, retail, spark):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_asks_the_run_to_stop(millstream, retail, spark, number):
-    """Ctrl-C, or SIGTERM, stops after the batch: the summary is shown and the exit is 0."""
+    """Ctrl-C, or SIGTERM, sets the event of the run; the summary is shown and the exit is 0."""
     spark.signals, before = [number], signal.getsignal(number)
     result = millstream(*RUN)
     assert spark.stopped
     assert result.exit_code == 0
-    assert "stopping after this batch" in result.stderr
+    assert "millstream: stopping; once more" in result.stderr
     assert result.stderr.splitlines()[-1].startswith("millstream: 30 events in 2 batches")
     assert signal.getsignal(number) is before
 

@@ -1,0 +1,68 @@
+"""`python -m bench [names ...] [--quick]`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import growth, hot_topics, keyed_updates, latency, zipf
+from bench.apart import RunFailedError
+from bench.bench import Bench
+from bench.figures import Outcome
+from bench.machine import commit, machine
+from bench.results import RESULTS, record, write
+from bench.table import table
+
+CASES: dict[str, Callable[[Bench], Outcome]] = {
+    "keyed_updates": keyed_updates.run,
+    "zipf": zipf.run,
+    "hot_topics": hot_topics.run,
+    "latency": latency.run,
+    "growth": growth.run,
+}
+WORK = Path(tempfile.gettempdir()) / "millstream-bench"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Run benchmarks.")
+    parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(CASES)}; or all")
+    parser.add_argument("--quick", action="store_true", help="small: to see that it works")
+    parser.add_argument("--check", action="store_true", help="fail where a bar is missed")
+    parser.add_argument("--work", type=Path, default=WORK, help="the folder for data and stores")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="the folder for the JSON")
+    given = parser.parse_args(arguments)
+    for name in given.names:
+        if name not in CASES:
+            parser.error(f"there is no case {name!r}; there are {', '.join(CASES)}")
+    bench, missed = Bench(given.work, given.quick), False
+    for name in given.names or CASES:
+        bench.say(f"{name}: started {datetime.now():%H:%M:%S}")
+        try:
+            outcome = CASES[name](bench)
+        except RunFailedError as error:
+            print(f"{name}: failed: {error}", file=sys.stderr)
+            missed = True
+            continue
+        found = record(outcome, machine(), commit(), datetime.now(UTC).isoformat(), given.quick)
+        path = write(given.results, found)
+        print(f"\n{told(outcome, given.quick)}\n{path}\n{outcome.last_line}", flush=True)
+        missed |= given.check and not given.quick and not all(b.held for b in outcome.bars)
+    return int(missed)
+
+
+def told(outcome: Outcome, quick: bool) -> str:
+    """The table, the notes and the bars."""
+    lines = [table(outcome.rows), *outcome.notes]
+    if quick:
+        lines.append("a quick run: too little to judge the bars by")
+    else:
+        lines.extend(map(str, outcome.bars))
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

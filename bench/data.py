@@ -1,0 +1,87 @@
+"""Input files: the same for the same arguments, made once and kept in the work folder."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from random import Random
+
+from examples import generate
+
+START = 1_700_000_000_000_000
+"""The time of the first event, in microseconds."""
+
+
+def uniform(work: Path, events: int, keys: int, files: int) -> Path:
+    """Events over `keys` keys, each as likely as the others, 100 microseconds apart."""
+    random = Random(1)
+    chosen = (f"k{random.randrange(keys)}" for _ in range(events))
+    return _made(work / f"uniform-{events}-{keys}-{files}", _lines(chosen), events, files)
+
+
+def zipf(work: Path, events: int, keys: int, exponent: float, files: int) -> Path:
+    """Events over `keys` keys, the k-th in proportion to 1 / k ** exponent."""
+    random = Random(1)
+    weights = list(itertools.accumulate(1 / k**exponent for k in range(1, keys + 1)))
+    numbers = random.choices(range(keys), cum_weights=weights, k=events)
+    folder = work / f"zipf-{events}-{keys}-{exponent}-{files}"
+    return _made(folder, _lines(f"k{number}" for number in numbers), events, files)
+
+
+def scattered(work: Path, events: int, keys: int, files: int) -> Path:
+    """Events over keys that lie scattered over the order of all keys (see `scattered_key`)."""
+    random = Random(1)
+    chosen = (scattered_key(random.randrange(keys)) for _ in range(events))
+    return _made(work / f"scattered-{events}-{keys}-{files}", _lines(chosen), events, files)
+
+
+def scattered_key(number: int) -> str:
+    """The key of a number: another for each below 2 ** 32, and in no order of use to a store."""
+    return f"{number * 2_654_435_761 % 2**32:08x}"
+
+
+def tweets(work: Path, events: int, days: float, files: int) -> Path:
+    """The tweets of examples/generate.py."""
+    made = generate.tweets(events, 7, days)
+    lines = (json.dumps(record, separators=(",", ":")) + "\n" for record in made)
+    return _made(work / f"tweets-{events}-{days:g}-{files}", lines, events, files)
+
+
+def single(work: Path) -> Path:
+    """One event, for a run that only makes a store."""
+    return _made(work / "single", _lines(["first"]), 1, 1)
+
+
+def _lines(keys: Iterable[str]) -> Iterator[str]:
+    for number, key in enumerate(keys):
+        yield f'{{"key":"{key}","ts":{START + number * 100},"n":{number % 7}}}\n'
+
+
+def _made(folder: Path, lines: Iterable[str], events: int, files: int) -> Path:
+    """The folder with these lines in so many files; one that is there is taken to be whole."""
+    if folder.exists():
+        return folder
+    fresh = folder.with_name(f".{folder.name}.writing")
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    coming = iter(lines)
+    share = -(-events // files)
+    for number in range(files):
+        with open(fresh / f"part-{number:03d}.json", "w") as file:
+            file.writelines(itertools.islice(coming, share))
+    fresh.rename(folder)
+    return folder
+
+
+def size_of(folder: Path) -> int:
+    """The bytes that the files below a folder take on disk."""
+    stats = (path.stat() for path in folder.rglob("*") if path.is_file())
+    return sum(stat.st_blocks * 512 for stat in stats)
+
+
+def length_of(folder: Path) -> int:
+    """The bytes in the files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,71 @@
+"""A Python update for each event, over many keys, durable every batch: beside Spark's own ways.
+
+All read the same files in batches of the same size: `transformWithState` pays for each key of a
+batch, so smaller batches would wrong it. It is slow; a quick run gives all of them less.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench import data, on_millstream, on_spark
+from bench.bench import Bench
+from bench.figures import Bar, Outcome
+
+KEYS = 100_000
+BATCHES = 5
+
+
+def run(bench: Bench) -> Outcome:
+    events = 100_000 if bench.quick else 1_000_000
+    source = data.uniform(bench.data, events, KEYS, BATCHES)
+    rows = [
+        *ours(bench, "counter", source),
+        bench.measure(
+            "spark: transformWithState",
+            on_spark.transform_with_state,
+            source=source,
+            checkpoint=bench.fresh("checkpoint"),
+            files=1,
+        ),
+        bench.measure(
+            "spark: SQL count",
+            on_spark.sql_count,
+            source=source,
+            checkpoint=bench.fresh("checkpoint"),
+            files=1,
+        ),
+    ]
+    arrival, _, tws, sql = (row["events_per_s"] for row in rows)
+    figures = {
+        "ratio_tws": arrival / tws,
+        "ratio_sql": arrival / sql,
+        "events_per_s": arrival,
+    }
+    return Outcome(
+        "keyed_updates",
+        rows,
+        figures,
+        [Bar("ratio_tws", arrival / tws, 15, 25), Bar("ratio_sql", arrival / sql, 1.5, 3)],
+        {"events": events, "keys": KEYS, "batches": BATCHES, "shards": 16, "slate": "dict"},
+        [
+            "ratios: millstream in arrival order against each of Spark's ways",
+            "SQL count runs no Python: it is what the JVM alone takes for the same",
+        ],
+    )
+
+
+def ours(bench: Bench, app: str, source: Any, batches: int = BATCHES) -> list[dict[str, Any]]:
+    """Millstream's rows, in both orders."""
+    return [
+        bench.measure(
+            f"millstream: {app}, {order}",
+            on_millstream.run_all,
+            app=app,
+            order=order,
+            source=source,
+            store=bench.fresh("store"),
+            batches=batches,
+        )
+        for order in ("arrival", "event-time")
+    ]

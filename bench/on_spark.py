@@ -1,0 +1,127 @@
+"""Measured runs of Spark's own ways to keep a count for each key: the peers.
+
+Both keep their state in RocksDB with changelog checkpointing, the faster of its two ways to
+make each batch durable, and get as many state partitions as there are cores, which suits them best
+here. They read the same files as Millstream, through Spark's own source, and write to nowhere.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.stateful_processor import (
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+from millstream.spark.quiet import quiet_stderr
+
+SCHEMA = "key string, ts long, n int"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+class Count(StatefulProcessor):
+    """The same work as the update: a count for each key, changed once for each event."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._count = handle.getValueState("count", "count long")
+
+    def handleInputRows(  # noqa: N802  # Spark's spelling
+        self,
+        key: Any,
+        rows: Iterator[Row],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[Row]:
+        found = self._count.get()  # None at first; asking exists() would be one more round trip
+        count = found[0] if found is not None else 0
+        for _ in rows:
+            count += 1
+        self._count.update((count,))
+        return iter(())
+
+    def close(self) -> None:
+        pass
+
+
+def transform_with_state(source: str, checkpoint: str, files: int) -> dict[str, Any]:
+    """A Python processor for each key (`transformWithState`, Row API)."""
+    if importlib.util.find_spec("google.protobuf") is None:
+        raise SystemExit("transformWithState needs protobuf: .venv/bin/pip install protobuf")
+    began = time.perf_counter()
+    spark = _session()
+    counts = (
+        _events(spark, source, files)
+        .groupBy("key")
+        .transformWithState(Count(), "key string, count long", "Update", "None")
+    )
+    return _run(spark, counts, checkpoint, began)
+
+
+def sql_count(source: str, checkpoint: str, files: int) -> dict[str, Any]:
+    """Spark SQL's own count, all of it in the JVM: `groupBy("key").count()`."""
+    began = time.perf_counter()
+    spark = _session()
+    return _run(spark, _events(spark, source, files).groupBy("key").count(), checkpoint, began)
+
+
+def _session() -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    paths = [entry for entry in sys.path if entry and os.path.isdir(entry)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    builder = (
+        SparkSession.builder.appName("bench-peer")
+        .master("local[*]")
+        .config("spark.driver.memory", "2g")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", str(len(os.sched_getaffinity(0))))
+        .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+        .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
+    )
+    with quiet_stderr():
+        spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _events(spark: SparkSession, source: str, files: int) -> DataFrame:
+    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", files).json(source)
+
+
+def _run(spark: SparkSession, counts: DataFrame, checkpoint: str, began: float) -> dict[str, Any]:
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    try:
+        query = (
+            counts.writeStream.format("noop")
+            .outputMode("update")
+            .option("checkpointLocation", Path(checkpoint).absolute().as_uri())
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return {"batches": _batches(query), "whole_s": time.perf_counter() - began}
+    finally:
+        spark.stop()
+
+
+def _batches(query: StreamingQuery) -> list[tuple[int, float]]:
+    """(events, end) of each batch, by Spark's own clock."""
+    found = []
+    for progress in query.recentProgress:
+        start = datetime.fromisoformat(progress["timestamp"]).timestamp()
+        ended = start + progress["durationMs"]["triggerExecution"] / 1_000
+        found.append((progress["numInputRows"], ended))
+    return found
