@@ -22,15 +22,18 @@ from bench.processes import Sampler, Usage
 
 
 class RunFailedError(Exception):
-    """The process ended without a result; it has said why on standard error."""
+    """The process ended without a result."""
 
 
 class Apart:
     """A function that runs in its own process. `wait` gives its result."""
 
-    def __init__(self, process: subprocess.Popen[bytes], result: Path, usage: Usage) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], result: Path, log: Path, usage: Usage
+    ) -> None:
         self._process = process
         self._result = result
+        self._log = log
         self.usage = usage
         self.pid = process.pid
 
@@ -39,7 +42,9 @@ class Apart:
 
     def wait(self) -> Any:
         if self._process.wait() != 0:
-            raise RunFailedError(f"process {self.pid} ended with status {self._process.returncode}")
+            told = self._log.read_text(errors="replace").splitlines()
+            status = self._process.returncode
+            raise RunFailedError("\n".join([f"it ended with status {status}:", *told[-20:]]))
         return json.loads(self._result.read_text())
 
 
@@ -47,15 +52,16 @@ class Apart:
 def started(function: Callable[..., Any], **arguments: Any) -> Iterator[Apart]:
     """Start `function(**arguments)` in its own process; it is ended, if need be, on leaving."""
     with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
-        given, result = Path(folder) / "given.json", Path(folder) / "result.json"
+        given, result, log = (Path(folder) / name for name in ("given.json", "result.json", "log"))
         given.write_text(json.dumps(arguments))
         names = function.__module__, function.__name__
         command = [sys.executable, "-m", "bench.apart", *names, str(given), str(result)]
-        process = subprocess.Popen(command, cwd=ROOT)
+        with open(log, "wb") as said:  # shown only if it fails: Spark's workers talk a lot
+            process = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said)
         sampler = Sampler(process.pid)
         with sampler as usage:
             try:
-                yield Apart(process, result, usage)
+                yield Apart(process, result, log, usage)
             finally:
                 if process.poll() is None:
                     process.terminate()

@@ -48,13 +48,15 @@ class Bench:
 def row_of(what: str, result: dict[str, Any], usage: dict[str, float]) -> dict[str, Any]:
     """A row of the table from what a run gave and used."""
     batches = [Batch(*batch) for batch in result["batches"]]
-    row = {
+    row: dict[str, Any] = {
         "what": what,
         "events_per_s": rate_after_first(batches),
         "events": sum(batch.events for batch in batches),
         "batches": sum(batch.events > 0 for batch in batches),
         "whole_s": result["whole_s"],
     }
+    if "lanes" in result:
+        row["lane"] = "+".join(result["lanes"])
     for name in ("late", "dead_letters"):
         if result.get(name):
             row[name] = result[name]

@@ -18,7 +18,7 @@ SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
 def run(bench: Bench) -> Outcome:
-    events = 100_000 if bench.quick else 500_000
+    events = 50_000 if bench.quick else 500_000
     sizes = (10_000, 1_000_000) if bench.quick else SIZES
     source, single = (
         data.scattered(bench.data, events, ACTIVE, BATCHES),

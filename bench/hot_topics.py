@@ -15,7 +15,7 @@ DAYS = 5.0
 
 
 def run(bench: Bench) -> Outcome:
-    events, tweets = (100_000, 50_000) if bench.quick else (1_000_000, 500_000)
+    events, tweets = (30_000, 20_000) if bench.quick else (1_000_000, 500_000)
     single = ours(bench, "counter", data.uniform(bench.data, events, KEYS, BATCHES))
     chain = ours(bench, "hot_topics", data.tweets(bench.data, tweets, DAYS, BATCHES))
     arrival, event_time = (

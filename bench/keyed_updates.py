@@ -17,7 +17,7 @@ BATCHES = 5
 
 
 def run(bench: Bench) -> Outcome:
-    events = 100_000 if bench.quick else 1_000_000
+    events = 30_000 if bench.quick else 1_000_000
     source = data.uniform(bench.data, events, KEYS, BATCHES)
     rows = [
         *ours(bench, "counter", source),

@@ -64,12 +64,11 @@ def run_all(
     if not keep:
         shutil.rmtree(store, ignore_errors=True)
     ended: list[tuple[int, float]] = []
-    dead = late = 0
+    told: list[Report] = []
 
-    def report(told: Report) -> None:
-        nonlocal dead, late
-        ended.append((told.events, time.perf_counter()))
-        dead, late = told.total_dead_letters, told.total_late
+    def report(batch: Report) -> None:
+        ended.append((batch.events, time.perf_counter()))
+        told.append(batch)
 
     began = time.perf_counter()
     settings = Settings(
@@ -80,9 +79,14 @@ def run_all(
         final=True,
         batch_bytes=-(-length_of(Path(source)) // batches),
     )
-    run(APPS[app](order), settings, report)
-    whole = time.perf_counter() - began
-    return {"batches": ended, "whole_s": whole, "dead_letters": dead, "late": late}
+    summary = run(APPS[app](order), settings, report)
+    return {
+        "batches": ended,
+        "whole_s": time.perf_counter() - began,
+        "lanes": sorted({batch.lane for batch in told if batch.events}),
+        "late": summary.late,
+        "dead_letters": summary.dead_letters,
+    }
 
 
 def run_until(app: str, order: str, source: str, store: str, stop: str) -> dict[str, Any]:

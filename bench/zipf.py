@@ -12,7 +12,7 @@ EXPONENT = 1.1
 
 
 def run(bench: Bench) -> Outcome:
-    events = 150_000 if bench.quick else 1_000_000
+    events = 50_000 if bench.quick else 1_000_000
     source = data.zipf(bench.data, events, KEYS, EXPONENT, BATCHES)
     rows = [
         *ours(bench, "counter", source),

@@ -10,10 +10,9 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
+import case_counter
 import pytest
 from hypothesis import settings
-
-import case_counter
 
 settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("deep", deadline=None, print_blob=True)

@@ -40,7 +40,7 @@ def test_defaults():
         store=Path(".millstream/retail"),
         sources={"checkins": "json:in"},
         sinks={},
-        shards=16,
+        shards=None,
         tasks=None,
         available_now=False,
         final=False,

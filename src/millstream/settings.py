@@ -41,8 +41,8 @@ class Settings:
     """Each source's address, FORMAT:PATH."""
     sinks: dict[str, str] = field(default_factory=dict)
     """Addresses of output streams; also of 'late' and 'deadletters'."""
-    shards: int = 16
-    """Fixed for a store once it is made."""
+    shards: int | None = None
+    """Fixed for a store once it is made; None: as the store has, 16 for a new one."""
     tasks: int | None = None
     """Tasks of the shuffled lane; None: as many as there are cores."""
     available_now: bool = False

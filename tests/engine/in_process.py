@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from millstream.codec import decode_value, encode_value
 from millstream.engine.beat import next_beat
 from millstream.engine.columns import Columns
@@ -17,7 +19,7 @@ from millstream.engine.horizon import Lane, is_due
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task, run_whole
 from millstream.engine.plan import Plan
-from millstream.engine.progress import Progress, Report, advanced
+from millstream.engine.progress import Progress, Report, advanced, sink_row
 from millstream.engine.router import Placed
 from millstream.model.event import Event
 from millstream.model.workflow import Workflow
@@ -63,7 +65,7 @@ class InProcess:
         run = self._one_task if self.lane == "one-task" else self._shuffled
         reports = run(beat, events)
         for report in reports:
-            self._collect(report)
+            self._collect(msgspec.msgpack.decode(msgspec.msgpack.encode(report), type=Report))
         self.progress = advanced(self.progress, reports, number, self.clock, {})
 
     def _one_task(self, beat: Any, events: Sequence[Event]) -> list[Report]:
@@ -135,7 +137,7 @@ class InProcess:
                 Event(name, ts, key, decode_value(value)) for ts, key, value in rows
             )
         self.late.extend(Event(n, ts, k, decode_value(v)) for n, ts, k, v in report.late_events)
-        self.letters.extend(report.letters)
+        self.letters.extend(map(sink_row, report.letters))
 
     def settle(self, *, final: bool) -> None:
         """Beat until nothing is due; `final` lets all waiting events through."""

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from millstream.codec import encode_value
 from millstream.model.app import App
-from millstream.model.event import Event, Timer, emit, forget, timer
+from millstream.model.event import Clock, Event, Timer, emit, forget, timer
 from millstream.model.slate import Table
 from millstream.model.workflow import Order, Workflow
 
@@ -41,14 +41,12 @@ VALUES: tuple[Any, ...] = (
     *("", "text", "😀", None, True, 0, -1, 1.5, {}, [], b"", b"\x00", 2**53 + 1),
 )
 
-Sends = Literal["left out", "changed, left out", "dict", "tuple", "bytes", "int keys", "memory"]
-Keeps = Literal[
-    "chain", "list", "tuple", "int keys", "passing tuple", "passing int key", "shared", "event"
-]
+Sends = Literal["left out", "changed, left out", "dict", "tuple", "bytes", "memory"]
+Keeps = Literal["chain", "list", "tuple", "int keys", "passing tuple", "shared", "event", "large"]
 Fails = Literal[
     "at once", "after the slate", "after emitting", "wrong thing", "early ts", "unknown stream",
-    "whole key", "broken key", "bad value", "object", "nan", "great int", "passing nan",
-    "wrong type", "changed value", "lone forget", "early timer",
+    "whole key", "broken key", "bad value", "int key in value", "object", "nan", "great int",
+    "passing nan", "wrong type", "changed value", "lone forget", "early timer",
 ]  # fmt: skip
 
 
@@ -80,6 +78,13 @@ class Alarm:
     name: str
     after: int
     every: int = 1
+    clock: Clock = "event"
+
+    def set(self, now: int) -> Any:
+        """The effect; on the wall's clock it counts seconds."""
+        if self.clock == "wall":
+            return timer(after=f"{self.after}s", name=self.name, clock="wall")
+        return timer(at=now + self.after, name=self.name)
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,7 @@ class Memo:
     pair: tuple[int, int] = (0, 0)
     tally: dict[int, int] = field(default_factory=dict)
     note: int | None = None
+    padding: str = ""
 
 
 @dataclass(frozen=True)
@@ -229,13 +235,13 @@ def _of_update(spec: UpdateSpec, event: Event, slate: Any) -> Iterator[Any]:
     yield from _fail_first(failure, event)
     _remember(spec, event, slate, number)
     _write(slate, "hops", max(hops, _read(slate, "hops", 0)))
-    _spoil(failure, slate)
+    _spoil(spec, failure, slate)
     if failure == "after the slate":
         raise ValueError(failure)
     yield from _sent(spec, event, number, hops, slate)
     for alarm in spec.alarms:
         if number % alarm.every == 0:
-            yield timer(at=event.ts + alarm.after, name=alarm.name)
+            yield alarm.set(event.ts)
     if failure == "early timer":
         yield timer(at=event.ts - 1)
     yield from _fail_last(failure, event.ts)
@@ -250,14 +256,14 @@ def _of_timer(spec: UpdateSpec, fired: Timer, slate: Any) -> Iterator[Any]:
     failure = _fails(spec.timer_failure, number)
     if failure == "at once":
         raise ValueError(failure)
-    _spoil(failure, slate)
+    _spoil(spec, failure, slate)
     event = Event("", fired.ts, fired.key, None)
     yield from _sent(spec, event, number, hops, slate)
     again = _read(slate, "alarms", 0)
     if spec.alarms and again < MOST_ALARMS:
         _write(slate, "alarms", again + 1)
         alarm = spec.alarms[number % len(spec.alarms)]
-        yield timer(at=fired.ts + 1 + alarm.after, name=alarm.name)
+        yield alarm.set(fired.ts + 1)
     yield from _fail_last(failure, fired.ts)
     if spec.forgets and number % spec.forgets == 0:
         yield forget()
@@ -292,9 +298,11 @@ def _fail_last(failure: str | None, ts: int) -> Iterator[Any]:
         yield emit("t0", key="\ud800")
     elif failure == "bad value":
         yield emit("t0", value=object())
+    elif failure == "int key in value":
+        yield emit("t0", value={1: 1})
 
 
-def _spoil(failure: str | None, slate: Any) -> None:
+def _spoil(spec: UpdateSpec, failure: str | None, slate: Any) -> None:
     """Put into the slate what JSON cannot carry, or what a dataclass would not take back."""
     spoiler: Any = {
         "object": object(),
@@ -305,8 +313,10 @@ def _spoil(failure: str | None, slate: Any) -> None:
     }.get(failure or "")
     if spoiler is not None:
         _write(slate, "note", spoiler)
-    elif _read(slate, "note", None) is not None:
-        _write(slate, "note", None)  # the next event finds it and heals it
+    elif spec.keeps != "large" and _read(slate, "note", None) is not None:
+        # Only an engine that does not look between two events would come here: the event that
+        # spoiled the slate has failed. (A large slate is looked at when its last event is done.)
+        _write(slate, "note", None)
 
 
 def _sent(spec: MapSpec, event: Event, number: int, hops: int, slate: Any) -> Iterator[Any]:
@@ -334,8 +344,6 @@ def _value(kind: Sends, hops: int, number: int, slate: Any) -> Any:
         return (hops, number % 4, "é")
     if kind == "bytes":
         return bytes([hops]) + b"%d" % (number % 4)
-    if kind == "int keys":
-        return {"h": hops, 1: number % 4, 10: ["x"], 2: None}
     if kind == "memory" and slate is not None:
         return {"h": hops, "chain": _read(slate, "chain", 0), "seen": _read(slate, "seen", [])}
     return {"n": number % 4, "h": hops}
@@ -359,8 +367,8 @@ def _remember(spec: UpdateSpec, event: Event, slate: Any, number: int) -> None:
         slate.seen = [*slate.seen, small][-5:]
         slate.pair = (slate.pair[1], small)
         slate.tally[small] = slate.tally.get(small, 0) + 1
-        if keeps == "shared":
-            slate.tally[7] = len(slate.seen)
+        if keeps == "large":
+            slate.padding = "x" * 300
     else:
         _keep_in_dict(slate, keeps, small, event.value)
 
@@ -373,15 +381,13 @@ def _keep_in_dict(slate: dict[Any, Any], keeps: Keeps, small: int, value: Any) -
         _chain(slate, type(slate.get("pair")).__name__)
         slate["pair"] = (small, [small])
     elif keeps == "int keys":
-        slate[small] = slate.get(small, 0) + 1
+        if small == 0:
+            slate[7] = small  # refused: it would come back as "7"
     elif keeps == "passing tuple":
         found = slate.pop("passing", None)
         _chain(slate, repr(found))
         if found is None:
             slate["passing"] = {"in": (small,)}
-    elif keeps == "passing int key":
-        if slate.pop(7, None) is None:
-            slate[7] = small
     elif keeps == "shared":  # two names for one list, until it is written and read
         if "one" not in slate:
             slate["one"] = slate["two"] = []
@@ -389,6 +395,9 @@ def _keep_in_dict(slate: dict[Any, Any], keeps: Keeps, small: int, value: Any) -
         _chain(slate, slate["two"])
         if len(slate["one"]) > 3:
             del slate["one"], slate["two"]
+    elif keeps == "large":
+        slate["padding"] = "x" * (200 + 100 * small)
+        slate["pair"] = [*slate.get("pair", ()), small][-3:]
     elif keeps == "event":
         slate["last"] = value if not isinstance(value, bytes) else None
         if isinstance(slate["last"], dict):
@@ -442,14 +451,14 @@ def hops_of(value: Any) -> int:
 # Strategies ------------------------------------------------------------------------------------
 
 _SENDS: tuple[Sends, ...] = (
-    "left out", "dict", "changed, left out", "tuple", "bytes", "int keys", "memory",
+    "left out", "dict", "changed, left out", "tuple", "bytes", "memory",
 )  # fmt: skip
 _KEEPS: tuple[Keeps, ...] = (
-    "chain", "list", "tuple", "int keys", "passing tuple", "passing int key", "shared", "event",
+    "chain", "list", "tuple", "int keys", "passing tuple", "shared", "event", "large",
 )  # fmt: skip
 _MAP_FAILS: tuple[Fails, ...] = (
     "at once", "after emitting", "wrong thing", "early ts", "unknown stream", "whole key",
-    "broken key", "bad value", "changed value", "lone forget",
+    "broken key", "bad value", "int key in value", "changed value", "lone forget",
 )  # fmt: skip
 _SLATE_FAILS: tuple[Fails, ...] = (
     "after the slate", "object", "nan", "passing nan", "great int", "wrong type", "early timer",
@@ -477,15 +486,17 @@ _timer_failures = st.builds(
     st.sampled_from(("at once", "after emitting", "early ts", "nan", "wrong type", "wrong thing")),
     st.integers(2, 3),
 )
-_alarms = st.lists(
-    st.builds(Alarm, st.sampled_from(("", "one", "two")), st.integers(0, 12), _every),
-    min_size=1,
-    max_size=3,
-)
+
+
+def _alarms(wall: bool) -> st.SearchStrategy[list[Alarm]]:
+    clocks: tuple[Clock, ...] = ("event", "wall") if wall else ("event",)
+    names = st.sampled_from(("", "one", "two"))
+    alarm = st.builds(Alarm, names, st.integers(0, 12), _every, st.sampled_from(clocks))
+    return st.lists(alarm, min_size=1, max_size=3)
 
 
 @st.composite
-def _functions(draw: st.DrawFn, cyclic: bool, timers: bool) -> tuple[Spec, ...]:
+def _functions(draw: st.DrawFn, cyclic: bool, timers: bool, wall: bool) -> tuple[Spec, ...]:
     """Functions f0, f1, ... with streams between them.
 
     Without cycles: f_i publishes streams t_j with j >= i and subscribes to t_j with j < i.
@@ -493,18 +504,17 @@ def _functions(draw: st.DrawFn, cyclic: bool, timers: bool) -> tuple[Spec, ...]:
     count = draw(st.integers(1, 6))
     specs: list[Spec] = []
     for number in range(count):
-        before = _STREAMS[:number] if not cyclic else _STREAMS[:count]
+        published = [stream for spec in specs for stream in spec.publishes]
+        before = [s for s in published if s < f"t{number}"] if not cyclic else _STREAMS[:count]
         after = _STREAMS[number:count] if not cyclic else _STREAMS[:count]
-        subscribes = draw(
-            st.lists(st.sampled_from((*before, *_SOURCES)), min_size=1, max_size=3, unique=True)
-        )
-        streams = draw(st.lists(st.sampled_from(after), max_size=3))
+        subscribes = draw(st.lists(st.sampled_from((*before, *_SOURCES)), min_size=1, max_size=3))
+        streams = draw(st.lists(st.sampled_from(after), min_size=number < count - 1, max_size=3))
         sends = tuple(Send(stream, *draw(_send_parts)) for stream in streams)
-        shape = (f"f{number}", tuple(subscribes), sends)
+        shape = (f"f{number}", _with((), *subscribes), sends)
         if draw(st.integers(0, 2)) == 0:
             specs.append(MapSpec(*shape, draw(_sometimes(_failures, 4)), draw(st.booleans())))
         else:
-            specs.append(draw(_updates(shape, timers)))
+            specs.append(draw(_updates(shape, timers, wall)))
     if cyclic:
         specs[0] = replace(specs[0], subscribes=_with(specs[0].subscribes, "t0", "s0"))
         specs[-1] = replace(specs[-1], sends=(*specs[-1].sends, Send("t0")))
@@ -513,7 +523,7 @@ def _functions(draw: st.DrawFn, cyclic: bool, timers: bool) -> tuple[Spec, ...]:
 
 
 @st.composite
-def _updates(draw: st.DrawFn, shape: tuple[Any, ...], timers: bool) -> UpdateSpec:
+def _updates(draw: st.DrawFn, shape: tuple[Any, ...], timers: bool, wall: bool) -> UpdateSpec:
     timed = timers and draw(st.booleans())
     return UpdateSpec(
         *shape,
@@ -522,7 +532,7 @@ def _updates(draw: st.DrawFn, shape: tuple[Any, ...], timers: bool) -> UpdateSpe
         draw(st.sampled_from(("dict", "dataclass", "table", "dict"))),
         draw(st.sampled_from(_KEEPS)),
         draw(st.sampled_from((None, None, 0, 3, 15))),
-        tuple(draw(_alarms)) if timed else (),
+        tuple(draw(_alarms(wall))) if timed else (),
         timed,
         draw(_sometimes(_timer_failures, 3)) if timed else None,
         draw(st.sampled_from((0, 0, 0, 2, 5))),
@@ -577,7 +587,7 @@ def _batches(draw: st.DrawFn, sources: tuple[SourceSpec, ...]) -> tuple[tuple[Ev
                 st.sampled_from(keys),
                 st.sampled_from(VALUES),
             ),
-            min_size=1,
+            min_size=draw(st.sampled_from((1, 5, 10))),
             max_size=20,
         )
     )
@@ -602,14 +612,16 @@ def cases(
     delays: Delays = "none",
     timers: bool = True,
     late: bool = True,
+    wall: bool = False,
 ) -> Case:
     """An application with its input.
 
     `delays="feedback"`: every stream that closes a cycle has a delay; "some": perhaps one of them.
-    `late`: whether events may be late (in event-time order).
+    `late`: whether events may be late (in event-time order). `wall`: whether timers may be on the
+    wall's clock.
     """
     with_timers = timers and draw(st.booleans())
-    functions = draw(_functions(cyclic, with_timers))
+    functions = draw(_functions(cyclic, with_timers, wall))
     # With timers no source falls idle: all idle, time would go on past the last event, as it does
     # not in the reference.
     idle = (10**15,) if with_timers or not late else (10**15, 1_500_000)
@@ -637,6 +649,20 @@ def cases(
         return case
     closing = sorted({stream for _, stream, _ in case.workflow().feedback})
     chosen = closing if delays == "feedback" else closing[:1]
+    delayed = {stream: draw(st.sampled_from((1, 4, 15))) for stream in chosen}
     return replace(
-        case, delays=tuple((stream, draw(st.sampled_from((1, 4, 15)))) for stream in chosen)
+        case,
+        functions=tuple(_later(spec, delayed) for spec in functions),
+        delays=tuple(delayed.items()),
     )
+
+
+def _later(spec: Spec, delays: dict[str, int]) -> Spec:
+    """With times that keep to the delays, but for those of one microsecond: they stay too small."""
+    sends = tuple(
+        replace(send, later=send.later + delays.get(send.stream, 0))
+        if send.later is not None and send.later > 1
+        else send
+        for send in spec.sends
+    )
+    return replace(spec, sends=sends)

@@ -174,12 +174,17 @@ def stored_slates(store: Path) -> Slates:
 
 def reference_outcome(app: App, events: Iterable[Event], late: Iterable[Event]) -> Outcome:
     """What the reference makes of the records of `events`, less those that were late."""
-    workflow = app._quietly()
     records = [Event(f"raw_{e.stream}", e.ts - 1, "", record_of(e)) for e in events]
+    return reference_over(app, records, late)
+
+
+def reference_over(app: App, events: Iterable[Event], late: Iterable[Event]) -> Outcome:
+    """What the reference makes of `events`, less those that were late."""
+    workflow, kept = app._quietly(), list(events)
     for gone in late:
-        records.remove(gone)
+        kept.remove(gone)
     reference = Reference(workflow)
-    reference.feed(records)
+    reference.feed(kept)
     reference.drain()
     slates: Slates = {
         owner: (slate.last, slate.data, slate.timers, slate.entries)

@@ -164,9 +164,7 @@ def test_timers_and_waiting_events_move_on_an_idle_stream(spark: Any, tmp_path: 
     """With no new records the heartbeat keeps batches coming: the waiting event is processed, its
     wall timer fires by the clock, and its event timer fires as the horizon moves on idle time."""
     put(tmp_path / "in", "a.json", *words(("x", 1)))
-    given = settings(
-        tmp_path, available_now=False, sinks={"alarm": f"json:{tmp_path / 'alarm'}"}
-    )
+    given = settings(tmp_path, available_now=False, sinks={"alarm": f"json:{tmp_path / 'alarm'}"})
     stop, failed = threading.Event(), []
 
     def drive() -> None:

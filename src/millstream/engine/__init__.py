@@ -5,6 +5,7 @@ columns   many deliveries at once, and their bytes
 gate      events of one function in one shard that wait for the horizon
 cell      one function in one shard during one batch: slates, timers, waiting, changes
 feeder    feeding one key's events and timers to an update
+readback  the slate as the next event should find it
 router    where emitted events go: fused maps, later layers, feedback, outputs
 intake    records of a source become events
 layers    running layers over shards, and the one-task batch

@@ -42,7 +42,8 @@ def next_beat(
 ) -> Beat:
     """The beat of the batch that follows `progress`.
 
-    `fresh` are the sources that bring records in it. In the shuffled lane the horizon takes one step a batch; one task loops over its steps.
+    `fresh` are the sources that bring records in it. In the shuffled lane the horizon takes one
+    step a batch; one task loops over its steps.
     """
     target = horizon_of(workflow, progress, clock, started, final, fresh)
     earliest = earliest_of(progress)

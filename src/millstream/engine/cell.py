@@ -37,7 +37,7 @@ from millstream.stores.layout import (
 )
 
 Rows = dict[bytes, bytes | None]
-BEGINNING = -(1 << 62)
+BEGINNING = -(1 << 63)
 """Before every event: the horizon while nothing is known of the sources."""
 
 

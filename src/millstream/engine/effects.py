@@ -118,4 +118,5 @@ def described(error: BaseException) -> str:
         if "/millstream/" not in frame.filename.replace("\\", "/"):
             where = f" ({frame.filename}:{frame.lineno} in {frame.name})"
             break
-    return f"{type(error).__name__}: {error}{where}"
+    text = f"{type(error).__name__}: {error}{where}"
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()

@@ -8,10 +8,11 @@ Two ways through, with one meaning:
   again, which is right because functions are deterministic.
 
 A slate must look the same to the next event whether or not a batch ended in between. So between
-two events of a key the slate is written and read back (`readback`). For a slate of more than `SMALL`
-bytes that would cost more than the event, so such a slate is looked at once, after the key's last
-event: if JSON changes it, or an event fails, the key goes the careful way, where it is read back
-after each event whatever its size. (Not seen: what a large slate held for a part of one batch only.)
+two events of a key the slate is written and read back (`readback`). For a slate of more than
+`SMALL` bytes that would cost more than the event, so such a slate is looked at once, after the
+key's last event: if JSON changes it, or an event fails, the key goes the careful way, where it is
+read back after each event whatever its size. (Not seen: what a large slate held for a part of one
+batch only, and one list under two names in it.)
 """
 
 from __future__ import annotations

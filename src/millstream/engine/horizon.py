@@ -84,7 +84,9 @@ def earliest_of(progress: Progress) -> int | None:
     return least(progress.least_waiting, progress.least_timer, progress.least_feedback)
 
 
-def is_due(workflow: Workflow, progress: Progress, clock: int, started: int | None, final: bool) -> bool:
+def is_due(
+    workflow: Workflow, progress: Progress, clock: int, started: int | None, final: bool
+) -> bool:
     """Whether a batch without new records would have something to do."""
     if progress.feedback:
         return True

@@ -14,8 +14,8 @@ from millstream.codec import encode_value
 from millstream.engine.columns import Columns
 from millstream.engine.plan import SOURCE
 from millstream.engine.router import Router
-from millstream.errors import InputError, MillstreamError
-from millstream.model.duration import UNITS
+from millstream.errors import CodecError, InputError, MillstreamError
+from millstream.model.duration import TIME_LIMIT, UNITS
 from millstream.model.rules import DeadLetter
 from millstream.model.source import Source
 
@@ -48,10 +48,9 @@ class Intake:
         if not records:
             return
         self.events += len(records)
-        plain = self._plain(records)
+        plain = self._plain(records, raw)
         if plain is not None:
-            times, keys = plain
-            values = raw if raw is not None else [encode_value(record) for record in records]
+            times, keys, values = plain
         else:
             times, keys, values = [], [], []
             for index, record in enumerate(records):
@@ -60,7 +59,7 @@ class Intake:
                     value = raw[index] if raw is not None else encode_value(record)
                     key.encode()
                 except Exception as error:
-                    text = raw[index].decode(errors="replace") if raw is not None else record
+                    text = raw[index].decode(errors="replace") if raw is not None else repr(record)
                     self._refuse(text, error, file, line_of(index))
                     continue
                 times.append(ts)
@@ -90,24 +89,29 @@ class Intake:
             )
         )
 
-    def _plain(self, records: list[Any]) -> tuple[list[int], list[str]] | None:
-        """Times and keys of a chunk of plain records; None if any is not plain."""
-        key, ts = self.source.key, self.source.ts
-        if not (key is None or isinstance(key, str)) or not (ts is None or isinstance(ts, str)):
+    def _plain(
+        self, records: list[Any], raw: list[bytes] | None
+    ) -> tuple[list[int], list[str], list[bytes]] | None:
+        """Times, keys and values of a chunk of plain records; None if any is not plain."""
+        key, ts, count = self.source.key, self.source.ts, len(records)
+        if not (_is_field(key) and _is_field(ts)):
             return None
         try:
-            keys = [""] * len(records) if key is None else [record[key] for record in records]
-            if key is not None and (set(map(type, keys)) != {str} or not "".join(keys).isascii()):
-                return None
-            if ts is None:
-                return [self._clock] * len(records), keys
-            times = [record[ts] for record in records]
-        except (KeyError, TypeError, IndexError):
+            keys = [""] * count if key is None else [record[key] for record in records]
+            times = [self._clock] * count if ts is None else [record[ts] for record in records]
+            values = raw if raw is not None else [encode_value(record) for record in records]
+        except (KeyError, TypeError, IndexError, CodecError):
             return None
+        if key is not None and (set(map(type, keys)) != {str} or not "".join(keys).isascii()):
+            return None
+        if ts is None:
+            return times, keys, values
         if self._scale is None or set(map(type, times)) != {int}:
             return None
         scale = self._scale
-        return (times if scale == 1 else [time * scale for time in times]), keys
+        if max(times) * scale >= TIME_LIMIT or min(times) * scale <= -TIME_LIMIT:
+            return None
+        return (times if scale == 1 else [time * scale for time in times]), keys, values
 
     def _route(self, events: Columns) -> None:
         highest = max(events.ts)
@@ -124,6 +128,11 @@ class Intake:
                 return
             events = timely
         self._router.route(SOURCE, events)
+
+
+def _is_field(path: object) -> bool:
+    """Whether a source's key or ts is left out or a field of the record itself."""
+    return path is None or (isinstance(path, str) and "." not in path)
 
 
 def _scale(source: Source) -> int | None:

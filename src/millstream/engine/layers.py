@@ -87,7 +87,7 @@ class Task:
         """Commit every shard, once, with all that its cells changed."""
         report, beat = self.report, self.beat
         changes: dict[int, dict[str, Mapping[bytes, bytes | None]]] = {}
-        for (number, shard), cell in self._cells.items():
+        for (_, shard), cell in self._cells.items():
             changes.setdefault(shard, {})[cell.name] = cell.changes()
             report.waiting += cell.waiting_change()
             report.least_waiting = least(report.least_waiting, cell.least_waiting())

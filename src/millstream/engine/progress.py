@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from millstream.codec import decode_value, encode_value
 from millstream.model.event import Event
 from millstream.model.rules import DeadLetter
 
@@ -44,6 +45,7 @@ class Report(msgspec.Struct, array_like=True):
     """Output rows that are few enough to travel with the report."""
     late_events: list[tuple[str, int, str, bytes]] = []
     letters: list[dict[str, Any]] = []
+    """Dead letters, as `letter_row` makes them."""
     staged: list[str] = []
     """Files of output rows that are too many for that."""
     horizon: int | None = None
@@ -135,9 +137,17 @@ def advanced(
 
 
 def letter_row(letter: DeadLetter) -> dict[str, Any]:
-    """A dead letter as a row of its sink."""
+    """A dead letter on its way to its sink: a row, but for its value, which is encoded.
+
+    JSON carries whole numbers that a report, which is msgpack, cannot.
+    """
     row = {name: getattr(letter, name) for name in letter.__slots__}
-    return row
+    return {**row, "value": encode_value(letter.value)}
+
+
+def sink_row(letter: dict[str, Any]) -> dict[str, Any]:
+    """The row of the sink, from a dead letter that has travelled."""
+    return {**letter, "value": decode_value(letter["value"])}
 
 
 def event_row(ts: int, key: str, value: Any) -> dict[str, Any]:
@@ -156,4 +166,5 @@ __all__ = [
     "greatest",
     "least",
     "letter_row",
+    "sink_row",
 ]

@@ -19,6 +19,8 @@ UNITS = {
     "d": 86_400 * SECOND,
     "w": 604_800 * SECOND,
 }
+TIME_LIMIT = 9_200_000_000_000_000_000
+"""Times are between minus this and this, not included: 64 bits, and room for what is added."""
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d|w)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

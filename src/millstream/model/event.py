@@ -100,6 +100,10 @@ def timer(
         raise FunctionError(f"timer(clock=) must be 'event' or 'wall'; got {clock!r}")
     if not isinstance(name, str):
         raise FunctionError(f"timer(name=) must be text; got {type(name).__name__} {name!r}")
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise FunctionError(f"timer(name=) {name!r} is not valid Unicode") from None
     return SetTimer(
         name,
         clock,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.errors import FunctionError
+from millstream.model.duration import TIME_LIMIT
 from millstream.model.event import INHERITED, Emit, Event, Forget, SetTimer
 from millstream.model.function import Function
 
@@ -90,6 +91,8 @@ def emitted(function: Function, emit: Emit, event: Event, delays: dict[str, int]
             f"emitted ts {ts} must be greater than its input's {event.ts}; "
             f"leave ts out to get {least}"
         )
+    elif ts >= TIME_LIMIT:
+        raise FunctionError(f"emitted ts {ts} must be less than {TIME_LIMIT}: is its unit right?")
     return Event(stream, ts, key, event.value if value is INHERITED else value)
 
 
@@ -105,6 +108,8 @@ def timer_time(timer: SetTimer, now: int, *, firing: bool) -> int:
     if at < now or (firing and at == now):
         must = "later than" if firing else "at or after"
         raise FunctionError(f"timer at {at} must be {must} the current {timer.clock} time {now}")
+    if at >= TIME_LIMIT:
+        raise FunctionError(f"timer at {at} must be before {TIME_LIMIT}: is its unit right?")
     return at
 
 

@@ -15,7 +15,6 @@ from typing import Any, Protocol, TypeVar
 
 from millstream.errors import DefinitionError, FunctionError
 
-
 K = TypeVar("K", str, bytes)
 
 
@@ -161,6 +160,11 @@ def _check_entry(entry: object) -> None:
         raise FunctionError(
             f"a table's entries are named by text; got {type(entry).__name__} {entry!r}"
         )
+    if not entry.isascii():
+        try:
+            entry.encode()
+        except UnicodeEncodeError:
+            raise FunctionError(f"a table's entry {entry!r} is not valid Unicode") from None
 
 
 def check_defaults(slate: type, where: str) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from millstream.errors import InputError
-from millstream.model.duration import SECOND, UNITS, instant
+from millstream.model.duration import SECOND, TIME_LIMIT, UNITS, instant
 
 KeyOf = str | Callable[[Any], Any] | None
 TimeOf = str | Callable[[Any], Any] | None
@@ -67,7 +67,13 @@ class Source:
                 key = key_of(record)
                 if type(key) is not str:
                     key = _key_text(key, where)
-            return (clock if ts_of is None else time_of(ts_of(record))), key
+            ts = clock if ts_of is None else time_of(ts_of(record))
+            if not -TIME_LIMIT < ts < TIME_LIMIT:
+                raise InputError(
+                    f"{where}: ts {ts} microseconds must be within {TIME_LIMIT} of the epoch; "
+                    f"is its unit {self.unit!r} right?"
+                )
+            return ts, key
 
         return extract
 

@@ -14,6 +14,8 @@ This runs in a process of its own that Spark starts; it knows the driver's progr
 from __future__ import annotations
 
 import base64
+import signal
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -74,6 +76,7 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans the next batch whenever Spark asks."""
 
     def __init__(self, planned: Planned) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver to handle
         self._planned = planned
         self._home = Home.open(planned.store)
         self._logs = {
@@ -113,7 +116,8 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _refresh(self) -> None:
         for name, log in self._logs.items():
-            log.refresh(self._planned.sources[name].path)
+            for warning in log.refresh(self._planned.sources[name].path).warnings:
+                print(f"millstream: source {name!r}: {warning}", file=sys.stderr, flush=True)
 
     def _take(self, positions: dict[str, Any]) -> dict[str, Any]:
         share = max(1, self._planned.batch_bytes // max(1, len(self._logs)))

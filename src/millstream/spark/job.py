@@ -9,7 +9,7 @@ it were complete.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -36,7 +36,7 @@ class PackedPlan:
     """A plan as bytes, known by their digest: a worker unpacks it once and keeps it."""
 
     digest: str
-    data: bytes
+    data: bytes = field(compare=False)
 
     @classmethod
     def of(cls, plan: Plan) -> PackedPlan:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from millstream.codec import canonical, decode_value
-from millstream.engine.progress import Report, event_row
+from millstream.engine.progress import Report, event_row, sink_row
 from millstream.sinks.columns import DEADLETTER_COLUMNS, EVENT_COLUMNS, LATE_COLUMNS
 from millstream.sinks.files import FileSink
 from millstream.sources.address import Address
@@ -85,7 +85,7 @@ class Publisher:
             {"stream": stream, **event_row(ts, key, decode_value(value))}
             for ts, stream, value, key in late
         ]
-        letters = [letter for body in bodies for letter in body.letters]
+        letters = [sink_row(letter) for body in bodies for letter in body.letters]
         rows["deadletters"] = sorted(letters, key=_letter_order)
         for name, sinks in self._sinks.items():
             for sink in sinks:

@@ -35,7 +35,7 @@ from millstream.engine.horizon import lane_of
 from millstream.engine.plan import Plan
 from millstream.engine.points import reach
 from millstream.engine.progress import Progress, advanced
-from millstream.errors import MillstreamError, RunError, StoreError
+from millstream.errors import InputError, MillstreamError, RunError, StoreError
 from millstream.model.app import App
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow
@@ -53,6 +53,9 @@ from millstream.spark.session import open_session
 from millstream.stores.home import Home
 
 SPLIT_BYTES = 8 << 20
+"""How large a piece of a file one task reads at a time."""
+STOP_PATIENCE = 4.0
+"""Seconds that a running batch is given to end when the application is stopped."""
 OnReport = Callable[[Report], None]
 
 
@@ -68,7 +71,10 @@ class Driver:
         report: OnReport | None,
     ) -> None:
         self.error: MillstreamError | None = None
+        self.stopping = False
         self.batches = 0
+        self.running = threading.Lock()
+        """Held while a batch runs."""
         self._spark = spark
         self._home = home
         self._workflow = workflow
@@ -137,12 +143,11 @@ class Driver:
 
     def _guarded(self, _: DataFrame, batch: int) -> None:
         try:
-            self.run(batch)
-        except MillstreamError as error:
-            self.error = error
-            raise
-        except PySparkException as error:
-            self.error = _from_task(error)
+            with self.running:
+                self.run(batch)
+        except Exception as error:
+            if not self.stopping:  # else it was we who cancelled it
+                self.error = error if isinstance(error, MillstreamError) else _from_task(error)
             raise
 
     def run(self, batch: int) -> None:
@@ -252,6 +257,7 @@ def run(
     began = time.perf_counter()
     workflow = app.workflow()
     kinds = {update.name: _kind(update.slate) for update in workflow.updates}
+    _check_sources(settings)
     home = Home.make(settings.store, app.name, settings.shards, kinds)
     with home.held():
         session = spark or open_session(app.name, settings.master, settings.memory)
@@ -282,9 +288,33 @@ def _follow(driver: Driver, query: StreamingQuery, stop: threading.Event | None)
     except PySparkException as error:
         raise driver.error or _from_task(error) from None
     finally:
-        query.stop()
+        _end(driver, query)
     if driver.error is not None:
         raise driver.error
+
+
+def _end(driver: Driver, query: StreamingQuery) -> None:
+    """Stop the query between two batches; a batch that takes too long is cancelled, and repeated
+    at the next start."""
+    between = driver.running.acquire(timeout=STOP_PATIENCE)
+    try:
+        driver.stopping = True
+        query.stop()
+    finally:
+        if between:
+            driver.running.release()
+
+
+def _check_sources(settings: Settings) -> None:
+    """See that there is something to read before Spark is started."""
+    for name, text in settings.sources.items():
+        path = parse_address(text, name).path
+        if not os.path.isdir(path):
+            raise InputError(
+                f"source {name!r}: {path} must be a directory; "
+                f"{'it is a file' if os.path.exists(path) else 'it does not exist'}: make it, or "
+                f"name another with --source {name}=FORMAT:DIRECTORY"
+            )
 
 
 def _addresses(given: dict[str, str]) -> dict[str, Address]:
@@ -307,7 +337,7 @@ def _grouped(splits: list[SourceSplit], tasks: int) -> tuple[tuple[SourceSplit, 
     return tuple(tuple(splits[number::groups]) for number in range(groups))
 
 
-def _from_task(error: PySparkException) -> MillstreamError:
+def _from_task(error: Exception) -> MillstreamError:
     """Our own error out of the traceback that Spark carries back from a Python worker."""
     text = str(error)
     ours = re.findall(r"millstream\.errors\.(\w+): (.*)", text)

@@ -51,7 +51,7 @@ def open_session(app: str, master: str, memory: str) -> SparkSession:
     )
     with quiet_stderr():
         session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+    session.sparkContext.setLogLevel("FATAL")
     return session
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -31,7 +32,8 @@ Row = tuple[int, int, int, bytes]
 
 
 @lru_cache(maxsize=4)
-def _plan(digest: str, packed: PackedPlan) -> Plan:
+def _unpacked(packed: PackedPlan) -> Plan:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver to handle
     return packed.unpack()
 
 
@@ -55,7 +57,7 @@ def _partition() -> int:
 def whole_batch(job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The one-task lane: everything in this task."""
     _drain(rows)
-    plan = _plan(job.plan.digest, job.plan)
+    plan = _unpacked(job.plan)
     store = _store(job.store, job.shards)
     with Task(plan, job.beat, store, range(job.shards), _attempt()) as task:
         task.take_feedback()
@@ -67,7 +69,7 @@ def whole_batch(job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
 def first_stage(job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The shuffled lane's first stage: read sources and feedback, run maps, send on by shard."""
     _drain(rows)
-    plan = _plan(job.plan.digest, job.plan)
+    plan = _unpacked(job.plan)
     store = _store(job.store, job.shards)
     number, groups = _partition(), len(job.splits)
     with Task(plan, job.beat, store, range(number, job.shards, groups), _attempt()) as task:
@@ -85,7 +87,7 @@ def layer_stage(
     job: Job, layer: int, upstream: int, rows: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """A layer of the shuffled lane: feed its functions, commit, send on what they emit."""
-    plan = _plan(job.plan.digest, job.plan)
+    plan = _unpacked(job.plan)
     store = _store(job.store, job.shards)
     owned = range(_partition(), job.shards, job.tasks)
     last, ended = layer == len(plan.layers) - 1, 0

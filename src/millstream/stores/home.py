@@ -27,6 +27,8 @@ from millstream.stores.durable import read_record, write_record
 from millstream.stores.lmdb import LmdbStore
 
 FORMAT = 1
+SHARDS = 16
+"""How many shards a new store has unless it is told: each is an fsync of every commit."""
 
 
 class Facts(msgspec.Struct):
@@ -63,7 +65,7 @@ class Home:
         return cls(path, facts)
 
     @classmethod
-    def make(cls, path: Path, app: str, shards: int, updates: dict[str, str]) -> Home:
+    def make(cls, path: Path, app: str, shards: int | None, updates: dict[str, str]) -> Home:
         """The application's store, made if it is not there. Its shards stay as they are."""
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -75,14 +77,15 @@ class Home:
                 "--store"
             ) from error
         if read_record(path / "store.json") is None:
-            write_record(path / "store.json", msgspec.json.encode(Facts(app, shards, updates)))
+            facts = Facts(app, shards or SHARDS, updates)
+            write_record(path / "store.json", msgspec.json.encode(facts))
         home = cls.open(path)
         if home.facts.app != app:
             raise StoreError(
                 f"{path}: this is the store of app {home.facts.app!r}, not of {app!r}; name "
                 "another with --store"
             )
-        if home.facts.shards != shards:
+        if shards is not None and home.facts.shards != shards:
             raise StoreError(
                 f"{path}: the store has {home.facts.shards} shards, and they are fixed; this run "
                 f"asks for {shards}: leave --shards out, or begin a new store"
@@ -100,7 +103,7 @@ class Home:
             )
         merged = {**home.facts.updates, **updates}
         if merged != home.facts.updates:
-            home.facts = Facts(app, shards, merged)
+            home.facts = Facts(app, home.facts.shards, merged)
             write_record(path / "store.json", msgspec.json.encode(home.facts))
         return home
 

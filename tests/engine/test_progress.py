@@ -1,0 +1,102 @@
+"""What the driver knows after a batch."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.engine.progress import (
+    Progress,
+    Report,
+    SourceProgress,
+    advanced,
+    greatest,
+    least,
+    letter_row,
+    sink_row,
+)
+from millstream.model.rules import DeadLetter
+
+
+def after(before: Progress, *reports: Report, clock: int = 50) -> Progress:
+    return advanced(before, list(reports), before.batch + 1, clock, {})
+
+
+def test_counts_add_up_over_tasks_and_batches() -> None:
+    """Events, late events, dead letters and deliveries are sums over all tasks so far."""
+    one = Report(events={"a": 2}, late=1, dead_letters=1, processed={"f": 2}, waiting=3)
+    two = Report(events={"a": 1, "b": 5}, processed={"f": 1, "g": 4}, waiting=-1)
+    progress = after(after(Progress(), one, two), two)
+    assert (progress.events, progress.late, progress.dead_letters) == (14, 1, 1)
+    assert progress.processed == {"f": 4, "g": 8}
+    assert progress.waiting == 1
+    assert progress.batch == 1
+
+
+def test_a_source_is_heard_of_only_when_it_brings_records() -> None:
+    """A source's clock is that of the last batch that brought any of its records."""
+    before = Progress(sources={"a": SourceProgress(9, 10, "here", 4)})
+    assert after(before, Report(events={"a": 0})).sources["a"] == SourceProgress(9, 10, "here", 4)
+    moved = after(before, Report(events={"a": 2}, seen={"a": 7}), Report(seen={"a": 5}))
+    assert moved.sources["a"] == SourceProgress(9, 50, "here", 6)
+
+
+def test_positions_are_kept_until_there_are_newer_ones() -> None:
+    """A source that is not named keeps its position."""
+    before = Progress(sources={"a": SourceProgress(position=1), "b": SourceProgress(position=2)})
+    progress = advanced(before, [], 0, 50, {"b": 3, "c": 4})
+    assert {name: source.position for name, source in progress.sources.items()} == {
+        "a": 1,
+        "b": 3,
+        "c": 4,
+    }
+
+
+@given(
+    st.lists(st.tuples(st.none() | st.integers(0, 9), st.none() | st.integers(0, 9)), max_size=6)
+)
+def test_time_never_goes_back(reports: list[tuple[int | None, int | None]]) -> None:
+    """Neither the horizon nor the highest time falls, whatever a batch reports."""
+    progress = Progress()
+    for horizon, highest in reports:
+        now = after(progress, Report(horizon=horizon, highest=highest))
+        assert now.horizon == greatest(progress.horizon, horizon)
+        assert now.highest == greatest(progress.highest, highest)
+        progress = now
+
+
+def test_what_is_to_come_is_known_afresh() -> None:
+    """Waiting events, timers and feedback to come are those that this batch's tasks report."""
+    before = Progress(least_waiting=1, least_timer=1, least_wall=1, feedback=3, least_feedback=1)
+    progress = after(
+        before,
+        Report(least_waiting=7, least_timer=8, least_wall=9, feedback=1, least_feedback=4),
+        Report(least_waiting=6, feedback=1, least_feedback=5),
+    )
+    assert (progress.least_waiting, progress.least_timer, progress.least_wall) == (6, 8, 9)
+    assert (progress.feedback, progress.least_feedback) == (2, 4)
+    empty = after(progress, Report())
+    assert (empty.least_waiting, empty.least_timer, empty.feedback) == (None, None, 0)
+
+
+def test_least_and_greatest_leave_out_what_is_not_there() -> None:
+    """None is no time; zero is one."""
+    assert (least(None, 3, 0), greatest(None, -3, None)) == (0, -3)
+    assert (least(), greatest(None)) == (None, None)
+
+
+def test_progress_survives_being_written() -> None:
+    """The record that commits a batch reads back as it was."""
+    progress = after(Progress(query="q"), Report(seen={"a": 5}, horizon=3), clock=9)
+    assert msgspec.json.decode(msgspec.json.encode(progress), type=Progress) == progress
+
+
+@pytest.mark.parametrize("value", [{"n": 1 << 80}, b"\x00\xff", None, [1.5, "é"]])
+def test_any_value_travels_in_a_dead_letter(value: object) -> None:
+    """A report carries dead letters with whatever value an event can have."""
+    letter = DeadLetter("f", "s", 1, "k", value, "ValueError: no", batch=2)
+    report = Report(letters=[letter_row(letter)])
+    (found,) = msgspec.msgpack.decode(msgspec.msgpack.encode(report), type=Report).letters
+    assert DeadLetter(**sink_row(found)) == letter

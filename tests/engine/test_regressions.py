@@ -1,0 +1,224 @@
+"""What generated cases, or reading, once found: each the smallest application that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from engine.in_process import InProcess
+from engine.outcome import Outcome, of_engine, of_reference
+
+import millstream as ms
+from millstream.engine.horizon import Lane
+from millstream.model.duration import TIME_LIMIT
+from millstream.model.workflow import Order
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+def event(ts: int, value: Any = None, key: str = "k") -> ms.Event:
+    return ms.Event("s", ts, key, value)
+
+
+def app_of(update: Any, *, order: Order = "event-time", **given: Any) -> ms.App:
+    """An application with one update, `u`, over one source, `s`."""
+    app = ms.App("one", order=order)
+    app.source("s", idle="400d")
+    app.update("s", name="u", **given)(update)
+    return app
+
+
+def check(app: ms.App, *batches: list[ms.Event]) -> Outcome:
+    """Both lanes give what the reference gives; what that is."""
+    workflow, events = app.workflow(), [event for batch in batches for event in batch]
+    expected = of_reference(workflow, events, 3)
+    lanes: tuple[Lane, ...] = ("one-task", "shuffled")
+    for lane in lanes:
+        engine = InProcess(workflow, shards=3, lane=lane)
+        for batch in batches:
+            engine.batch(batch)
+        engine.settle(final=True)
+        assert engine.late == []
+        assert of_engine(engine) == expected
+    return expected
+
+
+@dataclass
+class Count:
+    count: int = 0
+
+
+def test_a_tuple_that_is_gone_by_the_end_of_the_batch() -> None:
+    """The next event finds a list where a tuple was kept, even if that one takes it out again."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> None:
+        found = slate.pop("pair", None)
+        slate["found"] = type(found).__name__
+        if found is None:
+            slate["pair"] = (1, 2)
+
+    found = check(app_of(update), [event(1), event(2)])
+    assert any(b'"found":"list"' in row for row in found.rows.values())
+
+
+def test_one_list_under_two_names() -> None:
+    """The next event finds two lists where one list was kept under two names."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> None:
+        if not slate:
+            slate["one"] = slate["two"] = []
+        slate["one"].append(event.ts)
+
+    found = check(app_of(update), [event(1), event(2)])
+    assert any(b'"two":[1]' in row for row in found.rows.values())
+
+
+def test_a_nan_that_is_gone_by_the_end_of_the_batch() -> None:
+    """An event that leaves NaN in the slate fails, even if the next would have taken it out."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> None:
+        slate["x"] = float("nan") if event.ts == 1 else 0.5
+
+    assert len(check(app_of(update), [event(1), event(2)]).letters) == 1
+
+
+def test_a_value_that_was_changed_before_the_failure() -> None:
+    """A key that is fed again gets its events as they came, not as the first try left them."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> None:
+        if "tried" not in event.value:
+            event.value["tried"] = True
+            raise ValueError("the first time")
+        slate["n"] = slate.get("n", 0) + 1
+
+    assert len(check(app_of(update), [event(1, {}), event(2, {"tried": 1})]).letters) == 1
+
+
+@pytest.mark.parametrize("kind", [dict, ms.Table])
+def test_an_event_that_fails_after_its_slate_expired(kind: type) -> None:
+    """It leaves the old slate as if it had not come."""
+
+    def update(event: ms.Event, slate: Any) -> None:
+        slate["ts"] = event.ts
+        if event.value:
+            raise ValueError("no")
+
+    found = check(app_of(update, slate=kind, ttl="5us"), [event(1), event(20, "fail")])
+    assert len(found.rows) == (1 if kind is dict else 2)
+
+
+def test_forgetting_a_slate_that_could_not_be_written() -> None:
+    """A slate that is forgotten is not written, so whatever it holds is no failure."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> Iterator[Any]:
+        slate["x"] = object()
+        if event.ts == 1:
+            raise ValueError("so that the key goes the careful way")
+        yield ms.forget()
+
+    assert len(check(app_of(update), [event(1), event(2)]).letters) == 1
+
+
+def test_a_lone_forget_is_refused() -> None:
+    """An effect that is returned, not yielded, is an error and is not lost without a word."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> Any:
+        slate["n"] = 1
+        return ms.forget()
+
+    assert len(check(app_of(update), [event(1)]).letters) == 1
+
+
+def test_a_slate_that_cannot_be_read_back() -> None:
+    """The event that puts text into a number's field fails; the later ones of its key do not."""
+
+    def update(event: ms.Event, slate: Count) -> None:
+        slate.count = "text" if event.value else slate.count + 1  # type: ignore[assignment]
+
+    found = check(app_of(update, slate=Count), [event(1, "bad")], [event(2)], [event(3)])
+    assert len(found.letters) == 1
+
+
+def test_a_stored_slate_that_does_not_fit_its_class() -> None:
+    """Events of a key whose stored slate cannot be read (its class was changed) are dead letters;
+    the application goes on, and the slate stays as it is."""
+
+    def first(event: ms.Event, slate: dict[str, Any]) -> None:
+        slate["count"] = "text"
+
+    def second(event: ms.Event, slate: Count) -> None:
+        slate.count += 1
+
+    before = InProcess(app_of(first, order="arrival").workflow())
+    before.batch([event(1, key="a")])
+    after = InProcess(app_of(second, order="arrival", slate=Count).workflow(), store=before.store)
+    after.progress, stored = before.progress, of_engine(before).rows
+    after.batch([event(2, key="a"), event(3, key="a"), event(4, key="b")])
+    assert [letter["ts"] for letter in after.letters] == [2, 3]
+    assert of_engine(after).rows.items() > stored.items()
+
+
+def test_a_placed_map_is_counted_once() -> None:
+    """A map that emits along a feedback edge counts each of its events once."""
+    app = ms.App("loop", order="event-time")
+    app.source("s", idle="400d")
+
+    @app.map("s", "again", publishes="again")
+    def loop(event: ms.Event) -> Iterator[Any]:
+        if event.value < 3:
+            yield ms.emit(value=event.value + 1)
+
+    app.stream("again", delay="1us")
+    engine = InProcess(app.workflow())
+    engine.batch([event(1, 0)])
+    engine.settle(final=True)
+    assert engine.progress.processed == {"loop": 4}
+
+
+def test_an_entry_that_is_not_unicode() -> None:
+    """A table's entry is named by text that UTF-8 can carry; else the event fails, not the task."""
+
+    def update(event: ms.Event, slate: ms.Table) -> None:
+        slate[event.value or "\ud800"] = 1
+
+    assert len(check(app_of(update, slate=ms.Table), [event(1), event(2, "é")]).letters) == 1
+
+
+def test_a_timer_whose_name_is_not_unicode() -> None:
+    """A timer is named by text that UTF-8 can carry; else the event fails, not the task."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> Iterator[Any]:
+        yield ms.timer(at=99, name=event.value or "\ud800")
+
+    found = check(app_of(update, on_timer=lambda timer, slate: None), [event(1), event(2, "é")])
+    assert len(found.letters) == 1
+
+
+@pytest.mark.parametrize("ts", [TIME_LIMIT, 1 << 63, 1 << 80, -(1 << 80)])
+def test_a_time_that_cannot_be_stored(ts: int) -> None:
+    """A timer or event beyond what is stored of a time is an error of the function."""
+
+    def timed(event: ms.Event, slate: dict[str, Any]) -> Iterator[Any]:
+        slate["n"] = 1
+        yield ms.timer(at=ts)
+
+    def emits(event: ms.Event, slate: dict[str, Any]) -> Iterator[Any]:
+        slate["n"] = 1
+        yield ms.emit(ts=ts)
+
+    on_timer = lambda timer, slate: None  # noqa: E731
+    assert len(check(app_of(timed, on_timer=on_timer), [event(1)]).letters) == 1
+    assert len(check(app_of(emits, publishes="out"), [event(1)]).letters) == 1
+
+
+def test_a_value_left_out_is_the_input_as_it_came() -> None:
+    """A function may change its event's value; an emit without a value does not see it."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> Iterator[Any]:
+        event.value.append(2)
+        yield ms.emit()
+
+    found = check(app_of(update, publishes="out"), [event(1, [1])])
+    assert found.streams["out"] == [(2, "k", b"[1]")]

@@ -1,0 +1,158 @@
+"""Tasks that Spark has given up but that go on: real ones, on Spark, that change nothing.
+
+Spark ends the input of a cancelled task as if it were complete, and the task's Python worker goes
+on to its commit, maybe after its successor's. A task whose input was cut off notices (it misses end
+marks); one that has its whole input and is only late is refused by the fence.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import millstream as ms
+from millstream.engine.beat import Beat
+from millstream.engine.columns import Columns
+from millstream.engine.plan import Plan
+from millstream.spark import worker
+from millstream.spark.job import END, SCHEMA, Job, PackedPlan
+from millstream.spark.lanes import run_batch
+from millstream.stores.home import Home
+
+pytestmark = pytest.mark.spark
+
+
+def trace() -> list[str]:
+    path = Path(os.environ["MILLSTREAM_TRACE"])
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 15
+    while not what():
+        assert time.monotonic() < deadline, trace()
+        threading.Event().wait(0.02)
+
+
+def counting(folder: Path) -> Plan:
+    """Counts; the first try of the last key announces itself and waits to be let go."""
+    app = ms.App("counting")
+    app.source("words")
+
+    @app.update("words")
+    def count(event: Any, slate: Any) -> None:
+        if event.key == "slow" and not (folder / "second try").exists():
+            (folder / "waiting").touch()
+            while not (folder / "go").exists():
+                time.sleep(0.01)
+        slate["n"] = slate.get("n", 0) + event.value
+
+    return Plan(app.workflow(), 1, frozenset())
+
+
+def job_of(plan: Plan, home: Home, batch: int = 0) -> Job:
+    beat = Beat(epoch=1, batch=batch, clock=1, horizon=None, passed=None)
+    return Job(PackedPlan.of(plan), beat, home.path, 1, 1, ((),))
+
+
+def frame(*events: tuple[str, int]) -> bytes:
+    """A frame that is too large to stay in a buffer on its way: blanks are JSON too."""
+    keys, values = [key for key, _ in events], [str(n).ljust(300_000).encode() for _, n in events]
+    return Columns([0] * len(keys), list(range(len(keys))), keys, values).pack()
+
+
+def slates(home: Home) -> dict[str, bytes]:
+    with home.store().shard(0).at(0) as view:
+        return {row.split(b"\x00")[1].decode(): value[9:] for row, value in view.scan(b"S", b"T")}
+
+
+def sent(folder: Path, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The stage before: its first try breaks off when the stage behind it has some of its rows."""
+    for _ in rows:
+        pass
+    for _ in range(3):
+        yield worker._batch([(0, 0, 0, frame(("a", 1), ("b", 2)))])
+    if not (folder / "second try").exists():
+        (folder / "second try").touch()
+        raise RuntimeError("an upstream failure")
+    yield worker._batch([(0, 0, 0, frame(("a", 10), ("c", 3)))])
+    yield worker._batch([(0, END, 0, b"")])
+
+
+def test_a_cut_off_task_does_not_commit(spark: Any, tmp_path: Path) -> None:
+    """A task whose upstream failed sees a part of its input end as if it were all; it refuses to
+    commit, and the slates are those of the whole input, fed once."""
+    home = Home.make(tmp_path / "store", "counting", 1, {"count": "dict"})
+    job = job_of(counting(tmp_path), home)
+    cut = [line for line in trace() if line.startswith("cut-off")]
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")  # rows are sent at once
+    try:
+        rows = (
+            spark.range(0, 1, 1, 1)
+            .mapInArrow(partial(sent, tmp_path), SCHEMA)
+            .mapInArrow(partial(worker.layer_stage, job, 0, 1), SCHEMA)
+            .collect()
+        )
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    assert len(rows) == 1
+    wait_for(lambda: [x for x in trace() if x.startswith("cut-off")] != cut)
+    assert slates(home) == {"a": b'{"n":13}', "b": b'{"n":6}', "c": b'{"n":3}'}
+
+
+def slow_input(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in rows:
+        pass
+    yield worker._batch([(0, 0, 0, frame(("a", 1), ("slow", 2))), (0, END, 0, b"")])
+
+
+def test_a_task_that_commits_after_its_successor_changes_nothing(
+    spark: Any, tmp_path: Path
+) -> None:
+    """A cancelled task that still holds its whole input reaches its commit after its successor has
+    committed, and is refused."""
+    home = Home.make(tmp_path / "store", "counting", 1, {"count": "dict"})
+    job = job_of(counting(tmp_path), home)
+
+    def stage() -> list[Any]:
+        given = spark.range(0, 1, 1, 1).mapInArrow(slow_input, SCHEMA)
+        found: list[Any] = given.mapInArrow(
+            partial(worker.layer_stage, job, 0, 1), SCHEMA
+        ).collect()
+        return found
+
+    context = spark.sparkContext
+
+    def first_try() -> None:
+        context.setJobGroup("first-try", "to be cancelled", interruptOnCancel=False)
+        with pytest.raises(Exception, match="cancel"):
+            stage()
+
+    thread = threading.Thread(target=first_try)
+    thread.start()
+    wait_for((tmp_path / "waiting").exists)
+    (tmp_path / "second try").touch()
+    context.cancelJobGroup("first-try")
+    stage()
+    committed = slates(home)
+    assert committed == {"a": b'{"n":1}', "slow": b'{"n":2}'}
+    stale = [line for line in trace() if line.startswith("stale")]
+    (tmp_path / "go").touch()
+    wait_for(lambda: [x for x in trace() if x.startswith("stale")] != stale)
+    assert slates(home) == committed
+    thread.join(30)
+
+
+def test_the_lane_runs_a_job(spark: Any, tmp_path: Path) -> None:
+    """The same job through the shuffled lane gives a report for each of its tasks."""
+    home = Home.make(tmp_path / "store", "counting", 1, {"count": "dict"})
+    reports = run_batch(spark, job_of(counting(tmp_path), home), "shuffled", 1)
+    assert len(reports) == 2
