@@ -7,6 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from millstream_store import make_store
 
+from millstream.spark.dump import Dumped
+
 SLATES = {"Walmart": {"count": 2}, "Best Buy": {"count": 1}, "Wendy's": {"count": 5}}
 
 
@@ -74,9 +76,8 @@ def test_no_store(millstream):
     assert "no store under ./.millstream" in result.stderr
 
 
-def test_dump_to_json_lines(millstream, store, here, monkeypatch):
-    """A dump has every slate in key order, however many chunks it takes."""
-    monkeypatch.setattr("millstream.cli.dump.ROWS", 2)
+def test_dump_to_json_lines(millstream, store, here):
+    """A dump has every slate in key order, and nothing else is left."""
     assert millstream("slates", "dump", "count", "--to", "jsonl:out.jsonl").exit_code == 0
     lines = (here / "out.jsonl").read_text().splitlines()
     assert [json.loads(line)["slate"] for line in lines] == [SLATES[key] for key in sorted(SLATES)]
@@ -85,12 +86,14 @@ def test_dump_to_json_lines(millstream, store, here, monkeypatch):
     assert [path.name for path in here.glob("**/.*unfinished")] == []
 
 
-def test_dump_to_parquet(millstream, store, here):
-    """Parquet holds the key, the slate as JSON text and the time."""
+@pytest.mark.parametrize("rows", [1, 2, 3, 10_000])
+def test_dump_to_parquet(millstream, store, here, monkeypatch, rows):
+    """Parquet holds the key, the slate as JSON text and the time, however many chunks it takes."""
+    monkeypatch.setattr("millstream.sinks.slate_files.ROWS", rows)
     assert millstream("slates", "dump", "count", "--to", "parquet:out").exit_code == 0
-    rows = pq.read_table(here / "out").to_pylist()
-    assert [row["key"] for row in rows] == sorted(SLATES)
-    assert json.loads(rows[1]["slate"]) == {"count": 2}
+    found = pq.read_table(here / "out").to_pylist()
+    assert [row["key"] for row in found] == sorted(SLATES)
+    assert json.loads(found[1]["slate"]) == {"count": 2}
 
 
 def test_dump_replaces_only_when_told(millstream, store, here):
@@ -101,3 +104,37 @@ def test_dump_replaces_only_when_told(millstream, store, here):
     assert (here / "out.jsonl").read_text() == "mine"
     assert millstream(*dump, "--overwrite").exit_code == 0
     assert millstream("slates", "dump", "count", "--to", "xml:out").exit_code == 2
+
+
+def test_a_dump_in_parts_is_a_dump_too(millstream, store, here):
+    """An earlier dump in parts, which stands beside the file's place, is kept or replaced as a file
+    is; a folder of that name that holds anything else is never touched."""
+    dump = ("slates", "dump", "count", "--to", "parquet:out")
+    (here / "out" / "count").mkdir(parents=True)
+    (here / "out" / "count" / "part-00000.parquet").write_text("earlier")
+    assert millstream(*dump).exit_code == 2
+    assert millstream(*dump, "--overwrite").exit_code == 0
+    assert [path.name for path in (here / "out").iterdir()] == ["count.parquet"]
+    (here / "out" / "count").mkdir()
+    (here / "out" / "count" / "thesis.doc").write_text("mine")
+    refused = millstream(*dump, "--overwrite")
+    assert refused.exit_code == 2
+    assert "is not a dump" in refused.stderr
+    assert (here / "out" / "count" / "thesis.doc").read_text() == "mine"
+
+
+def test_which_way_a_dump_goes(millstream, store, monkeypatch):
+    """A large store goes through Spark unless told otherwise or to one file; asked to write one
+    file through Spark, the command refuses."""
+    dump, asked = ("slates", "dump", "count", "--to"), []
+    assert millstream(*dump, "jsonl:a.jsonl", "--spark").exit_code == 2
+    monkeypatch.setattr("millstream.cli.dump.LARGE_BYTES", 0)
+    monkeypatch.setattr(
+        "millstream.cli.dump.write_parts",
+        lambda store, update, place: asked.append(place.folder.name) or Dumped(0, 3, 2),
+    )
+    said = millstream(*dump, "parquet:b").stderr
+    assert (asked, said) == (["count"], "wrote 3 slates to b/count (2 parts)\n")
+    assert millstream(*dump, "parquet:c", "--no-spark").exit_code == 0
+    assert millstream(*dump, "jsonl:d.jsonl").exit_code == 0
+    assert asked == ["count"]

@@ -3,8 +3,7 @@
 `cases()` is the one strategy to use: it gives a `Case`, which builds its `App` and holds its events
 in batches. Everything a function does is decided by plain parameters (`MapSpec`, `UpdateSpec`), so
 functions are deterministic, a failing case prints as something that can be read and pasted, and
-cloudpickle can carry it (`pyspark.cloudpickle.register_pickle_by_value(workflows)` first, so that a
-Spark worker need not import this module).
+`millstream.spark.pickling` can carry it to a worker.
 
 No application runs for ever: an event carries its hops, one more with every function that makes a
 new value, and past `MOST_HOPS` nothing more is emitted. A function that passes its input's value on

@@ -75,20 +75,37 @@ def scan(
     "--to", required=True, metavar="FORMAT:PATH", help="parquet:DIR, jsonl:DIR or jsonl:FILE.jsonl"
 )
 @click.option("--overwrite", is_flag=True, help="Replace an earlier dump.")
-def dump(update: str, store: Path | None, app: str | None, to: str, overwrite: bool) -> None:
+@click.option(
+    "--spark/--no-spark",
+    default=None,
+    help="In parallel, in parts, or not.  [default: if the store has over 64 MiB]",
+)
+def dump(
+    update: str, store: Path | None, app: str | None, to: str, overwrite: bool, spark: bool | None
+) -> None:
     """Write every slate of an update to a file, as of one committed batch.
+
+    A large store is read in parallel, through Spark, into a directory of part files; each of them
+    is in key order.
 
     \b
     Examples:
         millstream slates dump count --to parquet:counts
         millstream slates dump count --to jsonl:counts.jsonl
     """
-    from millstream.cli.dump import destination, write
+    from millstream.cli.dump import destination, is_large, write, write_parts
 
-    place = destination(to, update, overwrite)
-    with open_reader(chosen_store(store, app), update) as reader:
-        count = write(reader.scan(update), place)
-    click.echo(f"wrote {count:,} slates to {place.file}", err=True)
+    place, chosen = destination(to, update, overwrite), chosen_store(store, app)
+    with open_reader(chosen, update) as reader:
+        if spark is None:
+            spark = place.folder is not None and is_large(chosen)
+        if not spark:
+            count = write(reader.scan(update), place)
+            click.echo(f"wrote {count:,} slates to {place.file}", err=True)
+            return
+    dumped = write_parts(chosen, update, place)
+    parts = "1 part" if dumped.parts == 1 else f"{dumped.parts} parts"
+    click.echo(f"wrote {dumped.slates:,} slates to {place.folder} ({parts})", err=True)
 
 
 def open_reader(store: Path, update: str) -> SlateReader:

@@ -108,7 +108,7 @@ class Feeder:
                 slate, last, small = codec.fresh(), times[order[0]], True
             else:
                 last, data, _ = unpack_slate(row)
-                slate, small = codec.decode(data), len(data) <= SMALL
+                slate, small = codec.decode(data), len(data) <= SMALL or len(order) == 1
             for index in order:
                 ts = times[index]
                 if ts > last:
@@ -157,13 +157,16 @@ class Feeder:
         fresh = {index: decode_value(events.values[index]) for index in order}
         return KeyRun(self, key, row, clock, careful=True).through(events, fresh, order, horizon)
 
-    def readable(self, slate: Any, encoded: bytes, small: bool) -> bool:
-        """Whether a slate may be stored: it can be read, and if it was not read back between its
-        events it is what reading gives. A small dict always is, and may. Raises if it cannot."""
+    def readable(self, slate: Any, encoded: bytes, settled: bool) -> bool:
+        """Whether a slate may be stored; raises if it could not be read again.
+
+        Unless it is settled (it was read back between its events, or had one event only), it must
+        be what reading it gives. A dict that could be written can be read.
+        """
         assert self.codec is not None
-        if small and type(slate) is dict:
+        if settled and type(slate) is dict:
             return True
-        return bool(self.codec.decode(encoded) == slate) or small
+        return bool(self.codec.decode(encoded) == slate) or settled
 
     def fail(self, event: Event, encoded: bytes, error: Exception, timer: Timer | None) -> None:
         """Make a dead letter of an event or timer, or stop if the application says so."""
@@ -208,6 +211,7 @@ class KeyRun:
         """The slate as it was last written."""
         self._kept = careful or len(stored.data) <= SMALL
         """Whether `_data` follows every event, so that a failure can go back to it."""
+        self._calls = 0
         self._memory: Any = None
         """What functions are given; None: still to be read."""
         if self._codec is None:
@@ -277,6 +281,7 @@ class KeyRun:
     ) -> bool:
         """Call the function; True if it succeeded. If it failed nothing of it is kept."""
         effects = self._feeder.effects
+        self._calls += 1
         self._forget = False
         mark, timers = effects.mark(), self._timers
         try:
@@ -340,7 +345,7 @@ class KeyRun:
         elif not self._kept and self._memory is not None:
             try:
                 self._data = self._codec.encode(self._memory)
-                if not self._feeder.readable(self._memory, self._data, small=False):
+                if not self._feeder.readable(self._memory, self._data, self._calls == 1):
                     raise Redo
             except Exception as error:
                 raise Redo from error

@@ -8,7 +8,7 @@ cannot reuse room meanwhile. Page with `after` and `limit` to keep it short.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -91,18 +91,14 @@ class SlateReader:
         def open_all(batch: int) -> tuple[ExitStack, list[View], int]:
             with ExitStack() as opened:
                 shards = range(self._home.facts.shards)
-                views = [opened.enter_context(self._store.shard(n).at(batch)) for n in shards]
+                views: list[View] = [
+                    opened.enter_context(self._store.shard(n).at(batch)) for n in shards
+                ]
                 return opened.pop_all(), views, batch
 
         opened, views, batch = self._current(open_all)
         with opened:
-            rows = [
-                ((row, data, number) for row, data in view.scan(first, last))
-                for number, view in enumerate(views)
-            ]
-            for row, data, number in islice(heapq.merge(*rows), limit):
-                key = row[len(start) :].decode()
-                yield _decoded(views[number], update, kind, key, data, batch)
+            yield from islice(slates_in(views, update, kind, batch, first, last), limit)
 
     def _kind(self, update: str) -> str:
         kind = self._home.facts.updates.get(update)
@@ -119,6 +115,31 @@ class SlateReader:
             except StaleRead as error:
                 stale = error
         raise stale
+
+
+def slates_in(
+    views: Sequence[View],
+    update: str,
+    kind: str,
+    batch: int,
+    first: bytes | None = None,
+    last: bytes | None = None,
+) -> Iterator[StoredSlate]:
+    """The slates of an update in these views, which are of `batch`, in key order; all of them, or
+    those whose rows are from `first` up to `last`."""
+    start = slates_of(update)
+    if first is None:
+        first, last = start, after_prefix(start)
+    rows = [_numbered(number, view.scan(first, last)) for number, view in enumerate(views)]
+    for row, number, data in heapq.merge(*rows):
+        yield _decoded(views[number], update, kind, row[len(start) :].decode(), data, batch)
+
+
+def _numbered(
+    number: int, rows: Iterator[tuple[bytes, bytes]]
+) -> Iterator[tuple[bytes, int, bytes]]:
+    """Rows with the number of the view that they are from."""
+    return ((row, number, data) for row, data in rows)
 
 
 def _decoded(view: View, update: str, kind: str, key: str, row: bytes, batch: int) -> StoredSlate:

@@ -1,0 +1,130 @@
+"""`python -m docs.build`: checks the documentation and draws its pictures anew.
+
+Every relative link must lead to a file, and its anchor to a heading of that file; every path under
+`src/` in backticks must exist. The picture of the retail example is drawn from the example itself.
+Exits 1 with a list of what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import chdir
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURE = ROOT / "docs" / "pictures" / "retail.svg"
+_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+_HEADING = re.compile(r" {0,3}#{1,6}\s+(.*?)\s*#*\s*$")
+_LINK = re.compile(r"!?\[(?:[^\]\\]|\\.)*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
+_CODE = re.compile(r"(`+)(.+?)\1")
+_SOURCE = re.compile(r"src/[\w./*-]*")
+_OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+
+
+def pages(root: Path = ROOT) -> list[Path]:
+    """The pages that are checked."""
+    top = [root / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    return [page for page in top if page.exists()] + sorted((root / "docs").rglob("*.md"))
+
+
+def lines(page: Path) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a page that are prose: no fenced blocks."""
+    fence = ""
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        mark = _FENCE.match(line)
+        if fence:
+            if mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
+                fence = ""
+        elif mark:
+            fence = mark[1]
+        else:
+            yield number, line
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them.
+
+    The second heading of the same text gets `-1`, the third `-2`.
+    """
+    found: set[str] = set()
+    seen: Counter[str] = Counter()
+    for _, line in lines(page):
+        heading = _HEADING.match(line)
+        if heading:
+            slug = anchor(heading[1])
+            found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+            seen[slug] += 1
+    return found
+
+
+def anchor(heading: str) -> str:
+    """The anchor of a heading.
+
+    >>> anchor("What is *not* promised"), anchor("`app.run`"), anchor("4.1 On [Spark](x.md)")
+    ('what-is-not-promised', 'apprun', '41-on-spark')
+    """
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+
+
+def problems(root: Path = ROOT) -> list[str]:
+    """What is wrong in the pages below `root`: `page:line: what`."""
+    found = []
+    known: dict[Path, set[str]] = {}
+    for page in pages(root):
+        for number, line in lines(page):
+            at = f"{page.relative_to(root)}:{number}"
+            bare = line if line.startswith("    ") else _CODE.sub("", line)
+            for target in _LINK.findall(bare):
+                wrong = _wrong_link(page, target, known)
+                if wrong:
+                    found.append(f"{at}: {wrong}")
+            for _, code in _CODE.findall(line):
+                for path in _SOURCE.findall(code):
+                    if not any(root.glob(path.rstrip("/."))):
+                        found.append(f"{at}: `{path}` does not exist")
+    return found
+
+
+def _wrong_link(page: Path, target: str, known: dict[Path, set[str]]) -> str | None:
+    """What is wrong with a link of a page, if anything."""
+    if _OUTSIDE.match(target):
+        return None  # the world is not ours to check
+    path, _, fragment = target.partition("#")
+    file = (page.parent / path).resolve() if path else page
+    if not file.exists():
+        return f"link to {target!r}: there is no such file"
+    if not fragment or file.suffix != ".md":
+        return None
+    if file not in known:
+        known[file] = anchors(file)
+    if fragment not in known[file]:
+        return f"link to {target!r}: {file.name} has no heading for #{fragment}"
+    return None
+
+
+def draw() -> str:
+    """The workflow of examples/retail.py as SVG."""
+    from millstream.config import load
+    from millstream.graph import svg
+
+    with chdir(ROOT):  # the picture names the functions' lines, relative to where one stands
+        return svg(load("examples/retail.py").app.workflow())
+
+
+def main() -> int:
+    PICTURE.parent.mkdir(parents=True, exist_ok=True)
+    PICTURE.write_text(draw(), encoding="utf-8")
+    print(f"drew {PICTURE.relative_to(ROOT)}")
+    found = problems()
+    for problem in found:
+        print(problem, file=sys.stderr)
+    print(f"{len(pages())} pages, {len(found) or 'no'} problem{'' if len(found) == 1 else 's'}")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""A dump of an update's slates through Spark: a part file for each task.
+
+A task owns some shards, as in a batch, and writes their slates in key order. All tasks must read
+the same committed batch, while the application may run on and a shard remembers only one batch
+back. So they start at once, open their shards together (`together`), and try a newer batch where
+one came too late. A view that is open stays what it is: from there on each takes its time.
+
+The folder is new, and gone again if the dump fails; the caller renames it when all is on disk. What
+a failed attempt has left in it is cleared away.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from millstream.errors import MillstreamError, RunError, StaleRead, StoreError
+from millstream.sinks.slate_files import SUFFIXES, write_slates
+from millstream.spark.session import open_session
+from millstream.spark.together import STALE, follow, lead
+from millstream.stores.contract import View
+from millstream.stores.durable import sync
+from millstream.stores.home import Home
+from millstream.stores.reader import slates_in
+
+LOOK_SECONDS = 0.5
+TOGETHER = ".together"
+SCHEMA = "task int, batch long, slates long, file string, error string"
+
+
+@dataclass(frozen=True, slots=True)
+class Dumping:
+    """What a task is told."""
+
+    store: Path
+    update: str
+    form: str
+    folder: Path
+    """Where the parts are written to, under names of no meaning."""
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dumped:
+    """What a dump came to."""
+
+    batch: int
+    slates: int
+    parts: int
+
+
+def dump(
+    store: Path,
+    update: str,
+    form: str,
+    folder: Path,
+    *,
+    spark: SparkSession | None = None,
+    stop: threading.Event | None = None,
+    written: Callable[[int], None] | None = None,
+) -> Dumped:
+    """Write every slate of an update, as of one committed batch, as files in `folder`.
+
+    The folder is emptied first. `written` is told now and then how many bytes there are. StaleRead
+    if the application commits faster than the tasks can open their shards.
+    """
+    home = Home.open(store)
+    if update not in home.facts.updates:
+        raise StoreError(f"{store}: no slates of update {update!r} are there")
+    session = spark or open_session("dump", "local[*]", "1g")
+    complete = False
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder / TOGETHER).mkdir(parents=True)
+        tasks = min(session.sparkContext.defaultParallelism, home.facts.shards)
+        dumping = Dumping(store.absolute(), update, form, folder.absolute(), tasks)
+        parts = _collected(session, dumping, home, stop or threading.Event(), written)
+        dumped = _finish(dumping, parts)
+        complete = True
+        return dumped
+    except OSError as error:
+        raise RunError(f"cannot write {folder}: {error.strerror or error}") from None
+    finally:
+        if not complete:
+            shutil.rmtree(folder, ignore_errors=True)
+        if spark is None:
+            session.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    task: int
+    batch: int
+    slates: int
+    file: str
+    error: str
+
+
+def _collected(
+    spark: SparkSession,
+    dumping: Dumping,
+    home: Home,
+    stop: threading.Event,
+    written: Callable[[int], None] | None,
+) -> list[_Part]:
+    """Run the tasks; what each of them wrote, in their order."""
+    done = threading.Event()
+
+    def watch() -> None:
+        try:
+            lead(dumping.folder / TOGETHER, dumping.tasks, home.committed, done.is_set)
+        except MillstreamError:
+            pass  # a task that has ended tells why
+        while not done.wait(LOOK_SECONDS):
+            if stop.is_set():
+                spark.sparkContext.cancelAllJobs()
+            elif written is not None:
+                written(sum(file.stat().st_size for file in dumping.folder.glob("*.tmp")))
+
+    watcher = threading.Thread(target=watch, name="millstream-dump", daemon=True)
+    watcher.start()
+    numbers = spark.range(0, dumping.tasks, 1, dumping.tasks)
+    # A barrier stage: its tasks start at once or not at all.
+    frame = numbers.mapInArrow(partial(_write_part, dumping), SCHEMA, barrier=True)
+    try:
+        rows = frame.collect()
+    except PySparkException as error:
+        if stop.is_set():
+            raise RunError("the dump was stopped; nothing of it is left") from None
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        raise RunError(f"Spark ended the dump: {lines[-1] if lines else error}") from None
+    finally:
+        done.set()
+        watcher.join()
+    return sorted((_Part(*row) for row in rows), key=lambda part: part.task)
+
+
+def _finish(dumping: Dumping, parts: list[_Part]) -> Dumped:
+    """Give the parts their names."""
+    for part in parts:
+        if part.error == STALE:
+            raise StaleRead(
+                f"{dumping.store}: the application commits batches faster than the dump can begin; "
+                "say --no-spark, which is slower but begins at once, or stop the application for "
+                "as long as the dump takes"
+            )
+        if part.error:
+            raise StoreError(part.error)
+    keep = {part.file: f"part-{part.task:05d}{SUFFIXES[dumping.form]}" for part in parts}
+    shutil.rmtree(dumping.folder / TOGETHER)
+    for found in dumping.folder.iterdir():
+        if found.name in keep:
+            found.rename(found.with_name(keep[found.name]))
+        else:
+            found.unlink()  # of an attempt that failed
+    sync(dumping.folder)
+    return Dumped(parts[0].batch, sum(part.slates for part in parts), len(parts))
+
+
+def _write_part(dumping: Dumping, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a worker: write the slates of this task's shards. An error is told, not raised: to try
+    again would not mend it."""
+    for _ in rows:
+        pass
+    context = TaskContext.get()
+    assert context is not None
+    task, batch, slates, name, error = context.partitionId(), -1, 0, "", ""
+    try:
+        home = Home.open(dumping.store)
+        shards = range(task, home.facts.shards, dumping.tasks)
+        with ExitStack() as opened:
+            store = home.store()
+            opened.callback(store.close)
+
+            def open_at(attempt: ExitStack, batch: int) -> list[View]:
+                return [attempt.enter_context(store.shard(n).at(batch)) for n in shards]
+
+            views, batch = follow(dumping.folder / TOGETHER, task, opened, open_at)
+            kind, name = home.facts.updates[dumping.update], f"{uuid4().hex}.tmp"
+            found = slates_in(views, dumping.update, kind, batch)
+            lines = ((slate.key, slate.value, slate.ts) for slate in found)
+            slates = write_slates(dumping.form, dumping.folder / name, lines)
+    except StaleRead:
+        error = STALE
+    except (MillstreamError, OSError) as failed:
+        error = str(failed)
+    values = (task, batch, slates, name, error)
+    types = (pa.int32(), pa.int64(), pa.int64(), pa.string(), pa.string())
+    arrays = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
+    yield pa.RecordBatch.from_arrays(arrays, names=["task", "batch", "slates", "file", "error"])
