@@ -24,6 +24,8 @@ CASES: dict[str, Callable[[Bench], Outcome]] = {
     "latency": latency.run,
     "growth": growth.run,
 }
+NOISY = 0.15
+"""More of the machine than this to other processes, and the figures are noise."""
 WORK = Path(tempfile.gettempdir()) / "millstream-bench"
 
 
@@ -57,6 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
 def told(outcome: Outcome, quick: bool) -> str:
     """The table, the notes and the bars."""
     lines = [table(outcome.rows), *outcome.notes]
+    others = max((row.get("cpu_others", 0.0) for row in outcome.rows), default=0.0)
+    if others > NOISY:
+        lines.append(f"NOISE: others took up to {others:.0%} of the machine; do not quote these")
     if quick:
         lines.append("a quick run: too little to judge the bars by")
     else:

@@ -7,7 +7,7 @@ here. They read the same files as Millstream, through Spark's own source, and wr
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import shutil
 import sys
@@ -56,8 +56,11 @@ class Count(StatefulProcessor):
 
 def transform_with_state(source: str, checkpoint: str, files: int) -> dict[str, Any]:
     """A Python processor for each key (`transformWithState`, Row API)."""
-    if importlib.util.find_spec("google.protobuf") is None:
-        raise SystemExit("transformWithState needs protobuf: .venv/bin/pip install protobuf")
+    try:
+        importlib.import_module("google.protobuf")
+    except ImportError:
+        message = "transformWithState needs protobuf: .venv/bin/pip install protobuf"
+        raise SystemExit(message) from None
     began = time.perf_counter()
     spark = _session()
     counts = (

@@ -2,14 +2,14 @@
 
     MillstreamError
     ├── DefinitionError      the application is wrong: names, graph, arguments, TOML
-    ├── FunctionError        a map, update or timer function broke a rule, or raised under on_error="fail"
+    ├── FunctionError        a map, update or timer function broke a rule
     ├── InputError           a record, a file or an address cannot be read
     ├── CodecError           a value or slate that JSON cannot carry
     ├── StoreError           the store is missing, locked, damaged or of another application
     │   ├── StaleCommit      a commit came from an older driver, batch or attempt
     │   ├── StaleRead        a reader named a batch that the shard no longer remembers
     │   └── StoreLocked      another driver holds the store
-    └── RunError             the application stopped while running
+    └── RunError             the application stopped while running: on_error="fail", a sink, Spark
 
 A message says where, what must be, what came, and what to do.
 """
@@ -24,7 +24,7 @@ class DefinitionError(MillstreamError):
 
 
 class FunctionError(MillstreamError):
-    """A user's function emitted something that the model forbids, or failed under on_error="fail"."""
+    """A user's function emitted something that the model forbids."""
 
 
 class InputError(MillstreamError):

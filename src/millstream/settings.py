@@ -56,7 +56,7 @@ class Settings:
     lane: Lane = "auto"
     master: str = "local[*]"
     memory: str = "1g"
-    """Memory of Spark's driver, which with a local master does all the work."""
+    """Memory of Spark's own process; its Python workers, where the functions run, come on top."""
 
 
 def resolve(

@@ -90,6 +90,13 @@ def test_bars_of_a_quick_run_are_not_judged(tmp_path: Path) -> None:
     assert json.loads(paths[0].read_text()) == quick
 
 
+def test_noise_is_called_noise() -> None:
+    """Figures from a machine that others used say so."""
+    rows = [{"what": "a", "cpu_others": 0.02}, {"what": "b", "cpu_others": 0.75}]
+    assert "up to 75% of the machine" in told(Outcome("x", rows, {}), quick=False)
+    assert "NOISE" not in told(Outcome("x", rows[:1], {}), quick=False)
+
+
 def test_the_record_says_where_it_was_measured() -> None:
     """Machine, versions and commit are there, so that figures can be compared."""
     assert {"cpu", "cores", "memory_gib", "python", "java", "spark", "millstream"} <= set(machine())

@@ -222,3 +222,30 @@ def test_a_value_left_out_is_the_input_as_it_came() -> None:
 
     found = check(app_of(update, publishes="out"), [event(1, [1])])
     assert found.streams["out"] == [(2, "k", b"[1]")]
+
+
+@pytest.mark.parametrize("on_timer", [None, lambda timer, slate: None])
+def test_a_large_slate_that_expires_after_it_was_spoiled(on_timer: Any) -> None:
+    """The event that spoiled it has failed, though the slate is gone by the end of the batch."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> None:
+        slate["padding"] = "x" * 1_000
+        if event.ts == 2:
+            slate["bad"] = object()
+
+    app = app_of(update, ttl="5us", on_timer=on_timer)
+    assert len(check(app, [event(1), event(2), event(20)]).letters) == 1
+
+
+def test_a_large_slate_that_is_forgotten_after_it_was_spoiled() -> None:
+    """The event that spoiled it has failed; the one that forgets it has not."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> Iterator[Any]:
+        slate["padding"] = "x" * 1_000
+        if event.ts == 2:
+            slate["bad"] = object()
+        if event.ts == 3:
+            yield ms.forget()
+
+    app = app_of(update, on_timer=lambda timer, slate: None)
+    assert len(check(app, [event(1), event(2), event(3), event(4)]).letters) == 1

@@ -16,7 +16,7 @@ from millstream.errors import RunError, StoreError, StoreLocked
 from millstream.settings import Settings
 from millstream.sinks.files import read_rows
 from millstream.spark.query import run
-from millstream.stores.home import Home
+from millstream.stores.home import Home, held
 from millstream.stores.reader import SlateReader
 
 pytestmark = pytest.mark.spark
@@ -29,7 +29,7 @@ class Count:
 
 def counting(order: Any = "arrival", on_error: Any = "dead-letter") -> ms.App:
     app = ms.App("counting", order=order, on_error=on_error)
-    app.source("words", key="word", ts="ts", unit="us")
+    app.source("words", key="word", ts="ts", unit="us", lateness="5us")
 
     @app.update("words", slate=Count)
     def count(event: Any, slate: Any) -> None:
@@ -116,10 +116,24 @@ def test_one_driver_at_a_time(spark: Any, tmp_path: Path) -> None:
     put(tmp_path / "in", "a.json", *words(("x", 1)))
     run(counting(), settings(tmp_path), spark=spark)
     with (
-        Home.open(tmp_path / "store").held(),
+        held(tmp_path / "store"),
         pytest.raises(StoreLocked, match="another driver holds this store"),
     ):
         run(counting(), settings(tmp_path), spark=spark)
+
+
+def test_waiting_events_are_not_left_behind_by_a_change_of_order(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Events that wait for the horizon would wait for ever in arrival order: that is refused, and
+    the message says how to let them through first."""
+    put(tmp_path / "in", "a.json", *words(("x", 1), ("x", 2), ("x", 3)))
+    run(counting("event-time"), settings(tmp_path), spark=spark)
+    with pytest.raises(StoreError, match="wait for the horizon.*--final"):
+        run(counting("arrival"), settings(tmp_path), spark=spark)
+    run(counting("event-time"), settings(tmp_path, final=True), spark=spark)
+    run(counting("arrival"), settings(tmp_path), spark=spark)
+    assert counts(tmp_path) == {"x": 3}
 
 
 def test_a_lost_checkpoint_is_refused(spark: Any, tmp_path: Path) -> None:

@@ -113,7 +113,9 @@ class Feeder:
                 ts = times[index]
                 if ts > last:
                     if ttl is not None and ts - last > ttl:
-                        slate = codec.fresh()
+                        if not small and not self.readable(slate, codec.encode(slate), False):
+                            raise Redo
+                        slate, small = codec.fresh(), True
                     last = ts
                 stream = names[streams[index]]
                 result = function(_new(Event, (stream, ts, key, values[index])), slate)
@@ -325,12 +327,28 @@ class KeyRun:
         self._memory = codec.decode(data)
         self._data = data
 
+    def _check(self) -> bytes:
+        """The bytes of a slate that was not kept; Redo if its events should not have passed."""
+        assert self._codec is not None
+        if self._memory is None:
+            return self._data
+        try:
+            data = self._codec.encode(self._memory)
+            if self._feeder.readable(self._memory, data, self._calls == 1):
+                return data
+        except Exception as error:
+            raise Redo from error
+        raise Redo
+
     def _forget_if_asked(self) -> None:
         if self._forget:
             self._drop()
 
     def _drop(self) -> None:
         """The slate is gone, its timers and entries with it; the next event finds a fresh one."""
+        if not self._kept:
+            self._check()
+        self._kept = True
         self._exists, self._timers, self._data, self._memory = False, {}, b"", None
         if self._codec is None:
             self._wiped = True
@@ -342,13 +360,8 @@ class KeyRun:
             return Fed(None, {}, entries, self._wiped)
         if self._codec is None:
             entries = self._memory.changes()
-        elif not self._kept and self._memory is not None:
-            try:
-                self._data = self._codec.encode(self._memory)
-                if not self._feeder.readable(self._memory, self._data, self._calls == 1):
-                    raise Redo
-            except Exception as error:
-                raise Redo from error
+        elif not self._kept:
+            self._data = self._check()
         return Fed(
             pack_slate(self._last, self._data, self._timers), self._timers, entries, self._wiped
         )

@@ -117,9 +117,12 @@ def _collected(
     """Run the tasks; what each of them wrote, in their order."""
     done = threading.Event()
 
+    def over() -> bool:
+        return done.is_set() or stop.is_set()
+
     def watch() -> None:
         try:
-            lead(dumping.folder / TOGETHER, dumping.tasks, home.committed, done.is_set)
+            lead(dumping.folder / TOGETHER, dumping.tasks, home.committed, over)
         except MillstreamError:
             pass  # a task that has ended tells why
         while not done.wait(LOOK_SECONDS):

@@ -35,9 +35,9 @@ def read_offset(checkpoint: Path, batch: int) -> tuple[dict[str, Any], int]:
     path = checkpoint / "offsets" / str(batch)
     before = checkpoint / "commits" / str(batch - 1)
     try:
-        sync(path)
-        if before.exists():
-            sync(before)
+        for file in (path, before, checkpoint / "metadata"):
+            if file == path or file.exists():
+                sync(file)
         for folder in (path.parent, before.parent, checkpoint):
             if folder.exists():
                 sync(folder)

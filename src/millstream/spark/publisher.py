@@ -16,6 +16,7 @@ import msgspec
 
 from millstream.codec import canonical, decode_value
 from millstream.engine.progress import Report, event_row, sink_row
+from millstream.errors import RunError
 from millstream.sinks.columns import DEADLETTER_COLUMNS, EVENT_COLUMNS, LATE_COLUMNS
 from millstream.sinks.files import FileSink
 from millstream.sources.address import Address
@@ -73,6 +74,11 @@ class Publisher:
         bodies = [msgspec.msgpack.decode(p.read_bytes(), type=Report) for p in paths]
         rows: dict[str, list[dict[str, Any]]] = {}
         for stream in {name for body in bodies for name in body.outputs}:
+            if stream not in self._sinks:
+                raise RunError(
+                    f"stream {stream!r}: output of batch {batch} is still to be published, and the "
+                    f"stream has no sink now; name one with --sink {stream}=FORMAT:DIRECTORY"
+                )
             events = [row for body in bodies for row in body.outputs.get(stream, ())]
             events = sorted((ts, canonical(value), key) for ts, key, value in events)
             rows[stream] = [event_row(ts, key, decode_value(value)) for ts, value, key in events]

@@ -43,6 +43,7 @@ from millstream.settings import Settings
 from millstream.sources.address import Address, parse_address
 from millstream.sources.files import FileLog
 from millstream.sources.formats import format_named
+from millstream.spark.continuing import check_continues
 from millstream.spark.heartbeat import NOWHERE, Heartbeat, Planned, clock
 from millstream.spark.job import Job, PackedPlan, SourceSplit
 from millstream.spark.lanes import run_batch
@@ -50,7 +51,7 @@ from millstream.spark.offsets import check_offsets, query_id, read_offset
 from millstream.spark.publisher import Publisher
 from millstream.spark.report import Report, Summary
 from millstream.spark.session import open_session
-from millstream.stores.home import Home
+from millstream.stores.home import Home, held
 
 SPLIT_BYTES = 8 << 20
 """How large a piece of a file one task reads at a time."""
@@ -108,6 +109,7 @@ class Driver:
         store = self._home.store()
         for number in range(store.shards):
             store.shard(number).roll_back(self._epoch, committed)
+        check_continues(self._workflow, self._home, store, self.progress)
         if known is not None:
             self._open_publisher(known).publish(committed, self.progress.staged)
 
@@ -258,8 +260,8 @@ def run(
     workflow = app.workflow()
     kinds = {update.name: _kind(update.slate) for update in workflow.updates}
     _check_sources(settings)
-    home = Home.make(settings.store, app.name, settings.shards, kinds)
-    with home.held():
+    with held(settings.store):
+        home = Home.make(settings.store, app.name, settings.shards, kinds)
         session = spark or open_session(app.name, settings.master, settings.memory)
         try:
             driver = Driver(session, home, workflow, settings, report)

@@ -1,7 +1,7 @@
 """A Spark session for Millstream: quiet, without a web page, tuned for short batches.
 
 Each setting that is not Spark's default has its reason here; the figures are in
-docs/design/trigger.md.
+docs/design/2026-11-15-one-heartbeat-source.md.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 
 from millstream.errors import StoreError, StoreLocked
-from millstream.stores.durable import read_record, write_record
+from millstream.stores.durable import read_record, sync, write_record
 from millstream.stores.lmdb import LmdbStore
 
 FORMAT = 1
@@ -67,15 +67,7 @@ class Home:
     @classmethod
     def make(cls, path: Path, app: str, shards: int | None, updates: dict[str, str]) -> Home:
         """The application's store, made if it is not there. Its shards stay as they are."""
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            for part in ("shards", "sources", "staging"):
-                (path / part).mkdir(exist_ok=True)
-        except OSError as error:
-            raise StoreError(
-                f"{path}: the store cannot be made: {error.strerror or error}; name another with "
-                "--store"
-            ) from error
+        _make_folders(path, path / "shards", path / "sources", path / "staging")
         if read_record(path / "store.json") is None:
             facts = Facts(app, shards or SHARDS, updates)
             write_record(path / "store.json", msgspec.json.encode(facts))
@@ -90,17 +82,13 @@ class Home:
                 f"{path}: the store has {home.facts.shards} shards, and they are fixed; this run "
                 f"asks for {shards}: leave --shards out, or begin a new store"
             )
-        changed = {
-            name: kind
-            for name, kind in updates.items()
-            if home.facts.updates.get(name, kind) != kind
-        }
-        for name, kind in changed.items():
-            raise StoreError(
-                f"{path}: the slates of update {name!r} are stored as "
-                f"{home.facts.updates[name]}, and the application now says {kind}; give the "
-                "update a new name="
-            )
+        for name, kind in updates.items():
+            stored = home.facts.updates.get(name, kind)
+            if stored != kind:
+                raise StoreError(
+                    f"{path}: the slates of update {name!r} are stored as {stored}, and the "
+                    f"application now says {kind}; give the update a new name="
+                )
         merged = {**home.facts.updates, **updates}
         if merged != home.facts.updates:
             home.facts = Facts(app, home.facts.shards, merged)
@@ -121,25 +109,6 @@ class Home:
     def store(self) -> LmdbStore:
         return LmdbStore(self.path / "shards", self.facts.shards)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the store: one driver at a time. Freed by the system if the driver dies."""
-        handle = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
-        try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                holder = os.read(handle, 32).decode(errors="replace").strip()
-                raise StoreLocked(
-                    f"{self.path}: another driver holds this store (process {holder or 'unknown'});"
-                    " stop it first, or name another store with --store"
-                ) from None
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, str(os.getpid()).encode(), 0)
-            yield
-        finally:
-            os.close(handle)
-
     def raise_epoch(self) -> int:
         """A number higher than that of every driver before, on disk when this returns."""
         data = read_record(self.path / "epoch")
@@ -158,6 +127,40 @@ class Home:
         """The last committed batch; -1 if there is none yet."""
         data = self.read_progress()
         return -1 if data is None else msgspec.json.decode(data, type=_Committed).batch
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Hold a store: one driver at a time. Freed by the system if the driver dies."""
+    _make_folders(path)
+    handle = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(handle, 32).decode(errors="replace").strip()
+            raise StoreLocked(
+                f"{path}: another driver holds this store (process {holder or 'unknown'}); "
+                "stop it first, or name another store with --store"
+            ) from None
+        os.ftruncate(handle, 0)
+        os.pwrite(handle, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _make_folders(*paths: Path) -> None:
+    for path in paths:
+        try:
+            if not path.is_dir():
+                path.mkdir(parents=True)
+                sync(path.parent)
+        except OSError as error:
+            raise StoreError(
+                f"{path}: the store cannot be made: {error.strerror or error}; name another with "
+                "--store"
+            ) from error
 
 
 class _Committed(msgspec.Struct):

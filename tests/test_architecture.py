@@ -1,0 +1,154 @@
+"""The shape of the source: dependencies point one way, modules are short, importing is light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import millstream
+
+ROOT = Path(millstream.__file__).parent
+MODULES = sorted(ROOT.rglob("*.py"))
+
+KNOWS = {
+    "errors": "",
+    "nearest": "",
+    "model": "errors",
+    "codec": "errors model",
+    "reference": "errors model codec",
+    "testing": "errors model codec reference",
+    "stores": "errors model codec",
+    "sources": "errors",
+    "sinks": "errors codec",
+    "engine": "errors model codec stores",
+    "toml": "errors nearest modules",
+    "modules": "errors nearest",
+    "setting_values": "errors sources",
+    "settings": "errors model nearest setting_values",
+    "app_file": "errors model nearest modules setting_values toml",
+    "config": "errors model nearest modules app_file",
+    "graph": "model",
+    "graph_layout": "model graph",
+    "graph_svg": "model graph_layout",
+    "spark": "errors model codec stores engine sources sinks settings",
+    "cli": "errors model codec stores sinks nearest modules setting_values settings config graph "
+    "spark",
+    "": "errors model testing",
+}
+"""What each part of the package may know; "" is `import millstream` itself."""
+
+LATER = {("model", "cli"), ("graph", "graph_svg")}
+"""Known only when it is called for: `App.run` starts the command line's run, and the drawing in SVG
+uses the words of the drawing in text."""
+
+OUTSIDE = {
+    "click": {"cli"},
+    "rich": {"cli"},
+    "lmdb": {"stores"},
+    "msgspec": {"codec", "stores", "engine", "sources", "sinks", "spark", "cli"},
+    "pyarrow": {"sources", "sinks", "spark"},
+    "pyspark": {"spark"},
+}
+"""Who may import which library; any other is not a dependency."""
+
+
+def part_of(module: str) -> str:
+    """The part of the package that a dotted name is in."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def name_of(path: Path) -> str:
+    """The dotted name of a file."""
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """What a file imports, and whether only inside a function."""
+    tree = ast.parse(path.read_text())
+    inside = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, id(node) in inside
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are written out in full"
+            for alias in node.names if node.module == "millstream" else ():
+                yield f"millstream.{alias.name}", id(node) in inside
+            if node.module != "millstream":
+                yield str(node.module), id(node) in inside
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_knows_only_what_its_part_may(path: Path) -> None:
+    """Each part knows the parts below it and its own libraries, and nothing else."""
+    part = part_of(name_of(path))
+    assert part in KNOWS, f"say in KNOWS what {part!r} may know"
+    for name, later in imports(path):
+        top = name.split(".")[0]
+        if top == "millstream":
+            other = "" if name == "millstream.__version__" else part_of(name)
+            allowed = {part, *KNOWS[part].split()} | ({""} if part == "cli" else set())
+            assert other in allowed or (later and (part, other) in LATER), (
+                f"{path.name} imports {name}, and {part or 'millstream'} may not know it"
+            )
+        elif top not in sys.stdlib_module_names:
+            assert part in OUTSIDE.get(top, set()), f"{path.name} imports {top}"
+
+
+def test_dependencies_point_one_way() -> None:
+    """What the parts may know has no cycle, but for what is known later."""
+    graph = {
+        part: {other for other in known.split() if (part, other) not in LATER}
+        for part, known in KNOWS.items()
+    }
+    tuple(TopologicalSorter(graph).static_order())
+    parts = {part_of(name_of(path)) for path in MODULES}
+    assert parts == set(KNOWS), "a part that is gone has no place here"
+
+
+def test_the_reference_shares_only_the_model_and_the_codec() -> None:
+    """What defines the meaning has nothing in common with the engine that must have it."""
+    known = {part_of(name) for name, _ in imports(ROOT / "reference.py") if "millstream" in name}
+    assert known == {"errors", "model", "codec"}
+    assert "engine" not in KNOWS["testing"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_is_read_in_one_go(path: Path) -> None:
+    """No module has over 400 lines, and each says what it is."""
+    assert len(path.read_text().splitlines()) <= 400
+    assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+def test_the_public_names() -> None:
+    """There are about fifteen, in order, and all are there."""
+    names = millstream.__all__
+    assert 12 <= len(names) <= 18
+    assert names == sorted(names)
+    assert all(hasattr(millstream, name) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("module", "light"),
+    [
+        ("millstream", ("click", "lmdb", "pandas", "pyarrow", "pyspark", "rich")),
+        ("millstream.cli.main", ("lmdb", "pandas", "pyarrow", "pyspark", "rich")),
+    ],
+)
+def test_importing_loads_little(module: str, light: tuple[str, ...]) -> None:
+    """`import millstream` loads no library but msgspec, and the command line no heavy one."""
+    code = f"import {module}, sys; print([n for n in {light!r} if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
