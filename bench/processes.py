@@ -1,6 +1,7 @@
 """What a run's processes use, sampled from /proc: memory, and the machine's time.
 
-The driver is the process that was started and its JVM; every other process below them is a worker.
+The driver is the process that was started and its JVM; every other Python below them is a worker.
+(A process that the JVM has just forked still shows the JVM's memory as its own: not counted.)
 Memory is resident memory, so it includes pages of the store that the system would give up at once;
 `anonymous` leaves those out.
 """
@@ -48,7 +49,7 @@ class Usage:
         """Take in one sample of the processes below `root`."""
         python = sum(p.resident for p in family if p.pid == root)
         jvm = sum(p.resident for p in family if p.name == "java")
-        workers = [p for p in family if p.pid != root and p.name != "java"]
+        workers = [p for p in family if p.pid != root and p.name.startswith("python")]
         self.driver_python = max(self.driver_python, python)
         self.driver_jvm = max(self.driver_jvm, jvm)
         self.driver = max(self.driver, python + jvm)

@@ -113,12 +113,13 @@ def test_a_row_has_rate_whole_run_and_memory() -> None:
 
 
 def test_memory_is_told_apart_by_process() -> None:
-    """The process itself and its JVM are the driver; all others below it are workers."""
+    """The process itself and its JVM are the driver; every other Python below is a worker."""
     found = [
         Process(1, 0, "python", 10, 9, 0),
         Process(2, 1, "java", 100, 90, 0),
         Process(3, 2, "python", 30, 20, 0),
         Process(4, 3, "python", 50, 25, 0),
+        Process(5, 2, "stream execution", 100, 90, 0),
         Process(9, 0, "python", 999, 999, 0),
     ]
     usage = Usage()

@@ -153,7 +153,9 @@ def test_a_line_says_what_is_out_of_the_ordinary():
 
 
 def test_moments_and_summaries():
-    """Times past the calendar are numbers; a run without time has no rate."""
+    """Times past the calendar are numbers; a run without time has no rate, nor has one of a few
+    events, whose time is Spark's start."""
     assert moment(10**18) == str(10**18)
     assert moment(1) == "1970-01-01T00:00:00.000001Z"
     assert summary(Summary(1, 5, 0, 0, 0.0)) == "5 events in 1 batch, 0.0 s"
+    assert summary(Summary(1, 5, 0, 0, 8.0)) == "5 events in 1 batch, 8.0 s"

@@ -112,7 +112,8 @@ def line(report: Report, rate: float) -> str:
 
 def summary(result: Summary) -> str:
     """The whole run in one line."""
-    rate = f" ({result.events / result.seconds:,.0f} events/s)" if result.seconds > 0 else ""
+    speed = result.events / result.seconds if result.seconds > 0 else 0.0
+    rate = f" ({speed:,.0f} events/s)" if speed >= 1 else ""  # a few events: it is Spark's start
     events = "event" if result.events == 1 else "events"
     batches = "batch" if result.batches == 1 else "batches"
     return (

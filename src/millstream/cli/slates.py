@@ -78,7 +78,7 @@ def scan(
 @click.option(
     "--spark/--no-spark",
     default=None,
-    help="In parallel, in parts, or not.  [default: if the store has over 64 MiB]",
+    help="In parallel, in parts, or not.  [default: if the store has over 256 MiB]",
 )
 def dump(
     update: str, store: Path | None, app: str | None, to: str, overwrite: bool, spark: bool | None
@@ -101,11 +101,15 @@ def dump(
             spark = place.folder is not None and is_large(chosen)
         if not spark:
             count = write(reader.scan(update), place)
-            click.echo(f"wrote {count:,} slates to {place.file}", err=True)
+            click.echo(f"wrote {_counted(count, 'slate')} to {place.file}", err=True)
             return
     dumped = write_parts(chosen, update, place)
-    parts = "1 part" if dumped.parts == 1 else f"{dumped.parts} parts"
-    click.echo(f"wrote {dumped.slates:,} slates to {place.folder} ({parts})", err=True)
+    wrote, parts = _counted(dumped.slates, "slate"), _counted(dumped.parts, "part")
+    click.echo(f"wrote {wrote} to {place.folder} ({parts})", err=True)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def open_reader(store: Path, update: str) -> SlateReader:

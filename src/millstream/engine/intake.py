@@ -17,7 +17,7 @@ from millstream.engine.router import Router
 from millstream.errors import CodecError, InputError, MillstreamError
 from millstream.model.duration import TIME_LIMIT, UNITS
 from millstream.model.rules import DeadLetter
-from millstream.model.source import Source
+from millstream.model.source import Source, iso_time
 
 LateEvent = tuple[str, int, str, bytes]
 
@@ -49,8 +49,10 @@ class Intake:
             return
         self.events += len(records)
         plain = self._plain(records, raw)
+        decoded: list[Any] | None = None
         if plain is not None:
             times, keys, values = plain
+            decoded = records
         else:
             times, keys, values = [], [], []
             for index, record in enumerate(records):
@@ -66,7 +68,7 @@ class Intake:
                 keys.append(key)
                 values.append(value)
         if times:
-            self._route(Columns([self._stream] * len(times), times, keys, values))
+            self._route(Columns([self._stream] * len(times), times, keys, values), decoded)
 
     def refuse(self, text: str, error: str, file: str, line: int) -> None:
         """A line that is not even a record."""
@@ -106,14 +108,21 @@ class Intake:
             return None
         if ts is None:
             return times, keys, values
-        if self._scale is None or set(map(type, times)) != {int}:
+        kinds = set(map(type, times))
+        if kinds == {str}:
+            try:
+                return [iso_time(text, "") for text in times], keys, values
+            except InputError:
+                return None
+        if self._scale is None or kinds != {int}:
             return None
         scale = self._scale
         if max(times) * scale >= TIME_LIMIT or min(times) * scale <= -TIME_LIMIT:
             return None
         return (times if scale == 1 else [time * scale for time in times]), keys, values
 
-    def _route(self, events: Columns) -> None:
+    def _route(self, events: Columns, decoded: list[Any] | None = None) -> None:
+        """Send the events on their way, but for the late ones. `decoded`: their values."""
         highest = max(events.ts)
         if self.highest is None or highest > self.highest:
             self.highest = highest
@@ -126,8 +135,8 @@ class Intake:
                 self.late.extend((name, ts, key, value) for ts, key, value in rows)
             if timely is None:
                 return
-            events = timely
-        self._router.route(SOURCE, events)
+            events, decoded = timely, None
+        self._router.route(SOURCE, events, decoded=decoded)
 
 
 def _is_field(path: object) -> bool:

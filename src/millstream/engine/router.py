@@ -51,20 +51,34 @@ class Router:
         """How many events each map has processed."""
         self._starts = [crc32(f.name.encode() + b"\x00") for f in plan.functions]
 
-    def route(self, emitter: int, events: Columns, outbox: Outbox | None = None) -> None:
-        """Send what `emitter` put onto its streams on their way."""
+    def route(
+        self,
+        emitter: int,
+        events: Columns,
+        outbox: Outbox | None = None,
+        decoded: list[Any] | None = None,
+    ) -> None:
+        """Send what `emitter` put onto its streams on their way.
+
+        `decoded`: the values of events of one stream, if they are at hand and nobody else's.
+        """
         if not events:
             return
         kinds = set(events.streams)
         if len(kinds) == 1:
-            self._route_stream(emitter, kinds.pop(), events, outbox)
+            self._route_stream(emitter, kinds.pop(), events, outbox, decoded)
             return
         for stream, some in enumerate(events.split(events.streams, len(self.plan.streams))):
             if some is not None:
-                self._route_stream(emitter, stream, some, outbox)
+                self._route_stream(emitter, stream, some, outbox, None)
 
     def _route_stream(
-        self, emitter: int, stream: int, events: Columns, outbox: Outbox | None
+        self,
+        emitter: int,
+        stream: int,
+        events: Columns,
+        outbox: Outbox | None,
+        decoded: list[Any] | None,
     ) -> None:
         highest = max(events.ts)
         if self.highest is None or highest > self.highest:
@@ -78,7 +92,8 @@ class Router:
             assert outbox is not None  # only placed functions have feedback edges
             outbox.add(target, events)
         for target in targets.maps:
-            self.run_map(target, events)
+            self.run_map(target, events, decoded)
+            decoded = None  # a map may change its values: the next one gets its own
 
     def deliver(self, target: int, events: Columns) -> None:
         """Give events to one function: into its inbox, or through it if it is a fused map."""

@@ -42,7 +42,7 @@ class Source:
 
         def time_of(value: Any) -> int:
             if isinstance(value, str):
-                return _iso(value, where)
+                return iso_time(value, where)
             if isinstance(value, datetime):
                 return instant(value)
             if isinstance(value, bool) or not isinstance(value, int | float):
@@ -118,7 +118,8 @@ def _key_text(key: Any, where: str) -> str:
     raise InputError(f"{where}: key must be text or a whole number; got {_shown(key)}")
 
 
-def _iso(text: str, where: str) -> int:
+def iso_time(text: str, where: str) -> int:
+    """Microseconds of ISO-8601 text; without a zone it is taken as UTC."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

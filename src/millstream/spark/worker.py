@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -34,7 +35,10 @@ Row = tuple[int, int, int, bytes]
 @lru_cache(maxsize=4)
 def _unpacked(packed: PackedPlan) -> Plan:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver to handle
-    return packed.unpack()
+    plan = packed.unpack()
+    gc.disable()  # a batch makes many objects and no cycles; Spark collects after each task
+    gc.freeze()  # and need not look at the libraries then
+    return plan
 
 
 @lru_cache(maxsize=8)
