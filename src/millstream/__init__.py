@@ -1,4 +1,4 @@
-"""Millstream: map and update functions over fast data, with slates that are durable and readable."""
+"""Millstream: map and update functions over fast data, with durable, readable slates."""
 
 from millstream import testing
 from millstream.errors import (

@@ -40,7 +40,7 @@ class StoreError(MillstreamError):
 
 
 class StaleCommit(StoreError):
-    """A commit from an older driver, an older batch or an older attempt: refused, nothing changed."""
+    """A commit from an older driver, batch or attempt: refused, nothing changed."""
 
 
 class StaleRead(StoreError):

@@ -13,7 +13,7 @@ event-time order, over the input less what was late). The rules (Muppet, section
 - A slate expires for an event, or for a timer, that comes more than `ttl` after the last event
   that updated it; its timers die with it. A timer's firing does not keep a slate alive.
 - Wall timers fire when the clock is moved past them. What they emit is later than both the timer
-  and every event so far.
+  and the event time reached so far; whether their slate has expired is a matter of event time.
 """
 
 from __future__ import annotations
@@ -144,8 +144,9 @@ class Reference:
         update = self.workflow.update(owner[0])
         slate = self.slates[owner]
         del slate.timers[name]
-        now = timer.ts if timer.clock == "event" else max(timer.ts, self.highest or 0)
-        if self._expired(update, slate, now) or update.on_timer is None:
+        wall, reached = timer.clock == "wall", self.highest or 0
+        now = max(timer.ts, reached) if wall else timer.ts
+        if self._expired(update, slate, reached if wall else now) or update.on_timer is None:
             return
         on_timer = update.on_timer
         as_event = Event("", now, timer.key, None)

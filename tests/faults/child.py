@@ -1,4 +1,4 @@
-"""A driver in a process of its own, to be ended by force: `python child.py FOLDER LANE POINT BATCH`.
+"""A driver in a process of its own, to be ended by force: child.py FOLDER LANE POINT BATCH.
 
 It leads a process group, JVM included, and the fault ends the whole group at once, as a power cut
 would; Spark's Python workers have a group of their own and live on for a moment, as they would

@@ -1,4 +1,4 @@
-"""Spark gives what the reference gives: generated applications, batches, shards, tasks and lanes."""
+"""Spark gives what the reference gives: generated applications, batches, shards and lanes."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_waiting_events_are_not_left_behind_by_a_change_of_order(
     the message says how to let them through first."""
     put(tmp_path / "in", "a.json", *words(("x", 1), ("x", 2), ("x", 3)))
     run(counting("event-time"), settings(tmp_path), spark=spark)
-    with pytest.raises(StoreError, match="wait for the horizon.*--final"):
+    with pytest.raises(StoreError, match=r"wait for the horizon.*--final"):
         run(counting("arrival"), settings(tmp_path), spark=spark)
     run(counting("event-time"), settings(tmp_path, final=True), spark=spark)
     run(counting("arrival"), settings(tmp_path), spark=spark)

@@ -89,7 +89,7 @@ def test_a_repeat_restores_a_row_that_was_deleted_before(shard: Shard) -> None:
 
 
 def test_an_empty_repeat_undoes_the_earlier_try(shard: Shard) -> None:
-    """A function named without changes takes back its earlier try of the batch, and only its own."""
+    """A function named without changes takes back its own earlier try of the batch."""
     put(shard, 0, a="0")
     shard.commit(Fence(1, 1, 1), {"f": {b"a": b"1", b"b": b"1"}, "g": {b"z": b"1"}})
     shard.commit(Fence(1, 1, 2), {"f": {}})

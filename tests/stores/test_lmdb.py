@@ -137,14 +137,18 @@ def test_a_process_killed_at_any_moment(shard: Shard, child: Child) -> None:
     for epoch in range(1, 9):
         process = child(f"""
 for batch in range({last + 1}, 1000000):
-    shard.commit(Fence({epoch}, batch, 0), {{"f": {{b"%d" % i: b"%d" % batch for i in range(300)}}}})
+    changes = {{b"%d" % i: b"%d" % batch for i in range(300)}}
+    shard.commit(Fence({epoch}, batch, 0), {{"f": changes}})
     say(batch)
 """)
         said = last
         for _ in range(seed.randrange(1, 40)):
             said = int(hear(process))
         process.kill()
-        said = int(([str(said)] + process.communicate()[0].split())[-1])
+        assert process.stdout is not None
+        rest = process.stdout.read()  # not communicate(), which misses what is already buffered
+        process.wait()
+        said = int([str(said), *rest.split()][-1])
         found = set(values(shard, said + 1).values())
         assert found in ({b"%d" % said}, {b"%d" % (said + 1)})
         shard.roll_back(epoch + 1, said)

@@ -253,7 +253,10 @@ class KeyRun:
         return self._end()
 
     def _fire(self, clock: Clock, until: int, horizon: int) -> None:
-        """Fire this key's timers of a clock that are set for `until` or before, in order."""
+        """Fire this key's timers of a clock that are set for `until` or before, in order.
+
+        `horizon` is the event time reached, which is what a slate lives by.
+        """
         update = self._feeder.update
         while True:
             due = min(
@@ -265,9 +268,9 @@ class KeyRun:
             at, name = due
             del self._timers[name]
             now = at if clock == "event" else max(at, horizon)
-            if update.on_timer is None or (
-                update.ttl is not None and now - self._last > update.ttl
-            ):
+            reached = at if clock == "event" else horizon
+            expired = update.ttl is not None and reached - self._last > update.ttl
+            if update.on_timer is None or expired:
                 continue
             timer = Timer(at, self._key, name, clock)
             if self._call(update.on_timer, timer, Event("", now, self._key, None), b"", timer):

@@ -100,7 +100,9 @@ class Intake:
             return None
         try:
             keys = [""] * count if key is None else [record[key] for record in records]
-            times = [self._clock] * count if ts is None else [record[ts] for record in records]
+            times: list[Any] = (
+                [self._clock] * count if ts is None else [record[ts] for record in records]
+            )
             values = raw if raw is not None else [encode_value(record) for record in records]
         except (KeyError, TypeError, IndexError, CodecError):
             return None

@@ -6,7 +6,8 @@ clock for ever. What lies between two positions is read by the batch's own tasks
 way through the JVM; Spark never runs this source's `read`.
 
 A new offset is due when a source has more, or when a batch without records would have something to
-do: a timer, a waiting event, feedback (`engine.horizon.is_due`). So nothing hangs on an idle stream.
+do: a timer, a waiting event, feedback (`engine.horizon.is_due`), so that nothing hangs on an idle
+stream.
 
 This runs in a process of its own that Spark starts; it knows the driver's progress from the store.
 """

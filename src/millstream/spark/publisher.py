@@ -79,8 +79,8 @@ class Publisher:
                     f"stream {stream!r}: output of batch {batch} is still to be published, and the "
                     f"stream has no sink now; name one with --sink {stream}=FORMAT:DIRECTORY"
                 )
-            events = [row for body in bodies for row in body.outputs.get(stream, ())]
-            events = sorted((ts, canonical(value), key) for ts, key, value in events)
+            found = [row for body in bodies for row in body.outputs.get(stream, ())]
+            events = sorted((ts, canonical(value), key) for ts, key, value in found)
             rows[stream] = [event_row(ts, key, decode_value(value)) for ts, value, key in events]
         late = sorted(
             (ts, stream, canonical(value), key)

@@ -28,7 +28,7 @@ from typing import Any
 import msgspec
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from millstream.engine.beat import next_beat
 from millstream.engine.horizon import lane_of
@@ -199,7 +199,8 @@ class Driver:
 
     def _input(self, positions: dict[str, Any]) -> tuple[list[SourceSplit], int]:
         """What lies between the last committed batch's positions and these."""
-        splits, size = [], 0
+        splits: list[SourceSplit] = []
+        size = 0
         for name, until in positions.items():
             known = self.progress.sources.get(name)
             start = known.position if known is not None and known.position else NOWHERE

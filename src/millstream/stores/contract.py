@@ -17,8 +17,8 @@ keys that its last batch changed. From these two follow all promises:
   A commit that found nothing to write has been seen too: a cancelled attempt may have changes,
   from the part of the input that it got, where the whole input has none.
 - *Roll-back.* `roll_back(epoch, committed)` undoes what batch `committed + 1` changed, and raises
-  the fence to `(epoch, committed + 1, 0)`, so that no task of an older driver can commit afterwards.
-- *Readers* name a committed batch c and see each row as it stood at the end of c. A shard whose last
+  the fence to `(epoch, committed + 1, 0)`, so that no task of an older driver can commit later.
+- *Readers* name a committed batch c and see each row as it stood at its end. A shard whose last
   commit is of batch c + 1 still answers; past that it has forgotten, and raises StaleRead.
   `before(b)` is `at(b - 1)`, and raises in the same case: only a task that is stale comes so late.
 

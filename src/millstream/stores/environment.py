@@ -194,7 +194,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _identity(path: str) -> tuple[int, int]:
-    """Which data file lies there; LMDB's files are never opened but by LMDB (it would lose locks)."""
+    """Which data file lies there. Only LMDB opens its files: anyone else would lose its locks."""
     try:
         status = os.stat(os.path.join(path, "data.mdb"))
     except FileNotFoundError:
