@@ -50,7 +50,7 @@ class Retried(InProcess):
         }
 
 
-class Crash(Exception):  # noqa: N818  # it stands for the end of the process
+class Crash(Exception):  # it stands for the end of the process
     """The process has died."""
 
 

@@ -13,7 +13,8 @@ import millstream as ms
 from millstream.codec import canonical
 from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
-from millstream.engine.feeder import Feeder, Redo, content_order
+from millstream.engine.feeder import Feeder, Redo
+from millstream.engine.ordering import content_order
 from millstream.engine.plan import Plan
 from millstream.engine.readback import SMALL
 from millstream.errors import FunctionError

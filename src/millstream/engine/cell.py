@@ -15,8 +15,9 @@ from millstream.codec import decode_values
 from millstream.engine.beat import Beat
 from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
-from millstream.engine.feeder import Feeder, Redo, by_key, content_order
+from millstream.engine.feeder import Feeder, Redo
 from millstream.engine.gate import Gate
+from millstream.engine.ordering import by_key, content_order
 from millstream.engine.plan import Plan
 from millstream.engine.router import Outbox, Router
 from millstream.model.event import Clock
@@ -118,7 +119,7 @@ class Cell:
             self._plan.workflow.on_error,
             self._entries,
         )
-        groups = dict(by_key(due))
+        groups = by_key(due)
         for key in timed.values():
             groups.setdefault(key, [])
         values = decode_values(due.values)

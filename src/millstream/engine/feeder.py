@@ -17,12 +17,11 @@ batch only, and one list under two names in it.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from millstream.codec import (
     SlateCodec,
-    canonical,
     decode_value,
     encode_value,
     slate_codec,
@@ -41,7 +40,7 @@ from millstream.stores.layout import SlateRow, Timers, pack_slate, unpack_slate
 _new = tuple.__new__
 
 
-class Redo(Exception):  # noqa: N818  # not an error: it asks for the other way
+class Redo(Exception):  # not an error: it asks for the other way
     """This way will not do for this key: feed it the careful way."""
 
 
@@ -368,41 +367,3 @@ class KeyRun:
         return Fed(
             pack_slate(self._last, self._data, self._timers), self._timers, entries, self._wiped
         )
-
-
-def content_order(events: Columns, indices: list[int], streams: tuple[str, ...]) -> list[int]:
-    """A key's events in content order: by time, then stream, then the value's canonical bytes."""
-    times = events.ts
-    before = times[indices[0]]
-    for index in indices[1:]:
-        now = times[index]
-        if now <= before:
-            break
-        before = now
-    else:
-        return indices  # already in order, no two at the same time
-    ordered = sorted(indices, key=times.__getitem__)
-    start, count = 0, len(ordered)
-    while start < count:
-        stop = start + 1
-        while stop < count and times[ordered[stop]] == times[ordered[start]]:
-            stop += 1
-        if stop - start > 1:
-            ordered[start:stop] = sorted(
-                ordered[start:stop],
-                key=lambda i: (streams[events.streams[i]], canonical(events.values[i])),
-            )
-        start = stop
-    return ordered
-
-
-def by_key(events: Columns) -> Iterator[tuple[str, list[int]]]:
-    """The indices of each key's events, in the order they came."""
-    groups: dict[str, list[int]] = {}
-    for index, key in enumerate(events.keys):
-        found = groups.get(key)
-        if found is None:
-            groups[key] = [index]
-        else:
-            found.append(index)
-    return iter(groups.items())

@@ -1,0 +1,44 @@
+"""The order in which a function is fed: grouped by key, each key in content order."""
+
+from __future__ import annotations
+
+from millstream.codec import canonical
+from millstream.engine.columns import Columns
+
+
+def content_order(events: Columns, indices: list[int], streams: tuple[str, ...]) -> list[int]:
+    """A key's events in content order: by time, then stream, then the value's canonical bytes."""
+    times = events.ts
+    before = times[indices[0]]
+    for index in indices[1:]:
+        now = times[index]
+        if now <= before:
+            break
+        before = now
+    else:
+        return indices  # already in order, no two at the same time
+    ordered = sorted(indices, key=times.__getitem__)
+    start, count = 0, len(ordered)
+    while start < count:
+        stop = start + 1
+        while stop < count and times[ordered[stop]] == times[ordered[start]]:
+            stop += 1
+        if stop - start > 1:
+            ordered[start:stop] = sorted(
+                ordered[start:stop],
+                key=lambda i: (streams[events.streams[i]], canonical(events.values[i])),
+            )
+        start = stop
+    return ordered
+
+
+def by_key(events: Columns) -> dict[str, list[int]]:
+    """The indices of each key's events, in the order they came."""
+    groups: dict[str, list[int]] = {}
+    for index, key in enumerate(events.keys):
+        found = groups.get(key)
+        if found is None:
+            groups[key] = [index]
+        else:
+            found.append(index)
+    return groups
