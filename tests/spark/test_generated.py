@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from spark.harness import assert_same, reference_outcome, run_on_spark, wrapped, write_records
 
 pytestmark = pytest.mark.spark
-EXAMPLES = 6
+EXAMPLES = 26
 on_spark = settings(
     max_examples=EXAMPLES,
     # A case takes a second or two, which is a Spark query and not a slow strategy.
