@@ -15,8 +15,8 @@ demo: setup  ## run the retail check-ins on generated data, end to end
 test: setup  ## all tests
 	@$(PY) -m pytest
 
-test-faults: setup  ## the slow fault runs
-	@$(PY) -m pytest tests/faults -m faults --override-ini=timeout=1200
+test-faults: setup  ## the slow fault runs; SEEDS=2 for the quick part
+	@MILLSTREAM_FAULT_SEEDS=$(or $(SEEDS),20) $(PY) -m pytest tests/faults -m faults --override-ini=timeout=1200
 
 check: setup  ## format, lint and types
 	@.venv/bin/ruff format --check .

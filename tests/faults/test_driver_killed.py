@@ -23,6 +23,7 @@ from millstream.spark.query import run
 
 pytestmark = pytest.mark.spark
 HERE = Path(__file__).parent
+SEEDS = int(os.environ.get("MILLSTREAM_FAULT_SEEDS", "2"))
 
 
 def records(seed: int, count: int = 400) -> list[dict[str, Any]]:
@@ -93,7 +94,7 @@ def test_at_every_point(spark: Any, tmp_path: Path, point: str, lane: str) -> No
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_again_and_again(spark: Any, tmp_path: Path, seed: int) -> None:
     """Ended three times at points drawn by seed, in batches drawn by seed: the same."""
     random, given = Random(seed), prepare(tmp_path, seed)
