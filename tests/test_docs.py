@@ -14,6 +14,7 @@ import pytest
 
 import millstream as ms
 from docs import build
+from docs.figures import filled
 from millstream.modules import import_file
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -54,6 +55,13 @@ def run_tests(module: ModuleType) -> int:
     for test in tests:
         test()
     return len(tests)
+
+
+def test_figures_are_those_of_the_results() -> None:
+    """Every figure between marks in a page is what the benchmarks' results say: none is by hand."""
+    for page in build.pages():
+        text = page.read_text(encoding="utf-8")
+        assert filled(text) == text, f"{page.name}: run make docs"
 
 
 def test_every_link_leads_somewhere() -> None:

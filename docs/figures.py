@@ -1,0 +1,86 @@
+"""The figures in the pages, from what the benchmarks left in bench/results.
+
+Between `<!-- figures:NAME -->` and `<!-- /figures:NAME -->` stands a table made from
+bench/results/NAME.json, with the commit and the machine it was measured on. Nobody writes a figure
+by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "bench" / "results"
+_MARKED = re.compile(r"(<!-- figures:(\w+) -->\n).*?(<!-- /figures:\2 -->)", re.DOTALL)
+_RATES = {"events_per_s": "events/s", "workers_mib": "workers' memory, MiB"}
+_COLUMNS: dict[str, dict[str, str]] = {
+    "keyed_updates": {**_RATES, "driver_mib": "driver's memory, MiB"},
+    "zipf": {**_RATES, "driver_mib": "driver's memory, MiB"},
+    "hot_topics": {**_RATES, "driver_mib": "driver's memory, MiB"},
+    "latency": {"p50_s": "p50, s", "p99_s": "p99, s", "max_s": "max, s"},
+    "growth": {
+        **_RATES,
+        "disk_before_mib": "disk before, MiB",
+        "disk_after_mib": "disk after, MiB",
+    },
+}
+_SAYS = {
+    "keyed_updates": "A count in a dict slate, 1,000,000 events over 100,000 uniform keys, durable "
+    "every batch",
+    "zipf": "The same over 1,000 skewed keys",
+    "hot_topics": "A map, two updates and timers (`examples/hot_topics.py`), beside the single "
+    "update",
+    "latency": "Two updates in a chain, 4,000 events/s for 60 s from another process: from a file's "
+    "arrival to its slate being readable",
+    "growth": "The same load, 100,000 active keys, over a store that holds so many slates already",
+}
+
+
+def filled(page: str, results: Path = RESULTS) -> str:
+    """The page with every marked place filled from its results; left alone where there are none."""
+
+    def fill(marked: re.Match[str]) -> str:
+        path = results / f"{marked[2]}.json"
+        if not path.exists():
+            return marked[0]
+        return f"{marked[1]}{table(json.loads(path.read_text()))}{marked[3]}"
+
+    return _MARKED.sub(fill, page)
+
+
+def table(found: dict[str, Any]) -> str:
+    """The rows of a case as a Markdown table, its ratios and bars, and where it was measured."""
+    columns = _COLUMNS[found["case"]]
+    lines = [
+        f"{_SAYS[found['case']]}:",
+        "",
+        f"| | {' | '.join(columns.values())} |",
+        f"|---|{'---:|' * len(columns)}",
+    ]
+    for row in found["rows"]:
+        cells = [_shown(row.get(name)) for name in columns]
+        lines.append(f"| {row['what']} | {' | '.join(cells)} |")
+    machine = found["machine"]
+    bars = "; ".join(
+        f"{bar['figure']} {_shown(bar['value'])} (bar {_shown(bar['limit'])}"
+        f"{', held' if bar['held'] else ', missed'})"
+        for bar in found["bars"]
+    )
+    lines += [
+        "",
+        f"{bars}. Commit {found['commit'][:10]}, {machine['cores']} cores ({machine['cpu']}), "
+        f"Python {machine['python']}, Java {machine['java']}, Spark {machine['spark']}.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
