@@ -13,7 +13,7 @@ from bench.data import length_of
 from millstream.model.workflow import Order
 from millstream.settings import Settings
 from millstream.spark.query import run
-from millstream.spark.report import Report
+from millstream.spark.report import BatchSummary
 
 
 def counter(order: str) -> ms.App:
@@ -64,9 +64,9 @@ def run_all(
     if not keep:
         shutil.rmtree(store, ignore_errors=True)
     ended: list[tuple[int, float]] = []
-    told: list[Report] = []
+    told: list[BatchSummary] = []
 
-    def report(batch: Report) -> None:
+    def report(batch: BatchSummary) -> None:
         ended.append((batch.events, time.perf_counter()))
         told.append(batch)
 
@@ -99,7 +99,7 @@ def run_until(app: str, order: str, source: str, store: str, stop: str) -> dict[
             time.sleep(0.1)
         asked.set()
 
-    def report(told: Report) -> None:
+    def report(told: BatchSummary) -> None:
         batches.append((told.events, told.seconds, told.lane))
 
     threading.Thread(target=watch, daemon=True).start()

@@ -13,9 +13,9 @@ from typing import Any
 
 from bench import on_millstream
 from bench.data import START, scattered_key, size_of
-from millstream.codec import shard_hash
+from millstream.codec import shards_of
+from millstream.durable import read_record
 from millstream.stores.contract import Fence
-from millstream.stores.durable import read_record
 from millstream.stores.home import Home
 from millstream.stores.layout import pack_slate, slates_of
 
@@ -33,11 +33,12 @@ def prefill(single: str, store: str, slates: int, active: int) -> dict[str, Any]
     if batch != 0:
         raise AssertionError(f"the first run must commit one batch, 0; it committed up to {batch}")
     count, prefix = home.facts.shards, slates_of(UPDATE)
-    hashed, row = shard_hash(UPDATE), pack_slate(START, b'{"count":1}', {})
+    row = pack_slate(START, b'{"count":1}', {})
     keys: list[list[bytes]] = [[] for _ in range(count)]
-    for number in range(active, active + slates):
-        key = scattered_key(number)
-        keys[hashed(key) % count].append(prefix + key.encode())
+    scattered = [scattered_key(number) for number in range(active, active + slates)]
+    for key, shard in zip(scattered, shards_of(UPDATE, scattered, count), strict=True):
+        keys[shard].append(prefix + key.encode())
+    del scattered
     opened = home.store()
     for number, some in enumerate(keys):
         changes = dict.fromkeys(some, row)

@@ -33,8 +33,8 @@ _SAYS = {
     "zipf": "The same over 1,000 skewed keys",
     "hot_topics": "A map, two updates and timers (`examples/hot_topics.py`), beside the single "
     "update",
-    "latency": "Two updates in a chain, 4,000 events/s for 60 s from another process: from a file's "
-    "arrival to its slate being readable",
+    "latency": "Two updates in a chain, 4,000 events/s for 60 s from another process: from a "
+    "file's arrival to its slate being readable",
     "growth": "The same load, 100,000 active keys, over a store that holds so many slates already",
 }
 

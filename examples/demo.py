@@ -22,11 +22,11 @@ from examples import generate, retail
 from millstream.cli.progress import display, say, summary
 from millstream.cli.stopping import stoppable
 from millstream.errors import MillstreamError
-from millstream.modules import shown_path
+from millstream.model.place import shown_path
 from millstream.settings import resolve
 
 if TYPE_CHECKING:
-    from millstream.spark.report import Report, Summary
+    from millstream.spark.report import BatchSummary, RunSummary
 
 STORE = Path(".millstream") / "retail-demo"
 EVERY = 0.15
@@ -64,7 +64,7 @@ class Live:
         self._first: float | None = None
         self._counted = 0
 
-    def report(self, report: Report) -> None:
+    def report(self, report: BatchSummary) -> None:
         """After each batch: the seconds count from the first one."""
         self._counted = report.total_events
         if self._first is None:
@@ -84,7 +84,7 @@ class Live:
         return time.monotonic() - self._first >= self._seconds
 
 
-def run(store: Path, seconds: float) -> Summary:
+def run(store: Path, seconds: float) -> RunSummary:
     """Run the application while check-ins come."""
     folder = store / "checkins"
     settings = resolve(
@@ -92,11 +92,11 @@ def run(store: Path, seconds: float) -> Summary:
     )
     live, shown = Live(Checkins(folder), seconds), display(False, time.monotonic)
 
-    def on_report(report: Report) -> None:
+    def on_report(report: BatchSummary) -> None:
         live.report(report)
         shown(report)
 
-    def work(stop: threading.Event) -> Summary:
+    def work(stop: threading.Event) -> RunSummary:
         from millstream.spark.query import run as run_on_spark
 
         writer = threading.Thread(target=live.go, args=(stop,), name="check-ins", daemon=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import millstream as ms
-from millstream.config import load, load_app
+from millstream.config import load
 
 FUNCTIONS = """
 from dataclasses import dataclass
@@ -131,7 +131,7 @@ def project(tmp_path, monkeypatch):
 
 def refused(target: str) -> str:
     with pytest.raises(ms.DefinitionError) as caught:
-        load_app(target)
+        load(target)
     return str(caught.value)
 
 
@@ -151,8 +151,8 @@ def test_both_ways_build_equal_apps(project):
     """The decorators and the TOML file build the same application, in the same order."""
     (project / "retail.toml").write_text(TOML)
     (project / "decorated.py").write_text(DECORATED)
-    built = load_app("retail.toml")
-    assert built == load_app("decorated.py")
+    built = load("retail.toml").app
+    assert built == load("decorated.py").app
     assert [f.name for f in built.workflow().functions] == ["recognise", "count", "see", "remember"]
 
 
@@ -160,7 +160,7 @@ def test_a_different_file_is_a_different_app(project):
     """Equality is not vacuous: one changed word makes another application."""
     (project / "retail.toml").write_text(TOML)
     (project / "other.toml").write_text(TOML.replace('ttl = "90d"', 'ttl = "91d"'))
-    assert load_app("retail.toml") != load_app("other.toml")
+    assert load("retail.toml").app != load("other.toml").app
 
 
 def test_settings_in_the_file_are_relative_to_it(project, monkeypatch):
@@ -244,6 +244,7 @@ def test_settings_in_the_file_are_relative_to_it(project, monkeypatch):
         ("output = true", "output = false", 'sink = "parquet', "so it must be an output"),
         ('"json:data/checkins"', '"data/checkins"', "data/checkins", "without a colon"),
         ('"json:data/checkins"', '"jsn:data/checkins"', "jsn:", "did you mean json:data/checkins?"),
+        ('"parquet:out/hot"', '"csv:o"', 'sink = "csv', "format must be json or parquet; got"),
         ('"parquet:out/hot"', "1", "sink = 1", "'sink' in [streams.hot] must be text"),
         ("[run]", "[run]\n[[maps.twice]]", "[[maps.twice]]", "[maps.twice] must be a table"),
         ("[maps.see]", '[maps."s!e"]', '[maps."s!e"]', "map name 's!e' must start with a letter"),
@@ -310,9 +311,9 @@ def test_run_at_import_is_refused(project):
 def test_targets(project):
     """A target is app.py, app.py:name, module, module:name or app.toml."""
     (project / "decorated.py").write_text(DECORATED)
-    app = load_app("decorated.py")
-    assert app is load_app("decorated.py:app") is load_app("decorated") is load_app("decorated:app")
-    assert app is load_app(str(project / "decorated.py"))
+    app = load("decorated.py").app
+    assert app is load("decorated.py:app").app is load("decorated").app is load("decorated:app").app
+    assert app is load(str(project / "decorated.py")).app
     assert sys.modules["decorated"].app is app
     assert sys.path[0] == str(project)
 
@@ -321,7 +322,7 @@ def test_a_package_is_a_module(project):
     """A directory with __init__.py is a package, and may be named as a module."""
     (project / "shop").mkdir()
     (project / "shop" / "__init__.py").write_text("import millstream as ms\na = ms.App('shop')\n")
-    assert load_app("shop:a").name == "shop"
+    assert load("shop:a").app.name == "shop"
 
 
 def test_two_files_of_one_name(project):
@@ -331,7 +332,7 @@ def test_two_files_of_one_name(project):
         (project / place / "main.py").write_text(
             f"import millstream as ms\na = ms.App('{place}')\n"
         )
-    assert [load_app(f"{place}/main.py").name for place in ("one", "two")] == ["one", "two"]
+    assert [load(f"{place}/main.py").app.name for place in ("one", "two")] == ["one", "two"]
 
 
 def test_several_apps_in_a_module(project):
@@ -340,7 +341,7 @@ def test_several_apps_in_a_module(project):
         "import millstream as ms\na = ms.App('a')\nb = ms.App('b')\nc = 1\n"
     )
     assert refused("many.py") == "many.py has several Apps: a, b; name one, as in many.py:a"
-    assert load_app("many.py:b").name == "b"
+    assert load("many.py:b").app.name == "b"
     assert refused("many.py:c") == "many.py: 'c' is a int, not an App; there are: a, b"
     assert "has no App" in refused("functions.py")
 

@@ -7,7 +7,7 @@ import pytest
 
 import millstream as ms
 from millstream import graph
-from millstream.graph_layout import lay_out
+from millstream.graph.layout import lay_out
 from millstream.model.function import Map
 from millstream.model.source import Source
 from millstream.model.workflow import Stream, Workflow

@@ -18,7 +18,6 @@ with a sink is an output. A wrong word is refused with its line and the nearest 
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -148,7 +147,7 @@ def _run(section: Section) -> dict[str, Any]:
 
 
 def _address(section: Section, key: str, text: str) -> str:
-    check_address(text, section.where(key))
+    check_address(text, section.where(key), sink=key == "sink")
     return relative_to(text, section.document.directory)
 
 
@@ -185,9 +184,7 @@ def _at_line_of(section: Section) -> Iterator[None]:
 def _check_graph(app: App, document: Document) -> None:
     """Check the whole graph now, while the lines are known."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            app.workflow()
+        app.checked()
     except DefinitionError as error:
         raise document.error(_path_of(str(error)), str(error)) from None
 

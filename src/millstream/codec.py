@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 from zlib import crc32
@@ -146,16 +146,12 @@ def readable_slate(slate: type, memory: Any) -> bytes:
     return encoded
 
 
-def shard_hash(function: str) -> Callable[[str], int]:
-    """A stable hash of (function, key), as a function of the key; shard = hash mod shards."""
+def shards_of(function: str, keys: Iterable[str], shards: int) -> list[int]:
+    """The shards that hold the slates of a function's keys: a stable hash, modulo the shards."""
     start = crc32(function.encode() + b"\x00")
-
-    def of_key(key: str) -> int:
-        return crc32(key.encode(), start)
-
-    return of_key
+    return [crc32(key.encode(), start) % shards for key in keys]
 
 
 def shard_of(function: str, key: str, shards: int) -> int:
     """The shard that holds the slate of (function, key)."""
-    return shard_hash(function)(key) % shards
+    return shards_of(function, (key,), shards)[0]

@@ -10,7 +10,8 @@ from typing import Any
 from millstream.app_file import read_app
 from millstream.errors import DefinitionError
 from millstream.model.app import App
-from millstream.modules import import_file, import_name, shown_path
+from millstream.model.place import shown_path
+from millstream.modules import import_file, import_name
 from millstream.nearest import did_you_mean
 
 
@@ -22,13 +23,8 @@ class Target:
     toml: dict[str, Any] = field(default_factory=dict)
 
 
-def load_app(target: str) -> App:
-    """The application that `app.toml`, `app.py[:name]` or `module[:name]` names."""
-    return load(target).app
-
-
 def load(target: str) -> Target:
-    """The same, with the settings that its TOML file holds."""
+    """The application that `app.toml`, `app.py[:name]` or `module[:name]` names."""
     place, colon, name = target.rpartition(":")
     if not (colon and place and name.isidentifier()):
         place, name = target, ""

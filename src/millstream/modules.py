@@ -10,10 +10,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import sys
-import sysconfig
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,25 +18,12 @@ from types import ModuleType
 from typing import Any
 
 from millstream.errors import DefinitionError, MillstreamError
+from millstream.model.place import shown_path, user_frame
 from millstream.nearest import did_you_mean
 
 _loaded: dict[str, Path] = {}
 """Modules that `import_file` made, by name: only these may be replaced by another file."""
 _loading: list[str] = []
-_LIBRARY = tuple(
-    os.path.join(sysconfig.get_path(which), "") for which in ("stdlib", "purelib", "platlib")
-)
-_OURS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
-
-
-def shown_path(path: Path | str) -> str:
-    """A path as the user would write it: relative when it lies below where they stand."""
-    absolute = os.path.abspath(path)
-    try:
-        relative = os.path.relpath(absolute)
-    except ValueError:  # another drive
-        return absolute
-    return absolute if relative.startswith("..") else relative
 
 
 def being_loaded() -> str | None:
@@ -144,14 +128,8 @@ def _blaming_the_user(target: str) -> Iterator[None]:
 def _blame(error: BaseException, target: str) -> str:
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return f"{shown_path(error.filename)}:{error.lineno}: {type(error).__name__}: {error.msg}"
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(("<frozen importlib", _OURS))
-    ]
-    users = [frame for frame in frames if not frame.filename.startswith(_LIBRARY)]
-    blamed = (users or frames)[-1:]
-    place = f"{shown_path(blamed[0].filename)}:{blamed[0].lineno}" if blamed else target
+    frame = user_frame(error)
+    place = target if frame is None else f"{shown_path(frame.filename)}:{frame.lineno}"
     if isinstance(error, MillstreamError):
         return f"{place}: {error}"
     what = "the module exits" if isinstance(error, SystemExit) else type(error).__name__

@@ -1,7 +1,8 @@
 """The reference interpreter: what a workflow means.
 
 One thread, one heap, no batches. Spark must give the same slates and the same streams (in
-event-time order, over the input less what was late). The rules (Muppet, section 3; DESIGN, 3):
+event-time order, over the input less what was late). The rules (Muppet, section 3;
+docs/concepts.md):
 
 - Everything happens in order of time. Each function is fed the events of its streams in content
   order `(ts, stream, value bytes)`; what it emits is later than its input.
@@ -27,7 +28,8 @@ from millstream.codec import decode_value, encode_value, readable_slate, slate_c
 from millstream.errors import CodecError, FunctionError
 from millstream.model.event import Clock, Emit, Event, Forget, SetTimer, Timer
 from millstream.model.function import Map, Update
-from millstream.model.rules import DeadLetter, effects, emitted, not_an_effect, timer_time
+from millstream.model.place import described
+from millstream.model.rules import FAILURES, DeadLetter, effects, emitted, not_an_effect, timer_time
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow
 
@@ -215,10 +217,11 @@ class Reference:
         """Publish what `work` emits, or make a dead letter of its input if it raises."""
         try:
             events = work()
-        except Exception as error:
+        except FAILURES as error:
             if self.workflow.on_error == "fail":
-                message = f"{function.where}, key {event.key!r}: {error}"
-                raise FunctionError(message) from error
+                raise FunctionError(
+                    f"{function.where}, key {event.key!r}: {described(error)}"
+                ) from error
             self.dead_letters.append(
                 DeadLetter(
                     function.name,
@@ -226,7 +229,7 @@ class Reference:
                     event.ts,
                     event.key,
                     event.value,
-                    f"{type(error).__name__}: {error}",
+                    described(error),
                     timer=timer,
                 )
             )

@@ -14,6 +14,7 @@ from typing import Any
 from millstream.errors import DefinitionError, InputError
 from millstream.sources.address import parse_address
 
+SINK_FORMATS = ("json", "parquet")
 LANES = ("auto", "one-task", "shuffled")
 MIB = 1024 * 1024
 _KIB = 1024
@@ -21,19 +22,23 @@ _BYTES = {
     **{"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3},
     **{"k": _KIB, "kib": _KIB, "m": MIB, "mib": MIB, "g": _KIB * MIB, "gib": _KIB * MIB},
 }
-_MASTER = re.compile(r"local(\[[^\]]+\])?|local-cluster\[.+\]|yarn|(spark|k8s)://\S+")
+_MASTER = re.compile(r"local(\[[^\]]+\])?")
 _FLAGS = {"1": True, "true": True, "yes": True, "on": True}
 _FLAGS |= {"0": False, "false": False, "no": False, "off": False}
 
 
-def check_address(text: object, where: str) -> None:
-    """An address is FORMAT:PATH, and the format one that we know."""
+def check_address(text: object, where: str, *, sink: bool) -> None:
+    """An address is FORMAT:PATH, and the format one that a source reads or a sink writes."""
     if not isinstance(text, str):
         raise _wrong(where, "FORMAT:PATH, as in json:data/in", text)
     try:
-        parse_address(text, where)
+        address = parse_address(text, where)
     except InputError as error:  # here it is the definition that is wrong, not yet the input
         raise DefinitionError(str(error)) from None
+    if sink and address.format not in SINK_FORMATS:
+        raise DefinitionError(
+            f"{where}: a sink's format must be {' or '.join(SINK_FORMATS)}; got {text!r}"
+        )
 
 
 def relative_to(address: str, directory: Path) -> str:
@@ -100,7 +105,11 @@ def _path(value: Any, where: str) -> Path:
 
 def _master(value: Any, where: str) -> str:
     if not isinstance(value, str) or not _MASTER.fullmatch(value):
-        raise _wrong(where, "a Spark master: local[*], local[4], spark://HOST:PORT", value)
+        raise _wrong(
+            where,
+            "a local Spark master, such as local[*] or local[4] (the store is local too)",
+            value,
+        )
     return value
 
 
@@ -110,12 +119,15 @@ def _memory(value: Any, where: str) -> str:
     return value.lower()
 
 
-def _addresses(value: Any, where: str) -> dict[str, str]:
-    if not isinstance(value, Mapping):
-        raise _wrong(where, "a mapping of streams to addresses", value)
-    for name, address in value.items():
-        check_address(address, f"{where}, {name!r}")
-    return dict(value)
+def _addresses(sink: bool) -> Callable[[Any, str], dict[str, str]]:
+    def parse(value: Any, where: str) -> dict[str, str]:
+        if not isinstance(value, Mapping):
+            raise _wrong(where, "a mapping of streams to addresses", value)
+        for name, address in value.items():
+            check_address(address, f"{where}, {name!r}", sink=sink)
+        return dict(value)
+
+    return parse
 
 
 def _wrong(where: str, must: str, value: object) -> DefinitionError:
@@ -124,8 +136,8 @@ def _wrong(where: str, must: str, value: object) -> DefinitionError:
 
 PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "store": _path,
-    "sources": _addresses,
-    "sinks": _addresses,
+    "sources": _addresses(sink=False),
+    "sinks": _addresses(sink=True),
     "shards": _whole(1, 1024),
     "tasks": _whole(1),
     "available_now": _flag,

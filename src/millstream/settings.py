@@ -11,7 +11,6 @@ is the address of `checkins`, with `_` for whatever a variable's name cannot hol
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -71,9 +70,7 @@ def resolve(
     `toml`, `flags` and `code` (the arguments of `app.run`) are by setting, as `app.settings` is;
     a value of None is not given.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        workflow = app.workflow()
+    workflow = app.checked()
     values: dict[str, Any] = {"sources": {}, "sinks": {}}
     given = chain(  # the weakest first
         _known(app.settings, "app.settings[{!r}]"),

@@ -13,11 +13,13 @@ from datetime import datetime
 from typing import Any
 
 from millstream.codec import decode_value, encode_value, slate_codec
+from millstream.errors import DefinitionError
 from millstream.model.app import App
 from millstream.model.duration import Duration, instant, microseconds
 from millstream.model.event import Event
 from millstream.model.rules import DeadLetter
 from millstream.model.slate import Table
+from millstream.nearest import did_you_mean
 from millstream.reference import Reference
 
 Given = Iterable[Event | tuple[str, int, str, Any]] | Mapping[str, Iterable[Any]]
@@ -78,7 +80,8 @@ class Run:
     def stream(self, name: str) -> list[Event]:
         """All events of a stream so far, in content order."""
         if name not in self._reference.streams:
-            raise KeyError(f"no stream {name!r}; there are {', '.join(self._workflow.streams)}")
+            hint = did_you_mean(name, self._workflow.streams)
+            raise DefinitionError(f"app {self._app.name!r} has no stream {name!r}; {hint}")
         events = self._reference.streams[name]
         return sorted(events, key=lambda e: (e.ts, encode_value(e.value), e.key))
 
@@ -90,8 +93,8 @@ class Run:
         for source in self._workflow.sources:
             if source.name == name:
                 return source
-        known = ", ".join(source.name for source in self._workflow.sources)
-        raise KeyError(f"{name!r} is not a source of app {self._app.name!r}; there are {known}")
+        hint = did_you_mean(name, [source.name for source in self._workflow.sources])
+        raise DefinitionError(f"{name!r} is not a source of app {self._app.name!r}; {hint}")
 
     def _events(self, name: str, records: Iterable[Any]) -> Iterable[Event]:
         extract = self._source(name).extractor()

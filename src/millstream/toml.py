@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from millstream.errors import DefinitionError
-from millstream.modules import shown_path
+from millstream.model.place import shown_path
 from millstream.nearest import did_you_mean
 
 KeyPath = tuple[str, ...]

@@ -13,16 +13,16 @@ from millstream.cli.progress import Lines, line, moment, summary
 from millstream.cli.run import run_app
 from millstream.errors import FunctionError
 from millstream.settings import Settings
-from millstream.spark.report import Report, Summary
+from millstream.spark.report import BatchSummary, RunSummary
 
 
-def report(batch: int, total: int, **more: object) -> Report:
+def report(batch: int, total: int, **more: object) -> BatchSummary:
     known = {
         "batch": batch, "events": 1000, "late": 0, "dead_letters": 0, "seconds": 0.5,
         "total_events": total, "total_late": 0, "total_dead_letters": 0, "bytes_done": 50,
         "bytes_total": 200, "waiting": 0, "horizon": None, "lane": "one-task",
     }  # fmt: skip
-    return Report(**(known | more))
+    return BatchSummary(**(known | more))
 
 
 class Spark:
@@ -33,7 +33,7 @@ class Spark:
         self.raises: BaseException | None = None
         self.signals: list[int] = []
         self.stopped = False
-        self.result = Summary(batches=2, events=30, late=1, dead_letters=0, seconds=1.5)
+        self.result = RunSummary(batches=2, events=30, late=1, dead_letters=0, seconds=1.5)
 
     def run(self, app, settings, on_report=None, *, stop=None):
         self.settings = settings
@@ -80,7 +80,7 @@ def test_flags_become_settings(millstream, retail, spark):
 
 def test_dead_letters_are_pointed_to(millstream, retail, spark):
     """When something failed, the last line says where to look."""
-    spark.result = Summary(batches=1, events=3, late=0, dead_letters=1, seconds=0.0)
+    spark.result = RunSummary(batches=1, events=3, late=0, dead_letters=1, seconds=0.0)
     said = millstream(*RUN).stderr.splitlines()
     assert said[-2].endswith("1 dead letter; store .millstream/retail")
     assert said[-1].endswith("millstream deadletters --store .millstream/retail")
@@ -157,5 +157,5 @@ def test_moments_and_summaries():
     events, whose time is Spark's start."""
     assert moment(10**18) == str(10**18)
     assert moment(1) == "1970-01-01T00:00:00.000001Z"
-    assert summary(Summary(1, 5, 0, 0, 0.0)) == "5 events in 1 batch, 0.0 s"
-    assert summary(Summary(1, 5, 0, 0, 8.0)) == "5 events in 1 batch, 8.0 s"
+    assert summary(RunSummary(1, 5, 0, 0, 0.0)) == "5 events in 1 batch, 0.0 s"
+    assert summary(RunSummary(1, 5, 0, 0, 8.0)) == "5 events in 1 batch, 8.0 s"

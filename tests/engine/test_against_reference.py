@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from millstream.engine.horizon import Lane
 from millstream.model.event import Event
-from millstream.stores import LmdbStore, MemoryStore
+from millstream.stores.lmdb import LmdbStore
+from millstream.stores.memory import MemoryStore
 
 LANES: tuple[Lane, ...] = ("one-task", "shuffled")
 DEEP = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 1

@@ -12,7 +12,6 @@ does so only along edges that close no cycle.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -177,9 +176,7 @@ class Case:
         return app
 
     def workflow(self) -> Workflow:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a source that nobody reads
-            return self.app().workflow()
+        return self.app().checked()
 
     @property
     def events(self) -> list[Event]:

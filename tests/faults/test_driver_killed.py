@@ -45,7 +45,7 @@ def prepare(folder: Path, seed: int) -> list[dict[str, Any]]:
 
 def expected(given: list[dict[str, Any]], late: list[Event]) -> Outcome:
     """The reference's result over the records that were not late."""
-    workflow = chain()._quietly()
+    workflow = chain().checked()
     events = [Event("records", record["ts"], record["key"], record) for record in given]
     for gone in late:
         events.remove(gone)
@@ -89,7 +89,7 @@ def test_at_every_point(spark: Any, tmp_path: Path, point: str, lane: str) -> No
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run(chain(), settings_of(tmp_path, lane), spark=spark)
-    found = read_outcome(chain()._quietly(), tmp_path)
+    found = read_outcome(chain().checked(), tmp_path)
     assert_same(found, expected(given, found.late))
 
 
@@ -106,5 +106,5 @@ def test_again_and_again(spark: Any, tmp_path: Path, seed: int) -> None:
         kill_at(tmp_path, lane, point, batch)
         batch += random.choice([1, 2])
     run(chain(), settings_of(tmp_path, "one-task"), spark=spark)
-    found = read_outcome(chain()._quietly(), tmp_path)
+    found = read_outcome(chain().checked(), tmp_path)
     assert_same(found, expected(given, found.late))

@@ -163,3 +163,11 @@ def test_a_function_that_raises_is_an_input_error() -> None:
         extract({}, key=lambda r: r["user"])
     assert str(raised.value) == "source 'checkins': key: its function raised KeyError: 'user'"
     assert isinstance(raised.value.__cause__, KeyError)
+
+
+def test_numeric_text_is_a_number_where_a_unit_is_given() -> None:
+    """A CSV file has only text: with a unit, '1' and '1.5' are numbers, and ISO text still works."""
+    extract = Source("clicks", ts="at", unit="s").extractor()
+    assert extract({"at": "1"}, 0)[0] == 1_000_000
+    assert extract({"at": "1.5"}, 0)[0] == 1_500_000
+    assert extract({"at": "1970-01-01T00:00:02Z"}, 0)[0] == 2_000_000

@@ -37,9 +37,7 @@ def build(graph: Graph) -> Workflow:
             app.map(*subscribes, publishes=publishes, name=name)(mapper)
         else:
             app.update(*subscribes, publishes=publishes, name=name)(update)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return app.workflow()
+    return app.checked()
 
 
 def layers(workflow: Workflow) -> list[list[str]]:
@@ -57,8 +55,8 @@ def test_an_unknown_stream_is_told_with_the_nearest_name() -> None:
     app = an_app()
     app.update("order", name="count")(update)
     assert refused(app.workflow) == (
-        "update 'count' (HERE) subscribes to an unknown stream 'order'; did you mean 'orders'? "
-        "There are: orders"
+        "update 'count' (HERE) subscribes to an unknown stream 'order'; there are: orders; "
+        "did you mean 'orders'?"
     )
 
 
@@ -68,7 +66,7 @@ def test_an_unknown_stream_with_nothing_near() -> None:
     app.map("orders", publishes="big", name="split")(mapper)
     app.update("zebra", name="count")(update)
     assert refused(app.workflow) == (
-        "update 'count' (HERE) subscribes to an unknown stream 'zebra'; There are: big, orders"
+        "update 'count' (HERE) subscribes to an unknown stream 'zebra'; there are: big, orders"
     )
 
 
@@ -79,8 +77,8 @@ def test_a_declared_stream_must_be_published(declare: str, what: str) -> None:
     app.map("orders", publishes="big", name="split")(mapper)
     getattr(app, declare)("bigg")
     assert refused(app.workflow) == (
-        f"{what} 'bigg': no function publishes it: unknown stream 'bigg'; did you mean 'big'? "
-        "There are: big, orders"
+        f"{what} 'bigg': no function publishes it: unknown stream 'bigg'; there are: big, "
+        "orders; did you mean 'big'?"
     )
 
 
@@ -134,6 +132,17 @@ def test_reserved_names(name: str) -> None:
     app = an_app()
     app.source(name)
     assert refused(app.workflow) == f"source {name!r}: Millstream keeps that name for itself"
+
+
+@pytest.mark.parametrize("name", ["late", "deadletters"])
+def test_reserved_streams_are_read_by_sinks(name: str) -> None:
+    """A function cannot subscribe to Millstream's own streams; the error says who can."""
+    app = an_app()
+    app.update(name, name="count")(update)
+    assert refused(app.workflow) == (
+        f"update 'count' (HERE) subscribes to {name!r}: that stream is Millstream's own and is "
+        f"read by a sink, not by a function: give it one with --sink {name}=FORMAT:DIR"
+    )
 
 
 def test_order_and_on_error_are_checked() -> None:
@@ -300,10 +309,10 @@ def test_unknown_functions_are_told_with_the_nearest_name() -> None:
     """Looking up a function or an update by a wrong name says what there is."""
     workflow = build([("update", "count", ("orders",), ()), ("map", "split", ("orders",), ())])
     assert refused(lambda: workflow.update("cuont")) == (
-        "unknown update 'cuont'; did you mean 'count'? There are: count"
+        "unknown update 'cuont'; there are: count; did you mean 'count'?"
     )
     assert refused(lambda: workflow.function("xyz")) == (
-        "unknown function 'xyz'; There are: count, split"
+        "unknown function 'xyz'; there are: count, split"
     )
 
 

@@ -26,7 +26,7 @@ from millstream.sinks.files import FileSink, read_rows
 
 QUERY = "1a2b3c4d-0000-4000-8000-000000000000"
 Row = dict[str, Any]
-both = pytest.mark.parametrize("format", ["jsonl", "parquet"])
+both = pytest.mark.parametrize("format", ["json", "parquet"])
 
 
 def event(ts: int, value: Any = None, key: str = "k") -> Row:
@@ -141,7 +141,7 @@ def test_small_batches_share_a_file_and_large_ones_begin_another(
 
 def test_an_empty_batch_leaves_nothing_behind(tmp_path: Path) -> None:
     """Neither a file nor a record; and a repeat that turns out empty takes its rows back."""
-    sink = FileSink(str(tmp_path), "jsonl", QUERY, EVENT_COLUMNS)
+    sink = FileSink(str(tmp_path), "json", QUERY, EVENT_COLUMNS)
     sink.publish(0, [])
     assert os.listdir(tmp_path) == []
     sink.publish(1, [event(1)])
@@ -153,7 +153,7 @@ def test_an_empty_batch_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_older_batches_are_published_already(tmp_path: Path) -> None:
     """A batch before the last is ignored."""
-    sink = FileSink(str(tmp_path), "jsonl", QUERY, EVENT_COLUMNS)
+    sink = FileSink(str(tmp_path), "json", QUERY, EVENT_COLUMNS)
     sink.publish(4, [event(4)])
     sink.publish(5, [event(5)])
     sink.publish(4, [event(99)])
@@ -218,7 +218,7 @@ def test_the_record_may_be_lost_though_the_data_is_not(
 
 def test_what_is_renamed_is_on_disk_first(tmp_path: Path) -> None:
     """Both files are synced before the first rename, and the directory after the last."""
-    sink = FileSink(str(tmp_path), "jsonl", QUERY, EVENT_COLUMNS)
+    sink = FileSink(str(tmp_path), "json", QUERY, EVENT_COLUMNS)
     trace: list[str] = []
     with killed_at(0, trace):
         sink.publish(0, [event(0)])
@@ -232,7 +232,7 @@ def test_what_is_renamed_is_on_disk_first(tmp_path: Path) -> None:
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
     """The error says what to do; nothing half-written is left; with room the batch goes in."""
-    sink = FileSink(str(tmp_path), "jsonl", QUERY, EVENT_COLUMNS)
+    sink = FileSink(str(tmp_path), "json", QUERY, EVENT_COLUMNS)
     sink.publish(0, [event(0)])
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
@@ -252,7 +252,7 @@ def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> No
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/millstream")):
         with pytest.raises(RunError, match=f"sink {place}: must be a directory"):
-            FileSink(str(place), "jsonl", QUERY, EVENT_COLUMNS)
+            FileSink(str(place), "json", QUERY, EVENT_COLUMNS)
 
 
 @both
@@ -279,10 +279,10 @@ def test_a_file_that_was_cut_is_refused(tmp_path: Path, format: str) -> None:
 
 def test_queries_share_a_directory_but_sinks_of_one_query_do_not(tmp_path: Path) -> None:
     """Another query has files of its own; a second stream, or format, of the same is refused."""
-    a = FileSink(str(tmp_path), "jsonl", QUERY, EVENT_COLUMNS, name="a")
-    b = FileSink(str(tmp_path), "jsonl", QUERY, EVENT_COLUMNS, name="b")
+    a = FileSink(str(tmp_path), "json", QUERY, EVENT_COLUMNS, name="a")
+    b = FileSink(str(tmp_path), "json", QUERY, EVENT_COLUMNS, name="b")
     other = FileSink(str(tmp_path), "parquet", "ffff" + QUERY, EVENT_COLUMNS, name="a")
-    twin = FileSink(str(tmp_path), "jsonl", QUERY + "1", EVENT_COLUMNS, name="a")
+    twin = FileSink(str(tmp_path), "json", QUERY + "1", EVENT_COLUMNS, name="a")
     changed = FileSink(str(tmp_path), "parquet", QUERY, EVENT_COLUMNS, name="a")
     a.publish(0, [event(0)])
     other.publish(0, [event(1)])
@@ -296,7 +296,7 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     """An unknown format, a value that is not JSON's, and a directory that is not there."""
     with pytest.raises(DefinitionError, match="json or parquet; got 'csv'"):
         FileSink(str(tmp_path), "csv", QUERY, EVENT_COLUMNS)
-    for format in ("jsonl", "parquet"):
+    for format in ("json", "parquet"):
         with pytest.raises(CodecError):
             FileSink(str(tmp_path), format, QUERY, EVENT_COLUMNS).publish(0, [event(0, object())])
     assert os.listdir(tmp_path) == []

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.errors import InputError, StoreError
+from millstream.sources import record_log
 from millstream.sources.files import FileLog
 from millstream.sources.formats import Split, format_named
 
@@ -157,6 +158,7 @@ def test_a_damaged_record_is_an_error(tmp_path: Path) -> None:
     for name in "ab":
         put(tmp_path / "data", name, "1\n")
         log.refresh(str(tmp_path / "data"))
+    log.close()
     path = tmp_path / "log"
     path.write_bytes(path.read_bytes().replace(b"/a", b"/x"))
     for write in (True, False):
@@ -206,7 +208,18 @@ def test_a_full_disk_takes_nothing(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert log.end == [0, 0]
     assert log.refresh(str(tmp_path / "data")).new == 1
+    log.close()
     assert opened(tmp_path).end == [1, 0]
+
+
+def test_there_is_one_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second writer waits for the first to end, and then says what is in its way."""
+    monkeypatch.setattr(record_log, "WRITER_PATIENCE", 0)
+    first = opened(tmp_path)
+    with pytest.raises(StoreError, match="another process has been writing"):
+        opened(tmp_path)
+    first.close()
+    opened(tmp_path)
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:

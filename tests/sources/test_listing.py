@@ -44,14 +44,13 @@ def test_order_and_what_is_skipped(tmp_path: Path) -> None:
         file.parent.mkdir(exist_ok=True)
         file.write_text("1")
     (tmp_path / "empty").touch()
-    assert look(Watched(str(tmp_path), (), Clock()), set()) == ["b", "c", "deep/x", "a"]
-    assert look(Watched(str(tmp_path), ("x", "c"), Clock()), set()) == ["c", "deep/x"]
+    assert look(Watched(str(tmp_path), Clock()), set()) == ["b", "c", "deep/x", "a"]
 
 
 def test_an_empty_file_is_taken_when_it_has_content(tmp_path: Path) -> None:
     """Content does not change the directory, and is found all the same."""
     clock = Clock()
-    watched, known = Watched(str(tmp_path), (), clock), set[str]()
+    watched, known = Watched(str(tmp_path), clock), set[str]()
     (tmp_path / "a").touch()
     for _ in range(5):
         assert look(watched, known) == []
@@ -81,7 +80,7 @@ def test_no_file_is_missed_however_coarse_the_stamps(
     with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
         patch.setattr(listing, "_stamp", stamp)
         os.mkdir(f"{root}/deep")
-        watched, known, added = Watched(root, (), clock), set[str](), set[str]()
+        watched, known, added = Watched(root, clock), set[str](), set[str]()
         for number, (step, wait) in enumerate(steps):
             clock.now += wait
             if step == "look":
@@ -103,7 +102,7 @@ def test_a_settled_directory_is_not_listed(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "scandir", lambda path: listed.append(path) or real(path))
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "a").write_text("1")
-    watched, known = Watched(str(tmp_path), (), clock), set[str]()
+    watched, known = Watched(str(tmp_path), clock), set[str]()
     look(watched, known)
     clock.now = 10
     look(watched, known)
@@ -124,7 +123,7 @@ def test_names_that_cannot_be_text_and_links_to_directories_warn_once(tmp_path: 
     """They are skipped, and a warning says so, once."""
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff")).write_text("1")
     (tmp_path / "link").symlink_to("/", target_is_directory=True)
-    watched = Watched(str(tmp_path), (), Clock())
+    watched = Watched(str(tmp_path), Clock())
     found, warnings = watched.look(set())
     assert found == []
     assert len(warnings) == 2
@@ -134,7 +133,7 @@ def test_names_that_cannot_be_text_and_links_to_directories_warn_once(tmp_path: 
 def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
     """The error says which directory and what to do; a file is not a directory either."""
     with pytest.raises(InputError, match="does not exist; create it"):
-        Watched(str(tmp_path / "none"), (), Clock()).look(set())
+        Watched(str(tmp_path / "none"), Clock()).look(set())
     (tmp_path / "a.jsonl").write_text("1")
     with pytest.raises(InputError, match=f"it is a file; name the directory.*{tmp_path}"):
-        Watched(str(tmp_path / "a.jsonl"), (), Clock()).look(set())
+        Watched(str(tmp_path / "a.jsonl"), Clock()).look(set())

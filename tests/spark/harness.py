@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +31,7 @@ Slates = dict[tuple[str, str], tuple[int, bytes, dict[str, Any], dict[str, bytes
 
 def wrapped(app: App) -> App:
     """The application with its sources fed from records that hold whole events."""
-    inner = app._quietly()
+    inner = app.checked()
     outer = App(app.name, order=app.order, on_error=app.on_error)
     for source in inner.sources:
         outer.source(
@@ -89,7 +88,7 @@ class Outcome:
 
 def run_on_spark(spark: Any, app: App, folder: Path, **settings: Any) -> Outcome:
     """Run the application to its end over what lies in `folder`/in, and read what it left."""
-    workflow = app._quietly()
+    workflow = app.checked()
     sources = {}
     for source in workflow.sources:
         path = folder / "in" / source.name.removeprefix("raw_")
@@ -103,9 +102,7 @@ def run_on_spark(spark: Any, app: App, folder: Path, **settings: Any) -> Outcome
         sinks,
         **{"available_now": True, "final": True, **settings},
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        run(app, given, spark=spark)
+    run(app, given, spark=spark)
     return read_outcome(workflow, folder)
 
 
@@ -180,7 +177,7 @@ def reference_outcome(app: App, events: Iterable[Event], late: Iterable[Event]) 
 
 def reference_over(app: App, events: Iterable[Event], late: Iterable[Event]) -> Outcome:
     """What the reference makes of `events`, less those that were late."""
-    workflow, kept = app._quietly(), list(events)
+    workflow, kept = app.checked(), list(events)
     for gone in late:
         kept.remove(gone)
     reference = Reference(workflow)

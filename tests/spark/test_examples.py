@@ -73,7 +73,7 @@ class Ran(NamedTuple):
 
 def ran(spark: Any, app: App, folder: Path, *, batches: int, lane: str) -> Ran:
     """Run over the example's records, in several files, as about so many batches."""
-    (source,) = app._quietly().sources
+    (source,) = app.checked().sources
     data, extract = DATA[app.name], source.extractor()
     records = list(data.series(data.count, 7, data.days))
     (folder / "in" / source.name).mkdir(parents=True)

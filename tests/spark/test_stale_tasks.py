@@ -60,7 +60,7 @@ def counting(folder: Path) -> Plan:
 
 def job_of(plan: Plan, home: Home, batch: int = 0) -> Job:
     beat = Beat(epoch=1, batch=batch, clock=1, horizon=None, passed=None)
-    return Job(PackedPlan.of(plan), beat, home.path, 1, 1, ((),))
+    return Job(PackedPlan.of(plan), beat, home.path, home.facts.id, 1, 1, ((),))
 
 
 def frame(*events: tuple[str, int]) -> bytes:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from millstream.stores import LmdbStore, MemoryStore, Shard, Store
+from millstream.stores.contract import Shard, Store
+from millstream.stores.lmdb import LmdbStore
+from millstream.stores.memory import MemoryStore
 
 
 @pytest.fixture(params=["memory", "lmdb"])

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from millstream.errors import StaleCommit, StaleRead, StoreError
-from millstream.stores import Fence, Shard, Store
+from millstream.stores.contract import Fence, Shard, Store
 
 RUN = b"r" * 478
 """Keys that share this much are truncated by LMDB's backend."""

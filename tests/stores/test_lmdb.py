@@ -20,14 +20,17 @@ import pytest
 
 import millstream.stores
 from millstream.errors import StaleCommit, StoreError
-from millstream.stores import Fence, LmdbStore, Shard
+from millstream.stores.contract import Fence, Shard
+from millstream.stores.lmdb import LmdbStore
 
 pytestmark = pytest.mark.timeout(60)
 
 PRELUDE = """
 import os, signal, sys
 from millstream.errors import StaleCommit, StoreError
-from millstream.stores import Fence, LmdbStore, lmdb as backend
+from millstream.stores import lmdb as backend
+from millstream.stores.contract import Fence
+from millstream.stores.lmdb import LmdbStore
 store = LmdbStore(sys.argv[1], 1, map_size=int(sys.argv[2]))
 shard = store.shard(0)
 def say(word): print(word, flush=True)

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from millstream.errors import StaleCommit, StaleRead, StoreError
-from millstream.stores import Fence, LmdbStore, MemoryStore, Store
+from millstream.stores.contract import Fence, Store
+from millstream.stores.lmdb import LmdbStore
+from millstream.stores.memory import MemoryStore
 
 RUN = b"k" * 478
 KEYS = {

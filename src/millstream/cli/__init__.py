@@ -1,1 +1,11 @@
-"""The command `millstream`: one module a command. Spark is loaded only by those that run it."""
+"""The command `millstream`: one module a command, and what they share.
+
+main         the front door: the group, its errors and exit codes
+run, new, check, graph, slates, deadletters    the commands
+dump         `slates dump`
+store        which store a reading command means
+progress     what a run shows of itself
+stopping     Ctrl-C and SIGTERM
+
+Spark is loaded only by the commands that run it.
+"""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import click
 
 from millstream.codec import slate_codec
@@ -38,9 +36,7 @@ def check(app: str) -> None:
 
 def checked(app: App) -> Workflow:
     """The workflow, checked with its slates; what it warns of goes to stderr."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        workflow = app.workflow()
+    workflow = app.checked()
     for update in workflow.updates:
         if update.slate is not Table:
             slate_codec(update.slate)

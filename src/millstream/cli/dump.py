@@ -21,8 +21,8 @@ import click
 
 from millstream.cli.progress import say
 from millstream.cli.stopping import stoppable
+from millstream.durable import sync
 from millstream.sinks.slate_files import SUFFIXES, write_slates
-from millstream.stores.durable import sync
 
 if TYPE_CHECKING:
     from millstream.spark.dump import Dumped

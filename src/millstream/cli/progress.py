@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 if TYPE_CHECKING:
-    from millstream.spark.report import Report, Summary
+    from millstream.spark.report import BatchSummary, RunSummary
 
 SECONDS_BETWEEN_LINES = 5.0
 
@@ -22,7 +22,7 @@ SECONDS_BETWEEN_LINES = 5.0
 class Display(Protocol):
     """Takes the report of each batch; `close` before anything else is printed."""
 
-    def __call__(self, report: Report) -> None: ...
+    def __call__(self, report: BatchSummary) -> None: ...
 
     def close(self) -> None: ...
 
@@ -42,7 +42,7 @@ class Lines:
         self._last: float | None = None
         self._events = 0
 
-    def __call__(self, report: Report) -> None:
+    def __call__(self, report: BatchSummary) -> None:
         now = self._clock()
         if self._last is not None and now - self._last < SECONDS_BETWEEN_LINES:
             return
@@ -81,7 +81,7 @@ class Bar:
         self._task = self._progress.add_task("", total=None, words="starting Spark")
         self._progress.start()
 
-    def __call__(self, report: Report) -> None:
+    def __call__(self, report: BatchSummary) -> None:
         troubles = _troubles(report.total_late, report.total_dead_letters)
         self._progress.update(
             self._task,
@@ -94,7 +94,7 @@ class Bar:
         self._progress.stop()
 
 
-def line(report: Report, rate: float) -> str:
+def line(report: BatchSummary, rate: float) -> str:
     """One batch, and all so far, in one line."""
     words = [
         f"batch {report.batch}",
@@ -110,7 +110,7 @@ def line(report: Report, rate: float) -> str:
     return ", ".join(words)
 
 
-def summary(result: Summary) -> str:
+def summary(result: RunSummary) -> str:
     """The whole run in one line."""
     speed = result.events / result.seconds if result.seconds > 0 else 0.0
     rate = f" ({speed:,.0f} events/s)" if speed >= 1 else ""  # a few events: it is Spark's start

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +16,13 @@ from millstream.cli.stopping import stoppable
 from millstream.config import load
 from millstream.errors import DefinitionError
 from millstream.model.app import App
-from millstream.modules import being_loaded, shown_path
+from millstream.model.place import shown_path
+from millstream.modules import being_loaded
 from millstream.setting_values import LANES
 from millstream.settings import Settings, resolve
 
 if TYPE_CHECKING:
-    from millstream.spark.report import Summary
+    from millstream.spark.report import RunSummary
 
 
 def _addresses(
@@ -107,12 +107,10 @@ def _run(app: App, settings: Settings) -> None:
     say(f"app {app.name}, store {shown_path(settings.store)}, starting Spark ...")
     shown = display(settings.available_now, time.monotonic)
 
-    def work(stop: threading.Event) -> Summary:
+    def work(stop: threading.Event) -> RunSummary:
         from millstream.spark.query import run as run_on_spark
 
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".* is read by nobody")  # said above
-            return run_on_spark(app, settings, shown, stop=stop)
+        return run_on_spark(app, settings, shown, stop=stop)
 
     try:
         result = stoppable(work)

@@ -7,6 +7,7 @@ higher horizon, and sees its own changes.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 import msgspec
@@ -79,6 +80,9 @@ class Cell:
         self._slates: dict[str, bytes | None] = {}
         self._tables: dict[str, dict[str, bytes | None]] = {}
         self._index: Rows = {}
+        self._index_order: list[bytes] = []
+        """The rows of `_index`, in order but for those added since it was last asked for."""
+        self._index_sorted = 0
         self._stale_outbox: list[bytes] = []
         self._gate = Gate(view, self.name, beat.passed) if plan.waits else None
         self._update = function if isinstance(function, Update) else None
@@ -88,6 +92,8 @@ class Cell:
             "event": timers_of(self.name, "event"),
             "wall": timers_of(self.name, "wall"),
         }
+        self._timers_from: dict[Clock, bytes] = dict(self._timer_prefix)
+        """Where the index begins: every timer before it has fired or died."""
         if number in plan.emitters:
             prefix = outbox_of(self.name)
             self._stale_outbox = [row for row, _ in view.scan(prefix, after_prefix(prefix))]
@@ -143,7 +149,8 @@ class Cell:
             if fed.entries:
                 self._tables.setdefault(key, {}).update(fed.entries)
         for row in timed:
-            self._index.setdefault(row, None)  # every timer that was due has fired or died
+            if row not in self._index:  # every timer that was due has fired or died
+                self._change_index(row, None)
         router.dead.extend(feeder.dead)
         router.route(self.number, effects.emitted, self.outbox)
 
@@ -175,15 +182,30 @@ class Cell:
         limits: list[tuple[Clock, int | None]] = [("event", beat.horizon), ("wall", beat.clock)]
         for clock, until in limits:
             if until is not None:
-                prefix = self._timer_prefix[clock]
-                for row in self._timer_rows(prefix, timers_until(prefix, until)):
+                prefix, end = (
+                    self._timer_prefix[clock],
+                    timers_until(self._timer_prefix[clock], until),
+                )
+                for row in self._timer_rows(self._timers_from[clock], end):
                     found[row] = timer_parts(prefix, row)[1]
+                self._timers_from[clock] = max(self._timers_from[clock], end)
         return found
 
     def _timer_rows(self, first: bytes, last: bytes | None) -> Iterator[bytes]:
-        inside = (r for r in self._index if first <= r and (last is None or r < last))
-        changed = [(row, self._index[row]) for row in sorted(inside)]
+        order = self._index_order
+        if len(order) > self._index_sorted:
+            order.sort()  # cheap: all but the last ones are in order
+            self._index_sorted = len(order)
+        start, stop = bisect_left(order, first), len(order)
+        if last is not None:
+            stop = bisect_left(order, last)
+        changed = [(row, self._index[row]) for row in order[start:stop]]
         return (row for row, _ in overlay(changed, self._view.scan(first, last)))
+
+    def _change_index(self, row: bytes, value: bytes | None) -> None:
+        if row not in self._index:
+            self._index_order.append(row)
+        self._index[row] = value
 
     def _keep_index(self, key: str, before: Timers, after: Timers) -> None:
         """Let the index of timers follow a slate's timers."""
@@ -191,9 +213,9 @@ class Cell:
             return
         old, new = set(before.values()), set(after.values())
         for clock, at in old - new:
-            self._index[timer_row(self._timer_prefix[clock], at, key)] = None
+            self._change_index(timer_row(self._timer_prefix[clock], at, key), None)
         for clock, at in new - old:
-            self._index[timer_row(self._timer_prefix[clock], at, key)] = b""
+            self._change_index(timer_row(self._timer_prefix[clock], at, key), b"")
 
     def take_outbox(self) -> Outbox:
         """Feedback events that a further step of this batch will take at once."""
@@ -225,7 +247,7 @@ class Cell:
         if not self._has_timers:
             return None
         prefix = self._timer_prefix[clock]
-        row = next(self._timer_rows(prefix, after_prefix(prefix)), None)
+        row = next(self._timer_rows(self._timers_from[clock], after_prefix(prefix)), None)
         return None if row is None else timer_parts(prefix, row)[0]
 
     def least_waiting(self) -> int | None:

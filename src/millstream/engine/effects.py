@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterable
 from types import GeneratorType
 from typing import Any
@@ -109,14 +108,3 @@ def _check_unicode(key: str) -> None:
         key.encode()
     except UnicodeEncodeError:
         raise CodecError(f"emitted key {key!r} is not valid Unicode") from None
-
-
-def described(error: BaseException) -> str:
-    """An error's type and message, with the user's own line where there is one."""
-    where = ""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if "/millstream/" not in frame.filename.replace("\\", "/"):
-            where = f" ({frame.filename}:{frame.lineno} in {frame.name})"
-            break
-    text = f"{type(error).__name__}: {error}{where}"
-    return text if text.isascii() else text.encode(errors="backslashreplace").decode()

@@ -18,7 +18,7 @@ batch only, and one list under two names in it.)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from millstream.codec import (
     SlateCodec,
@@ -27,12 +27,13 @@ from millstream.codec import (
     slate_codec,
 )
 from millstream.engine.columns import Columns
-from millstream.engine.effects import Effects, described
+from millstream.engine.effects import Effects
 from millstream.engine.readback import SMALL, read_back
 from millstream.errors import FunctionError
 from millstream.model.event import Clock, Event, Timer
 from millstream.model.function import Update
-from millstream.model.rules import DeadLetter
+from millstream.model.place import described
+from millstream.model.rules import FAILURES, DeadLetter
 from millstream.model.slate import Entries, NoEntries, Table
 from millstream.model.workflow import OnError
 from millstream.stores.layout import SlateRow, Timers, pack_slate, unpack_slate
@@ -62,12 +63,6 @@ class Fed:
         self.wiped = wiped
 
 
-class StoredTables(Protocol):
-    """Gives the stored entries of a key's table."""
-
-    def __call__(self, key: str) -> Entries: ...
-
-
 class Feeder:
     """Feeds one update. Emitted events collect in `effects`, failures in `dead`."""
 
@@ -78,7 +73,7 @@ class Feeder:
         streams: tuple[str, ...],
         batch: int,
         on_error: OnError,
-        tables: StoredTables,
+        tables: Callable[[str], Entries],
     ) -> None:
         self.update = update
         self.effects = effects
@@ -126,7 +121,7 @@ class Feeder:
             encoded = codec.encode(slate)
             if not self.readable(slate, encoded, small):
                 raise Redo
-        except Exception as error:
+        except FAILURES as error:
             effects.undo(mark)
             raise Redo from error
         return pack_slate(last, encoded, {})
@@ -169,7 +164,7 @@ class Feeder:
             return True
         return bool(self.codec.decode(encoded) == slate) or settled
 
-    def fail(self, event: Event, encoded: bytes, error: Exception, timer: Timer | None) -> None:
+    def fail(self, event: Event, encoded: bytes, error: BaseException, timer: Timer | None) -> None:
         """Make a dead letter of an event or timer, or stop if the application says so."""
         if self._on_error == "fail":
             raise FunctionError(
@@ -300,7 +295,7 @@ class KeyRun:
                 )
             if self._codec is not None and self._kept and not self._forget:
                 self._write(self._codec)
-        except Exception as error:
+        except FAILURES as error:
             if not self._kept:
                 raise Redo from error
             effects.undo(mark)
@@ -338,7 +333,7 @@ class KeyRun:
             data = self._codec.encode(self._memory)
             if self._feeder.readable(self._memory, data, self._calls == 1):
                 return data
-        except Exception as error:
+        except FAILURES as error:
             raise Redo from error
         raise Redo
 

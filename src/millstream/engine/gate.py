@@ -1,8 +1,9 @@
 """Events of one function in one shard that wait until the horizon has passed them.
 
-Waiting events are stored in chunks, each in order of time. A chunk is written once and deleted
-once: which of its events are done is known from the horizon alone (everything up to the horizon of
-the batch before), so a chunk that is half done is not written again.
+Waiting events are stored in chunks, each in order of time. Which of a chunk's events are done is
+known from the horizon alone (everything up to the horizon of the batch before), so a chunk that has
+begun need not be written again. What is left of it is, once more than half is done: so an event far
+ahead of its chunk does not keep the chunk being read for ever.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Gate:
         )
         self._next = next(self._unread, None)
         self._chunks: dict[bytes, tuple[Columns, int]] = {}
-        """Chunks read so far: their events, and how many of them are done."""
+        """Chunks that have begun: their events, and how many of them are done."""
+        self._spent: list[bytes] = []
         self._fresh = Columns()
         self._passed = passed
         self.stored_taken = 0
@@ -40,11 +42,14 @@ class Gate:
             done = 0 if self._passed is None else chunk.until(self._passed)
             self._chunks[row] = (chunk, done)
             self._next = next(self._unread, None)
-        for row, (chunk, done) in self._chunks.items():
+        for row, (chunk, done) in list(self._chunks.items()):
             until = chunk.until(horizon)
             if until > done:
                 due.extend(chunk.slice(done, until))
                 self._chunks[row] = (chunk, until)
+            if until == len(chunk):
+                del self._chunks[row]
+                self._spent.append(row)
         self.stored_taken += len(due)
         if arrived is not None:
             self._fresh.extend(arrived)
@@ -62,7 +67,7 @@ class Gate:
 
     def least(self) -> int | None:
         """The time of the earliest event that waits."""
-        times = [chunk.ts[done] for chunk, done in self._chunks.values() if done < len(chunk)]
+        times = [chunk.ts[done] for chunk, done in self._chunks.values()]
         if self._fresh:
             times.append(min(self._fresh.ts))
         if self._next is not None:
@@ -71,11 +76,16 @@ class Gate:
 
     def changes(self, batch: int) -> dict[bytes, bytes | None]:
         """The rows to put and to delete."""
-        rows: dict[bytes, bytes | None] = {
-            row: None for row, (chunk, done) in self._chunks.items() if done == len(chunk)
-        }
-        fresh = self._fresh.by_time()
-        for number, start in enumerate(range(0, len(fresh), CHUNK)):
-            chunk = fresh.slice(start, start + CHUNK)
-            rows[waiting_row(self._prefix, chunk.ts[0], batch, number)] = chunk.pack()
+        rows: dict[bytes, bytes | None] = dict.fromkeys(self._spent)
+        left = Columns()
+        for row, (chunk, done) in self._chunks.items():
+            if 2 * done > len(chunk):
+                left.extend(chunk.slice(done, len(chunk)))
+                rows[row] = None
+        number = 0
+        for events in (left.by_time(), self._fresh.by_time()):
+            for start in range(0, len(events), CHUNK):
+                chunk = events.slice(start, start + CHUNK)
+                rows[waiting_row(self._prefix, chunk.ts[0], batch, number)] = chunk.pack()
+                number += 1
         return rows

@@ -17,6 +17,8 @@ from millstream.engine.progress import Progress, SourceProgress, greatest, least
 from millstream.model.workflow import Workflow
 
 Lane = Literal["one-task", "shuffled"]
+WAITING_BYTES = 100
+"""What a waiting event is taken to weigh beside new input."""
 
 
 def horizon_of(
@@ -114,5 +116,4 @@ def lane_of(
         return "one-task" if forced == "one-task" else "shuffled"
     if workflow.step is not None and workflow.order == "event-time":
         return "one-task"
-    per_event = 100  # bytes: what a waiting event is taken to weigh
-    return "one-task" if new_bytes + waiting * per_event <= small_bytes else "shuffled"
+    return "one-task" if new_bytes + waiting * WAITING_BYTES <= small_bytes else "shuffled"

@@ -7,7 +7,7 @@ one that cannot become an event is a dead letter with its file and line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from millstream.codec import encode_value
@@ -111,7 +111,7 @@ class Intake:
         if ts is None:
             return times, keys, values
         kinds = set(map(type, times))
-        if kinds == {str}:
+        if kinds == {str} and self.source.unit is None:
             try:
                 return [iso_time(text, "") for text in times], keys, values
             except InputError:
@@ -152,6 +152,3 @@ def _scale(source: Source) -> int | None:
 
 def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-__all__ = ["Intake", "LateEvent", "Sequence"]

@@ -7,7 +7,6 @@ batch; a task that fails or is repeated leaves nothing behind, by the shard cont
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -59,14 +58,11 @@ class Task:
     def run_layer(self, layer: int, inboxes: Placed, beat: Beat) -> None:
         """Step every cell of a layer; what it emits collects in the router."""
         for number in self.plan.layers[layer]:
-            name, started = self.plan.functions[number].name, time.perf_counter()
             for shard, view in self._views.items():
                 cell = self._cells.get((number, shard))
                 if cell is None:
                     cell = self._cells[number, shard] = Cell(self.plan, number, view, beat)
                 cell.step(inboxes.pop((number, shard), None), beat, self.router)
-            seconds = self.report.seconds
-            seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - started
 
     def feedback(self) -> dict[int, Columns]:
         """Take the feedback events out of the cells, for a further step of this batch."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from millstream.codec import slate_codec
-from millstream.model.function import Function, Map, Update
+from millstream.model.function import Function
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow
 
@@ -35,6 +35,8 @@ class Plan:
     workflow: Workflow
     shards: int
     outputs: frozenset[str]
+    numbered: tuple[str, ...] = ()
+    """Streams in the order of their numbers in stored events; others follow."""
 
     def __post_init__(self) -> None:
         for update in self.workflow.updates:
@@ -47,7 +49,7 @@ class Plan:
 
     @cached_property
     def streams(self) -> tuple[str, ...]:
-        return self.workflow.streams
+        return tuple(dict.fromkeys([*self.numbered, *self.workflow.streams]))
 
     @cached_property
     def number(self) -> dict[str, int]:
@@ -108,6 +110,3 @@ class Plan:
             else:
                 maps.append(number)
         return Targets(tuple(maps), tuple(placed), tuple(feedback), name in self.outputs)
-
-
-__all__ = ["SOURCE", "Map", "Plan", "Targets", "Update"]

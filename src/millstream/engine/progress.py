@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from millstream.codec import decode_value, encode_value
-from millstream.model.event import Event
 from millstream.model.rules import DeadLetter
 
 OutputRow = tuple[int, str, bytes]
@@ -31,8 +30,6 @@ class Report(msgspec.Struct, array_like=True):
     dead_letters: int = 0
     processed: dict[str, int] = {}
     """Deliveries processed, by function."""
-    seconds: dict[str, float] = {}
-    """Time spent, by function."""
     waiting: int = 0
     """How many more events wait than before."""
     least_waiting: int | None = None
@@ -87,6 +84,11 @@ class Progress(msgspec.Struct):
     """The checksum of Spark's offset file of this batch."""
     staged: list[str] = []
     """The files of this batch's output; anything else that lies there is of a try that failed."""
+
+
+def decoded(data: bytes | None) -> Progress:
+    """The progress that a store keeps; of one that has none yet, that of before the first batch."""
+    return Progress() if data is None else msgspec.json.decode(data, type=Progress)
 
 
 def least(*times: int | None) -> int | None:
@@ -153,18 +155,3 @@ def sink_row(letter: dict[str, Any]) -> dict[str, Any]:
 def event_row(ts: int, key: str, value: Any) -> dict[str, Any]:
     """An output event as a row of its sink."""
     return {"ts": ts, "key": key, "value": value}
-
-
-__all__ = [
-    "Event",
-    "OutputRow",
-    "Progress",
-    "Report",
-    "SourceProgress",
-    "advanced",
-    "event_row",
-    "greatest",
-    "least",
-    "letter_row",
-    "sink_row",
-]

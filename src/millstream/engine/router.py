@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
-from zlib import crc32
 
-from millstream.codec import decode_value, decode_values
+from millstream.codec import decode_value, decode_values, shards_of
 from millstream.engine.columns import Columns
-from millstream.engine.effects import Effects, described
+from millstream.engine.effects import Effects
 from millstream.engine.plan import Plan
 from millstream.errors import FunctionError
 from millstream.model.event import Event
-from millstream.model.rules import DeadLetter
+from millstream.model.place import described
+from millstream.model.rules import FAILURES, DeadLetter
 
 _new = tuple.__new__
 Placed = dict[tuple[int, int], Columns]
@@ -49,7 +49,6 @@ class Router:
         self.highest: int | None = None
         self.processed: dict[int, int] = {}
         """How many events each map has processed."""
-        self._starts = [crc32(f.name.encode() + b"\x00") for f in plan.functions]
 
     def route(
         self,
@@ -104,11 +103,11 @@ class Router:
 
     def place(self, target: int, events: Columns) -> None:
         """Put events into the inboxes of a placed function, by shard."""
-        start, shards = self._starts[target], self.plan.shards
+        shards = self.plan.shards
         if shards == 1:
             self.placed.setdefault((target, 0), Columns()).extend(events)
             return
-        to = [crc32(key.encode(), start) % shards for key in events.keys]
+        to = shards_of(self.plan.functions[target].name, events.keys, shards)
         for shard, some in enumerate(events.split(to, shards)):
             if some is not None:
                 inbox = self.placed.get((target, shard))
@@ -139,13 +138,13 @@ class Router:
                 result = function(_new(Event, (name, ts, key, value)))
                 if result is not None:
                     effects.emit(result, name, ts, key, encoded)
-            except Exception as error:
+            except FAILURES as error:
                 effects.undo(mark)
                 self._fail(number, Event(name, ts, key, decode_value(encoded)), error)
         self.processed[number] = self.processed.get(number, 0) + len(events)
         self.route(number, effects.emitted, outbox)
 
-    def _fail(self, number: int, event: Event, error: Exception) -> None:
+    def _fail(self, number: int, event: Event, error: BaseException) -> None:
         function = self.plan.functions[number]
         if self.plan.workflow.on_error == "fail":
             raise FunctionError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from millstream.errors import DefinitionError
@@ -18,8 +19,8 @@ from millstream.model.function import (
     Update,
     check_arguments,
     check_name,
-    location,
 )
+from millstream.model.place import location
 from millstream.model.slate import check_defaults, is_slate_type
 from millstream.model.source import TIME_UNITS, KeyOf, Source, TimeOf
 from millstream.model.workflow import OnError, Order, Stream, Workflow
@@ -168,7 +169,14 @@ class App:
 
     def workflow(self) -> Workflow:
         """The checked graph. Raises DefinitionError; warns of streams that nobody reads."""
-        built = Workflow(
+        built = self.checked()
+        for warning in built.warnings:
+            warnings.warn(warning, stacklevel=2)
+        return built
+
+    def checked(self) -> Workflow:
+        """The checked graph, without a word: its warnings are there to be read."""
+        return Workflow(
             self.name,
             tuple(self._sources),
             tuple(self._functions),
@@ -176,9 +184,6 @@ class App:
             self.order,
             self.on_error,
         )
-        for warning in built.warnings:
-            warnings.warn(warning, stacklevel=2)
-        return built
 
     def run(self, **settings: Any) -> None:
         """Run the application on Spark until it is stopped; settings as for `millstream run`."""
@@ -187,22 +192,12 @@ class App:
         run_app(self, settings)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, App) and self._quietly() == other._quietly()
+        return isinstance(other, App) and self.checked() == other.checked()
 
     __hash__ = None  # type: ignore[assignment]  # an App is a builder, and changes
 
-    def _quietly(self) -> Workflow:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return self.workflow()
-
     def _declare(self, name: str, **changes: Any) -> None:
-        before = self._declared.get(name, Stream(name))
-        self._declared[name] = Stream(
-            name,
-            output=changes.get("output", before.output),
-            delay=changes.get("delay", before.delay),
-        )
+        self._declared[name] = replace(self._declared.get(name, Stream(name)), **changes)
 
     def _set_timer_function(self, name: str, function: UserFunction) -> None:
         function = _unwrapped(function)
@@ -214,15 +209,7 @@ class App:
                     raise DefinitionError(
                         f"{known.where} has a timer function already{location(known.on_timer)}"
                     )
-                self._functions[index] = Update(
-                    known.name,
-                    known.function,
-                    known.subscribes,
-                    known.publishes,
-                    known.slate,
-                    known.ttl,
-                    function,
-                )
+                self._functions[index] = replace(known, on_timer=function)
 
 
 def _check_subscribes(subscribes: tuple[object, ...], what: str) -> None:

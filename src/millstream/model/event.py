@@ -62,9 +62,6 @@ class Forget(NamedTuple):
     """A request to delete the slate, and its timers with it, once the function has ended."""
 
 
-Effect = Emit | SetTimer | Forget
-
-
 class Timer(NamedTuple):
     """What a timer function is given. `ts` is the time that it was set for, on its clock."""
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import ast
 import inspect
-import os
 import re
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from millstream.errors import DefinitionError
+from millstream.model.place import location
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 RESERVED_STREAMS = ("late", "deadletters")
@@ -50,19 +49,6 @@ class Update:
 
 
 Function = Map | Update
-
-
-def location(function: Callable[..., Any]) -> str:
-    """` (file:line)` of a function, relative to where the user stands; empty if unknown."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None:
-        return ""
-    path = Path(code.co_filename)
-    try:
-        shown = os.path.relpath(path) if path.is_absolute() else str(path)
-    except ValueError:  # another drive
-        shown = str(path)
-    return f" ({path if shown.startswith('..') else shown}:{code.co_firstlineno})"
 
 
 def check_name(name: object, what: str) -> None:

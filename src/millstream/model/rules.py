@@ -15,6 +15,9 @@ from millstream.model.duration import TIME_LIMIT
 from millstream.model.event import INHERITED, Emit, Event, Forget, SetTimer
 from millstream.model.function import Function
 
+FAILURES = (Exception, SystemExit)
+"""What a user's function may raise without stopping the application."""
+
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from millstream.errors import InputError
@@ -42,7 +42,10 @@ class Source:
 
         def time_of(value: Any) -> int:
             if isinstance(value, str):
-                return iso_time(value, where)
+                number = _number(value) if self.unit is not None else None
+                if number is None:
+                    return iso_time(value, where)
+                value = number  # a CSV file has only text
             if isinstance(value, datetime):
                 return instant(value)
             if isinstance(value, bool) or not isinstance(value, int | float):
@@ -111,23 +114,27 @@ def _guarded(function: Callable[[Any], Any], where: str) -> Callable[[Any], Any]
 
 
 def _key_text(key: Any, where: str) -> str:
-    if isinstance(key, int) and not isinstance(key, bool):
-        return str(key)
-    if isinstance(key, str):
+    if isinstance(key, str | int) and not isinstance(key, bool):
         return str(key)
     raise InputError(f"{where}: key must be text or a whole number; got {_shown(key)}")
+
+
+def _number(text: str) -> int | float | None:
+    """The number that a text says, or None."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return None
 
 
 def iso_time(text: str, where: str) -> int:
     """Microseconds of ISO-8601 text; without a zone it is taken as UTC."""
     try:
-        moment = datetime.fromisoformat(text)
+        return instant(datetime.fromisoformat(text))
     except ValueError:
         raise InputError(f"{where}: ts must be ISO-8601 text; got {text!r}") from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    whole = moment.replace(microsecond=0)
-    return int(whole.timestamp()) * SECOND + moment.microsecond
 
 
 def _shown(value: Any) -> str:

@@ -12,20 +12,14 @@ cycles") and works out what the runtime needs to know of it:
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from millstream.errors import DefinitionError
-from millstream.model.function import (
-    RESERVED_STREAMS,
-    Function,
-    Map,
-    Update,
-    check_effects,
-)
+from millstream.model.function import RESERVED_STREAMS, Function, Update, check_effects
 from millstream.model.source import Source
+from millstream.nearest import nearest
 
 Order = Literal["arrival", "event-time"]
 OnError = Literal["dead-letter", "fail"]
@@ -117,9 +111,9 @@ class Workflow:
 
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown {what} {name!r}; {hint}There are: {', '.join(known) or 'none'}"
+    near = nearest(name, known)
+    hint = "" if near is None else f"; did you mean {near!r}?"
+    return f"unknown {what} {name!r}; there are: {', '.join(known) or 'none'}{hint}"
 
 
 def _check_names(workflow: Workflow) -> None:
@@ -169,6 +163,12 @@ def _check_streams(workflow: Workflow) -> None:
         if not function.subscribes:
             raise DefinitionError(f"{function.where} must subscribe to at least one stream")
         for stream in function.subscribes:
+            if stream in RESERVED_STREAMS:
+                raise DefinitionError(
+                    f"{function.where} subscribes to {stream!r}: that stream is Millstream's own "
+                    "and is read by a sink, not by a function: give it one with "
+                    f"--sink {stream}=FORMAT:DIR"
+                )
             if stream not in known:
                 raise DefinitionError(
                     f"{function.where} subscribes to an {_unknown('stream', stream, sorted(known))}"
@@ -188,8 +188,8 @@ def _warnings(workflow: Workflow) -> Iterable[str]:
     for function in workflow.functions:
         for stream in function.publishes:
             if stream not in read:
-                near = difflib.get_close_matches(stream, sorted(read), n=1)
-                hint = f" (did you mean {near[0]!r}?)" if near else ""
+                near = nearest(stream, sorted(read))
+                hint = "" if near is None else f" (did you mean {near!r}?)"
                 yield (
                     f"stream {stream!r}, published by {function.where}, is read by nobody{hint}; "
                     f"declare it with app.output({stream!r}) or drop it"
@@ -258,6 +258,3 @@ def _layers(workflow: Workflow, feedback: frozenset[Edge]) -> tuple[tuple[Functi
         if placed(function):
             layers.setdefault(number, []).append(function)
     return tuple(tuple(layers[number]) for number in sorted(layers))
-
-
-__all__ = ["Edge", "Function", "Map", "OnError", "Order", "Stream", "Update", "Workflow"]

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
+from millstream.durable import sync, write_synced
 from millstream.errors import InputError, RunError, StoreError
 from millstream.sinks.columns import Columns
 from millstream.sinks.row_files import JsonRows, ParquetRows, Row, RowFile, row_file
@@ -49,7 +50,6 @@ class _Begun:
     query: str
     name: str
     file: str
-    first: int
     last: int
     base: int
     """The file's length before the batch `last`: bytes of JSON lines, rows of Parquet."""
@@ -155,7 +155,7 @@ class FileSink:
             if (repeat or begun.size < self._file_bytes) and (there or base == 0):
                 return replace(begun, last=batch, base=base)
         file = f"part-{self._short}-{batch:08}{self._format.suffix}"
-        return _Begun(self._query, self._name, file, batch, batch, 0, 0, 0)
+        return _Begun(self._query, self._name, file, batch, 0, 0, 0)
 
     def _replace(self, begun: _Begun, rows: list[Row]) -> None:
         path = os.path.join(self.directory, begun.file)
@@ -165,8 +165,8 @@ class FileSink:
         new_path = os.path.join(self.directory, f".{begun.file}.tmp")
         new_record = self._record + ".tmp"
         try:
-            _write(new_path, content)
-            _write(new_record, record)
+            write_synced(new_path, content)
+            write_synced(new_record, record)
             os.replace(new_record, self._record)
             if length:
                 os.replace(new_path, path)
@@ -174,32 +174,12 @@ class FileSink:
                 os.unlink(new_path)
                 with suppress(FileNotFoundError):
                     os.unlink(path)
-            _sync(self.directory)
+            sync(self.directory)
         except OSError:
             for left in (new_path, new_record):
                 with suppress(OSError):
                     os.unlink(left)
             raise
-
-
-def _write(path: str, content: bytes) -> None:
-    """Write a file and see it on disk."""
-    file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o644)
-    try:
-        left = memoryview(content)
-        while left:
-            left = left[os.write(file, left) :]
-        os.fsync(file)
-    finally:
-        os.close(file)
-
-
-def _sync(directory: str) -> None:
-    handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def read_rows(directory: str) -> Iterator[Row]:

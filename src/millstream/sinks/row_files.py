@@ -40,7 +40,7 @@ class RowFile(Protocol):
 
 def row_file(format: str, columns: Columns) -> RowFile:
     """The format of that name."""
-    if format in ("json", "jsonl"):
+    if format == "json":
         return JsonRows(columns)
     if format == "parquet":
         return ParquetRows(columns)

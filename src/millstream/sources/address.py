@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
 from millstream.errors import InputError
+from millstream.nearest import nearest
 
 FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}
 """Every name that a format may be given by, and its right name."""
@@ -33,8 +33,8 @@ def parse_address(text: str, where: str = "address") -> Address:
         )
     right = FORMATS.get(name.strip().lower())
     if right is None:
-        near = difflib.get_close_matches(name.strip().lower(), FORMATS, n=1)
-        hint = f"; did you mean {FORMATS[near[0]]}:{path}?" if near else ""
+        near = nearest(name.strip(), FORMATS)
+        hint = "" if near is None else f"; did you mean {FORMATS[near]}:{path}?"
         raise InputError(f"{where}: the format must be one of {known}; got {name!r}{hint}")
     if not path:
         raise InputError(f"{where}: {text!r} names no directory; write for example {right}:data")

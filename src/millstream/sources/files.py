@@ -19,7 +19,7 @@ import os
 import time
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from millstream.errors import StoreError
@@ -28,7 +28,9 @@ from millstream.sources.listing import Found, Watched
 from millstream.sources.record_log import RecordLog
 
 Position = list[int]
-"""`[files wholly taken, units taken of the next file]`, from [0, 0] on: plain JSON."""
+"""`[files wholly taken, units taken of the next file]`, from `NOWHERE` on: plain JSON."""
+NOWHERE = [0, 0]
+"""The position before all files."""
 WATCHED_FILES = 256
 """So many of the newest files are watched for growing after they were taken."""
 _VERSION = 1
@@ -78,15 +80,14 @@ class FileLog:
                 self._check_header(record)
         return len(self._paths) - before
 
-    def refresh(self, directory: str, suffixes: Iterable[str] = ()) -> Refreshed:
+    def refresh(self, directory: str) -> Refreshed:
         """Take the new files of the directory into the log, durably.
 
         Raises InputError if there is no such directory, and StoreError if the log cannot be
         written; nothing is taken then.
         """
-        wanted = tuple(suffixes)
-        if self._watched is None or not self._watched.watches(directory, wanted):
-            self._watched = Watched(directory, wanted, self._monotonic)
+        if self._watched is None or self._watched.directory != os.path.abspath(directory):
+            self._watched = Watched(directory, self._monotonic)
         found, warnings = self._watched.look(self._known)
         warnings += self._growing()
         records = [record for file in found if (record := self._record(file))]

@@ -51,18 +51,11 @@ class _Seen:
 class Watched:
     """A directory and all below it. `monotonic` gives seconds."""
 
-    def __init__(
-        self, directory: str, suffixes: tuple[str, ...], monotonic: Callable[[], float]
-    ) -> None:
+    def __init__(self, directory: str, monotonic: Callable[[], float]) -> None:
         self.directory = os.path.abspath(directory)
-        self._suffixes = suffixes
         self._monotonic = monotonic
         self._seen: dict[str, _Seen] = {}
         self._warned: set[str] = set()
-
-    def watches(self, directory: str, suffixes: tuple[str, ...]) -> bool:
-        """Whether this is a watch of that directory, for those names."""
-        return (self.directory, self._suffixes) == (os.path.abspath(directory), suffixes)
 
     def look(self, known: Container[str]) -> tuple[list[Found], list[str]]:
         """The files that are not `known`, in order, and warnings not given before."""
@@ -117,8 +110,6 @@ class Watched:
                 elif not entry.is_file():
                     if entry.is_dir():
                         self._warn(entry.path, _LINK, warnings)
-                elif self._suffixes and not entry.name.endswith(self._suffixes):
-                    continue
                 elif not _is_text(entry.name):
                     self._warn(entry.path, _NAME, warnings)
                 else:

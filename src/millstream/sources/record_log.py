@@ -9,16 +9,22 @@ stops before it. A damaged line anywhere else is an error: what follows it canno
 
 from __future__ import annotations
 
+import fcntl
 import os
+import time
 from typing import Any
-from zlib import crc32
 
 import msgspec
 
+from millstream.durable import sync, with_checksum, without_checksum
 from millstream.errors import StoreError
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+
+
+WRITER_PATIENCE = 30
+"""Seconds that a writer waits for the one before it to end."""
 
 
 class RecordLog:
@@ -60,7 +66,7 @@ class RecordLog:
         records = []
         for number, line in enumerate(lines):
             try:
-                records.append(_checked(line))
+                records.append(_decode(without_checksum(line)))
             except ValueError as error:
                 if number == len(lines) - 1 and not begun:
                     break
@@ -78,10 +84,8 @@ class RecordLog:
         """Add a record. It is on disk when this returns; if it raises, it was not added."""
         assert self._write, "opened to read"
         assert self._file is not None, "closed"
-        line = _encode(record)
-        line = b"%08x %s\n" % (crc32(line), line)
         try:
-            left = memoryview(line)
+            left = memoryview(with_checksum(_encode(record)))
             at = self._at
             while left:
                 written = os.pwrite(self._file, left, at)
@@ -103,11 +107,21 @@ class RecordLog:
         directory = os.path.dirname(self.path) or "."
         os.makedirs(directory, exist_ok=True)
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        parent = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(parent)
-        finally:
-            os.close(parent)
+        sync(directory)
+        self._own(self._file)
+
+    def _own(self, file: int) -> None:
+        """Be the only writer. One whose driver has died may live on for a moment: wait for it."""
+        for _ in range(WRITER_PATIENCE * 20 + 1):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                time.sleep(0.05)
+        raise StoreError(
+            f"log {self.path}: another process has been writing to it for {WRITER_PATIENCE} s; "
+            "end what is left of an earlier run, and start again"
+        )
 
     def _cut(self) -> None:
         assert self._file is not None
@@ -118,10 +132,3 @@ class RecordLog:
             f"log {self.path}: cannot {act}: {error.strerror or error}; "
             "make room or give the right to write there, and start again"
         )
-
-
-def _checked(line: bytes) -> Any:
-    checksum, _, record = line.partition(b" ")
-    if b"%08x" % crc32(record) != checksum:
-        raise ValueError("its checksum does not match")
-    return _decode(record)

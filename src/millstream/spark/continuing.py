@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from millstream.engine.cell import stored_outbox
 from millstream.engine.progress import Progress
 from millstream.errors import StoreError
 from millstream.model.workflow import Workflow
 from millstream.stores.contract import Store, after_prefix
 from millstream.stores.home import Home
-from millstream.stores.layout import outbox_of, waiting_of
+from millstream.stores.layout import waiting_of
 
 
 def check_continues(workflow: Workflow, home: Home, store: Store, progress: Progress) -> None:
@@ -18,19 +19,36 @@ def check_continues(workflow: Workflow, home: Home, store: Store, progress: Prog
             'nothing would let them through; run once more with order="event-time" and --final, '
             "then change the order"
         )
-    names = {function.name for function in workflow.functions}
-    for gone in sorted(home.facts.updates.keys() - names):
-        if _holds_events(store, gone, progress.batch):
-            raise StoreError(
-                f"{home.path}: events wait for update {gone!r}, which the application no longer "
-                "has; put it back and run once with --final, then remove it"
-            )
+    if not (progress.waiting or progress.feedback):
+        return
+    placed = {function.name for layer in workflow.layers for function in layer}
+    emitters = {emitter for emitter, _, _ in workflow.feedback}
+    for name in home.facts.functions:
+        if name not in placed and _has_rows(store, waiting_of(name), progress.batch):
+            raise StoreError(_stranded(home, f"events wait for {name!r}"))
+        for target in _feedback_targets(store, name, progress.batch):
+            if name not in emitters or target not in {f.name for f in workflow.functions}:
+                raise StoreError(_stranded(home, f"{name!r} has sent events back to {target!r}"))
 
 
-def _holds_events(store: Store, function: str, committed: int) -> bool:
+def _stranded(home: Home, what: str) -> str:
+    return (
+        f"{home.path}: {what}, and the application was changed so that they would be lost; run it "
+        "once more as it was with --final, then change it"
+    )
+
+
+def _has_rows(store: Store, prefix: bytes, committed: int) -> bool:
     for number in range(store.shards):
         with store.shard(number).at(committed) as view:
-            for prefix in (waiting_of(function), outbox_of(function)):
-                if next(view.scan(prefix, after_prefix(prefix)), None) is not None:
-                    return True
+            if next(view.scan(prefix, after_prefix(prefix)), None) is not None:
+                return True
     return False
+
+
+def _feedback_targets(store: Store, function: str, committed: int) -> set[str]:
+    found: set[str] = set()
+    for number in range(store.shards):
+        with store.shard(number).at(committed) as view:
+            found.update(target for target, _ in stored_outbox(view, function))
+    return found

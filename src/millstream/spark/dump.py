@@ -25,12 +25,12 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from millstream.durable import sync
 from millstream.errors import MillstreamError, RunError, StaleRead, StoreError
 from millstream.sinks.slate_files import SUFFIXES, write_slates
 from millstream.spark.session import open_session
 from millstream.spark.together import STALE, follow, lead
 from millstream.stores.contract import View
-from millstream.stores.durable import sync
 from millstream.stores.home import Home
 from millstream.stores.reader import slates_in
 

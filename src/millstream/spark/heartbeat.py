@@ -1,9 +1,10 @@
 """The heartbeat: the one streaming source of a query. It plans batches and reads nothing.
 
-An offset is `{"clock": ..., "positions": {source: position}, "final": ...}`. Spark writes it to its
-offset log before the batch runs and replays it after a crash, so a batch has its inputs and its
-clock for ever. What lies between two positions is read by the batch's own tasks, which spares the
-way through the JVM; Spark never runs this source's `read`.
+An offset holds the batch's clock, the position of each source, the clock when the run began and
+whether it is to let all events through. Spark writes it to its offset log before the batch runs and
+replays it after a crash, so a batch has its inputs and its time for ever. What lies between two
+positions is read by the batch's own tasks, which spares the way through the JVM; Spark never runs
+this source's `read`.
 
 A new offset is due when a source has more, or when a batch without records would have something to
 do: a timer, a waiting event, feedback (`engine.horizon.is_due`), so that nothing hangs on an idle
@@ -23,7 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -32,10 +32,10 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from millstream.engine.horizon import is_due
-from millstream.engine.progress import Progress
+from millstream.engine.progress import decoded
 from millstream.model.workflow import Workflow
 from millstream.sources.address import Address
-from millstream.sources.files import FileLog
+from millstream.sources.files import NOWHERE, FileLog
 from millstream.sources.formats import format_named
 from millstream.spark.pickling import dumps, loads
 from millstream.stores.home import Home
@@ -43,7 +43,6 @@ from millstream.stores.home import Home
 PATIENCE = 0.25
 """Seconds that a look for something new may take before Spark is told that there is nothing."""
 PAUSE = 0.02
-NOWHERE = [0, 0]
 Offset = dict[str, Any]
 
 
@@ -88,7 +87,7 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
 
     def initialOffset(self) -> Offset:
-        return {"clock": 0, "positions": {}, "final": False}
+        return {"clock": 0, "positions": {}, "final": False, "started": None}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()
@@ -98,8 +97,7 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         planned = self._planned
-        data = self._home.read_progress()
-        progress = Progress() if data is None else msgspec.json.decode(data, type=Progress)
+        progress = decoded(self._home.read_progress())
         deadline = time.monotonic() + PATIENCE
         while True:
             if not planned.available_now:
@@ -107,13 +105,17 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             now = max(clock(), start["clock"] + 1)
             positions = self._take(start["positions"])
             if positions != start["positions"]:
-                return {"clock": now, "positions": positions, "final": False}
+                return self._offset(now, positions, final=False)
             for final in (False, True) if planned.final else (False,):
                 if is_due(planned.workflow, progress, now, planned.started, final):
-                    return {"clock": now, "positions": positions, "final": final}
+                    return self._offset(now, positions, final=final)
             if planned.available_now or time.monotonic() > deadline:
                 return start
             time.sleep(PAUSE)
+
+    def _offset(self, now: int, positions: dict[str, Any], *, final: bool) -> Offset:
+        started = self._planned.started
+        return {"clock": now, "positions": positions, "final": final, "started": started}
 
     def _refresh(self) -> None:
         for name, log in self._logs.items():

@@ -55,6 +55,8 @@ class Job:
     plan: PackedPlan
     beat: Beat
     store: Path
+    store_id: str
+    """Which store lies there: one that was deleted and made again is another."""
     shards: int
     tasks: int
     splits: tuple[tuple[SourceSplit, ...], ...]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from millstream.durable import sync
 from millstream.errors import StoreError
-from millstream.stores.durable import sync
 
 
 def query_id(checkpoint: Path) -> str | None:
@@ -49,6 +49,27 @@ def read_offset(checkpoint: Path, batch: int) -> tuple[dict[str, Any], int]:
             "checkpoint from a copy of the store"
         ) from error
     return offset, crc32(content)
+
+
+def clear_torn(checkpoint: Path, committed: int) -> None:
+    """Remove what a power cut may leave of Spark's files: it renames them before they are on disk.
+
+    Offsets of a batch that never ran and any commit are redundant for Millstream: the batch is
+    planned again, or repeated and skipped. Offsets that a batch ran with were forced to disk.
+    """
+    for folder, last in (("offsets", committed), ("commits", -1)):
+        for path in (checkpoint / folder).glob("[0-9]*"):
+            if path.name.isdigit() and int(path.name) > last and not _is_whole(path):
+                path.unlink()
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file of Spark's logs has its version and lines of JSON."""
+    try:
+        version, *lines = path.read_text().splitlines()
+        return version == "v1" and all(json.loads(line) is not None for line in lines)
+    except (OSError, ValueError):
+        return False
 
 
 def check_offsets(checkpoint: Path, batch: int, expected: int) -> None:

@@ -15,15 +15,13 @@ from typing import Any
 import msgspec
 
 from millstream.codec import canonical, decode_value
+from millstream.durable import write_whole
 from millstream.engine.progress import Report, event_row, sink_row
 from millstream.errors import RunError
 from millstream.sinks.columns import DEADLETTER_COLUMNS, EVENT_COLUMNS, LATE_COLUMNS
 from millstream.sinks.files import FileSink
 from millstream.sources.address import Address
-from millstream.stores.durable import write_whole
 from millstream.stores.home import Home
-
-JSON_LINES = "jsonl"
 
 
 class Publisher:
@@ -31,7 +29,7 @@ class Publisher:
 
     def __init__(self, home: Home, query: str, sinks: dict[str, Address]) -> None:
         self._home = home
-        own = {name: Address(JSON_LINES, str(home.path / name)) for name in ("deadletters", "late")}
+        own = {name: Address("json", str(home.path / name)) for name in ("deadletters", "late")}
         columns = {"deadletters": DEADLETTER_COLUMNS, "late": LATE_COLUMNS}
         self._sinks: dict[str, list[FileSink]] = {}
         for name, address in [*own.items(), *sinks.items()]:
@@ -67,7 +65,7 @@ class Publisher:
         paths = [self._home.staging / name for name in names]
         if paths and all(path.exists() for path in paths):  # else they are being cleared: published
             self._publish(batch, paths)
-        for left in self._home.staging.glob("*.rows"):
+        for left in self._home.staging.glob("*.rows*"):
             left.unlink(missing_ok=True)
 
     def _publish(self, batch: int, paths: list[Path]) -> None:

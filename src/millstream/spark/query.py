@@ -23,9 +23,9 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import msgspec
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -34,22 +34,22 @@ from millstream.engine.beat import next_beat
 from millstream.engine.horizon import lane_of
 from millstream.engine.plan import Plan
 from millstream.engine.points import reach
-from millstream.engine.progress import Progress, advanced
+from millstream.engine.progress import Progress, advanced, decoded
 from millstream.errors import InputError, MillstreamError, RunError, StoreError
 from millstream.model.app import App
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow
 from millstream.settings import Settings
 from millstream.sources.address import Address, parse_address
-from millstream.sources.files import FileLog
+from millstream.sources.files import NOWHERE, FileLog
 from millstream.sources.formats import format_named
 from millstream.spark.continuing import check_continues
-from millstream.spark.heartbeat import NOWHERE, Heartbeat, Planned, clock
+from millstream.spark.heartbeat import Heartbeat, Planned, clock
 from millstream.spark.job import Job, PackedPlan, SourceSplit
 from millstream.spark.lanes import run_batch
-from millstream.spark.offsets import check_offsets, query_id, read_offset
+from millstream.spark.offsets import check_offsets, clear_torn, query_id, read_offset
 from millstream.spark.publisher import Publisher
-from millstream.spark.report import Report, Summary
+from millstream.spark.report import BatchSummary, RunSummary
 from millstream.spark.session import open_session
 from millstream.stores.home import Home, held
 
@@ -57,7 +57,11 @@ SPLIT_BYTES = 8 << 20
 """How large a piece of a file one task reads at a time."""
 STOP_PATIENCE = 4.0
 """Seconds that a running batch is given to end when the application is stopped."""
-OnReport = Callable[[Report], None]
+OnReport = Callable[[BatchSummary], None]
+
+
+class NotRun(Exception):
+    """Tells Spark that a batch did not run to its end: it is left to the next start."""
 
 
 class Driver:
@@ -83,12 +87,14 @@ class Driver:
         self._report = report
         self._sources = _addresses(settings.sources)
         self._sinks = _addresses(settings.sinks)
-        self._plan = Plan(workflow, home.facts.shards, frozenset(self._sinks))
+        home.number_streams(workflow.streams)
+        home.know_functions([f.name for layer in workflow.layers for f in layer])
+        numbered = tuple(home.facts.streams)
+        self._plan = Plan(workflow, home.facts.shards, frozenset(self._sinks), numbered)
         self._packed = PackedPlan.of(self._plan)
         self._tasks = settings.tasks or spark.sparkContext.defaultParallelism
         self._started = None if settings.available_now else clock()
-        data = home.read_progress()
-        self.progress = Progress() if data is None else msgspec.json.decode(data, type=Progress)
+        self.progress = decoded(home.read_progress())
         self.before = self.progress
         self._epoch = home.raise_epoch()
         self._publisher: Publisher | None = None
@@ -97,7 +103,9 @@ class Driver:
 
     def _recover(self) -> None:
         """Bring every shard back to the last committed batch, and the sinks up to it."""
-        committed, known = self.progress.batch, query_id(self._home.checkpoint)
+        committed = self.progress.batch
+        clear_torn(self._home.checkpoint, committed)
+        known = query_id(self._home.checkpoint)
         if committed >= 0:
             if known is None or known != self.progress.query:
                 raise StoreError(
@@ -144,13 +152,26 @@ class Driver:
         return writer.trigger(processingTime="0 seconds").start()
 
     def _guarded(self, _: DataFrame, batch: int) -> None:
+        """Run a batch unless the application is stopping, and keep what went wrong.
+
+        Whoever stops holds `running` and waits for this thread, so it must not wait for `running`.
+        What is raised goes to Spark, which chokes on long texts: the error itself is kept here.
+        """
+        while not self.running.acquire(timeout=0.05):
+            if self.stopping:
+                raise NotRun
         try:
-            with self.running:
+            if not self.stopping:
                 self.run(batch)
+                return
+        except MillstreamError as error:
+            self.error = error
         except Exception as error:
             if not self.stopping:  # else it was we who cancelled it
-                self.error = error if isinstance(error, MillstreamError) else _from_task(error)
-            raise
+                self.error = _from_task(error)
+        finally:
+            self.running.release()
+        raise NotRun
 
     def run(self, batch: int) -> None:
         """Run a batch from its offsets to its sinks."""
@@ -170,7 +191,7 @@ class Driver:
             epoch=self._epoch,
             batch=batch,
             clock=offset["clock"],
-            started=self._started,
+            started=offset["started"],
             final=offset["final"],
             lane=lane,
             fresh={split.source for split in splits},
@@ -179,6 +200,7 @@ class Driver:
             self._packed,
             beat,
             self._home.path.absolute(),
+            self._home.facts.id,
             self._home.facts.shards,
             self._tasks,
             _grouped(splits, self._tasks),
@@ -202,6 +224,11 @@ class Driver:
         splits: list[SourceSplit] = []
         size = 0
         for name, until in positions.items():
+            if name not in self._sources:
+                raise StoreError(
+                    f"{self._home.path}: a batch that was planned has records of source {name!r}, "
+                    "which the application no longer has; put it back for one run"
+                )
             known = self.progress.sources.get(name)
             start = known.position if known is not None and known.position else NOWHERE
             if start == until:
@@ -220,15 +247,15 @@ class Driver:
             self._logs[name] = FileLog(str(self._home.source_log(name)), kind)
         return self._logs[name]
 
-    def _told(self, before: Progress, lane: str, seconds: float) -> Report:
+    def _told(self, before: Progress, lane: str, seconds: float) -> BatchSummary:
         after = self.progress
         done = total = 0
         for name, known in after.sources.items():
-            if known.position:
+            if known.position and name in self._sources:
                 log = self._log(name)
                 done += log.bytes_between(NOWHERE, known.position)
                 total += log.bytes_between(NOWHERE, log.end)
-        return Report(
+        return BatchSummary(
             batch=after.batch,
             events=after.events - before.events,
             late=after.late - before.late,
@@ -240,7 +267,7 @@ class Driver:
             bytes_done=done,
             bytes_total=total,
             waiting=after.waiting,
-            horizon=after.horizon,
+            horizon=after.horizon if self._plan.waits else None,
             lane=lane,
         )
 
@@ -252,15 +279,15 @@ def run(
     *,
     spark: SparkSession | None = None,
     stop: threading.Event | None = None,
-) -> Summary:
+) -> RunSummary:
     """Run an application until it is done (`available_now`), stopped, or fails with RunError.
 
     Ctrl-C, or setting `stop`, ends it after the batch that is running.
     """
     began = time.perf_counter()
-    workflow = app.workflow()
+    workflow = app.checked()
     kinds = {update.name: _kind(update.slate) for update in workflow.updates}
-    _check_sources(settings)
+    _check_places(settings)
     with held(settings.store):
         home = Home.make(settings.store, app.name, settings.shards, kinds)
         session = spark or open_session(app.name, settings.master, settings.memory)
@@ -271,7 +298,7 @@ def run(
             if spark is None:
                 session.stop()
     after, before = driver.progress, driver.before
-    return Summary(
+    return RunSummary(
         driver.batches,
         after.events - before.events,
         after.late - before.late,
@@ -300,24 +327,33 @@ def _end(driver: Driver, query: StreamingQuery) -> None:
     """Stop the query between two batches; a batch that takes too long is cancelled, and repeated
     at the next start."""
     between = driver.running.acquire(timeout=STOP_PATIENCE)
+    driver.stopping = True
     try:
-        driver.stopping = True
         query.stop()
     finally:
         if between:
             driver.running.release()
 
 
-def _check_sources(settings: Settings) -> None:
-    """See that there is something to read before Spark is started."""
+def _check_places(settings: Settings) -> None:
+    """See that sources can be read and do not feed on what the run writes, before Spark starts."""
+    written = {"the store": settings.store}
+    for name, text in settings.sinks.items():
+        written[f"sink {name!r}"] = Path(parse_address(text, name).path)
     for name, text in settings.sources.items():
-        path = parse_address(text, name).path
-        if not os.path.isdir(path):
+        path = Path(parse_address(text, name).path)
+        if not path.is_dir():
+            what = "it is a file" if path.exists() else "it does not exist: make it"
             raise InputError(
-                f"source {name!r}: {path} must be a directory; "
-                f"{'it is a file' if os.path.exists(path) else 'it does not exist'}: make it, or "
-                f"name another with --source {name}=FORMAT:DIRECTORY"
+                f"source {name!r}: {path} must be a directory; {what}, or name another with "
+                f"--source {name}=FORMAT:DIRECTORY"
             )
+        for what, place in written.items():
+            if place.absolute().resolve().is_relative_to(path.resolve()):
+                raise InputError(
+                    f"source {name!r}: {what}, {place}, must not lie in the source's directory "
+                    f"{path}: what is written there would be read as events; name another place"
+                )
 
 
 def _addresses(given: dict[str, str]) -> dict[str, Address]:

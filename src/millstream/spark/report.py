@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class BatchSummary:
     """After each batch."""
 
     batch: int
@@ -21,11 +21,12 @@ class Report:
     bytes_total: int
     waiting: int
     horizon: int | None
+    """In event-time order; None in arrival order, where nothing waits for it."""
     lane: str
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class RunSummary:
     """At the end: what this run did."""
 
     batches: int

@@ -1,6 +1,6 @@
 """A Spark session for Millstream: quiet, without a web page, tuned for short batches.
 
-Each setting that is not Spark's default has its reason here; the figures are in
+docs/operations.md gives the reason of each setting that is not Spark's default; the figures are in
 docs/design/2026-11-15-one-heartbeat-source.md.
 """
 
@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from tempfile import gettempdir
 
 from pyspark.sql import SparkSession
 
+from millstream.errors import RunError
 from millstream.spark.quiet import quiet_stderr
 
 CHECKPOINT_MANAGER = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
+JAVA = 17
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
@@ -49,10 +52,30 @@ def open_session(app: str, master: str, memory: str) -> SparkSession:
         .config("spark.sql.streaming.numRecentProgressUpdates", "2")
         .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
     )
-    with quiet_stderr():
-        session = builder.getOrCreate()
+    _check_java()
+    try:
+        with quiet_stderr():
+            session = builder.getOrCreate()
+    except Exception as error:
+        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise RunError(
+            f"Spark did not start (master {master}, memory {memory}): {first}; is there a Java "
+            f"{JAVA} or later, and is --memory enough (1g is the default)?"
+        ) from None
     session.sparkContext.setLogLevel("FATAL")
     return session
+
+
+def _check_java() -> None:
+    """Spark starts a Java that is found as it finds it; say so before it fails with a traceback."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
+    if found is None:
+        where = f"JAVA_HOME is {home}, and has no bin/java" if home else "no java is on the PATH"
+        raise RunError(
+            f"Spark needs a Java runtime, version {JAVA} or later; {where}: install one (Debian, "
+            "Ubuntu: apt-get install default-jre-headless) or set JAVA_HOME"
+        )
 
 
 def _with_retries(master: str) -> str:

@@ -13,6 +13,7 @@ import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 
+from millstream.durable import write_whole
 from millstream.engine.columns import Columns
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task, run_whole
@@ -22,7 +23,6 @@ from millstream.engine.progress import Report
 from millstream.errors import RunError
 from millstream.sources.formats import format_named
 from millstream.spark.job import END, REPORT, Job, PackedPlan, SourceSplit
-from millstream.stores.durable import write_whole
 from millstream.stores.lmdb import LmdbStore
 
 FLUSH_EVENTS = 65_536
@@ -42,7 +42,7 @@ def _unpacked(packed: PackedPlan) -> Plan:
 
 
 @lru_cache(maxsize=8)
-def _store(path: Path, shards: int) -> LmdbStore:
+def _store(path: Path, store_id: str, shards: int) -> LmdbStore:
     return LmdbStore(path / "shards", shards)
 
 
@@ -62,28 +62,28 @@ def whole_batch(job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     """The one-task lane: everything in this task."""
     _drain(rows)
     plan = _unpacked(job.plan)
-    store = _store(job.store, job.shards)
+    store = _store(job.store, job.store_id, job.shards)
     with Task(plan, job.beat, store, range(job.shards), _attempt()) as task:
         task.take_feedback()
-        intakes = [i for group in job.splits for i in _read(job, task, group)]
+        intakes = dict(read for group in job.splits for read in _read(job, task, group))
         run_whole(task)
-        yield _batch([_report_row(job, task.finish(intakes))])
+        yield _batch([_report_row(job, task.finish(intakes.values()))])
 
 
 def first_stage(job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The shuffled lane's first stage: read sources and feedback, run maps, send on by shard."""
     _drain(rows)
     plan = _unpacked(job.plan)
-    store = _store(job.store, job.shards)
+    store = _store(job.store, job.store_id, job.shards)
     number, groups = _partition(), len(job.splits)
     with Task(plan, job.beat, store, range(number, job.shards, groups), _attempt()) as task:
         task.take_feedback()
-        intakes = []
-        for intake in _read(job, task, job.splits[number]):
-            intakes.append(intake)
+        intakes: dict[SourceSplit, Intake] = {}
+        for piece, intake in _read(job, task, job.splits[number]):
+            intakes[piece] = intake
             if _gathered(task) >= FLUSH_EVENTS:
                 yield _batch(_deliveries(job, task))
-        yield _batch([*_deliveries(job, task), _report_row(job, task.finish(intakes))])
+        yield _batch([*_deliveries(job, task), _report_row(job, task.finish(intakes.values()))])
     yield _batch(_end_marks(job))
 
 
@@ -92,7 +92,7 @@ def layer_stage(
 ) -> Iterator[pa.RecordBatch]:
     """A layer of the shuffled lane: feed its functions, commit, send on what they emit."""
     plan = _unpacked(job.plan)
-    store = _store(job.store, job.shards)
+    store = _store(job.store, job.store_id, job.shards)
     owned = range(_partition(), job.shards, job.tasks)
     last, ended = layer == len(plan.layers) - 1, 0
     inboxes: dict[tuple[int, int], Columns] = {}
@@ -124,8 +124,10 @@ def layer_stage(
         yield _batch(_end_marks(job))
 
 
-def _read(job: Job, task: Task, splits: Iterable[SourceSplit]) -> Iterator[Intake]:
-    """Read splits into the task's router; an intake for each split."""
+def _read(
+    job: Job, task: Task, splits: Iterable[SourceSplit]
+) -> Iterator[tuple[SourceSplit, Intake]]:
+    """Read splits into the task's router; gives a split and its intake after each chunk of it."""
     sources = {source.name: source for source in task.plan.workflow.sources}
     for piece in splits:
         intake = Intake(sources[piece.source], task.router, job.beat.clock, job.beat.late)
@@ -134,7 +136,7 @@ def _read(job: Job, task: Task, splits: Iterable[SourceSplit]) -> Iterator[Intak
             intake.take(chunk.records, chunk.raw, file, chunk.line_of)
             for bad in chunk.bad:
                 intake.refuse(bad.text, bad.error, file, bad.line)
-        yield intake
+            yield piece, intake
 
 
 def _gathered(task: Task) -> int:

@@ -34,6 +34,7 @@ from typing import TypeAlias
 
 import lmdb
 
+from millstream.durable import sync
 from millstream.errors import StoreError
 from millstream.stores.contract import NO_FENCE, Fence
 
@@ -205,11 +206,7 @@ def _identity(path: str) -> tuple[int, int]:
 def _flush_folders(path: str) -> None:
     """A new file survives a crash of the machine only if its folder, and theirs, are flushed."""
     for folder in (path, os.path.dirname(path), os.path.dirname(os.path.dirname(path))):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        sync(folder)
 
 
 @contextmanager

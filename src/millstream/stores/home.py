@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 
+from millstream.durable import read_record, sync, write_record
 from millstream.errors import StoreError, StoreLocked
-from millstream.stores.durable import read_record, sync, write_record
 from millstream.stores.lmdb import LmdbStore
 
 FORMAT = 1
@@ -38,6 +39,11 @@ class Facts(msgspec.Struct):
     shards: int
     updates: dict[str, str]
     """Each update's kind of slate: dict, dataclass or table."""
+    id: str = ""
+    streams: list[str] = []
+    """Every stream there ever was: its place is its number in stored events, for ever."""
+    functions: list[str] = []
+    """Every function there ever was that may have stored events."""
     format: int = FORMAT
 
 
@@ -69,7 +75,7 @@ class Home:
         """The application's store, made if it is not there. Its shards stay as they are."""
         _make_folders(path, path / "shards", path / "sources", path / "staging")
         if read_record(path / "store.json") is None:
-            facts = Facts(app, shards or SHARDS, updates)
+            facts = Facts(app, shards or SHARDS, updates, id=uuid4().hex)
             write_record(path / "store.json", msgspec.json.encode(facts))
         home = cls.open(path)
         if home.facts.app != app:
@@ -91,9 +97,26 @@ class Home:
                 )
         merged = {**home.facts.updates, **updates}
         if merged != home.facts.updates:
-            home.facts = Facts(app, home.facts.shards, merged)
-            write_record(path / "store.json", msgspec.json.encode(home.facts))
+            home.facts.updates = merged
+            home._write_facts()
         return home
+
+    def number_streams(self, names: Iterable[str]) -> None:
+        """Give every stream a number that it keeps, however the application is changed."""
+        self._know(self.facts.streams, names)
+
+    def know_functions(self, names: Iterable[str]) -> None:
+        """Remember which functions may have stored events."""
+        self._know(self.facts.functions, names)
+
+    def _know(self, known: list[str], names: Iterable[str]) -> None:
+        fresh = [name for name in names if name not in known]
+        if fresh:
+            known.extend(fresh)
+            self._write_facts()
+
+    def _write_facts(self) -> None:
+        write_record(self.path / "store.json", msgspec.json.encode(self.facts))
 
     @property
     def checkpoint(self) -> Path:

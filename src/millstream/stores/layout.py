@@ -24,6 +24,7 @@ from millstream.errors import StoreError
 from millstream.model.event import Clock
 
 _SIGN: Final = 1 << 63
+_MOST: Final = (1 << 64) - 1
 _TIME: Final = struct.Struct(">Q")
 _CHUNK: Final = struct.Struct(">QI")
 _HEAD: Final = struct.Struct(">Bq")
@@ -35,7 +36,7 @@ Timers = dict[str, tuple[Clock, int]]
 
 
 def _sortable(ts: int) -> bytes:
-    return _TIME.pack(ts + _SIGN)
+    return _TIME.pack(min(max(ts + _SIGN, 0), _MOST))  # a limit may lie outside what can be stored
 
 
 def slates_of(function: str) -> bytes:

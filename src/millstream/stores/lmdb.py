@@ -222,28 +222,28 @@ def _replace(txn: Transaction, batch: int, journal_key: bytes, changed: _Sorted)
     if not changed.keys and not again:
         return False
     found = list(map(txn.get, changed.keys))
-    plan, journal = rows.replace(batch, changed.keys, changed.values, found, changed.long)
-    if not plan.puts and not again:
+    writes, journal = rows.replace(batch, changed.keys, changed.values, found, changed.long)
+    if not writes.puts and not again:
         return False
     if blob is not None and again:
         keys = sorted(set(rows.journal_keys(blob)).difference(changed.keys))
         _carry_out(txn, rows.restore(batch, keys, map(txn.get, keys)))
     elif blob is not None:
-        plan.deletes.extend(rows.journal_gone(blob))
-    _carry_out(txn, plan)
-    if plan.puts:
+        writes.deletes.extend(rows.journal_gone(blob))
+    _carry_out(txn, writes)
+    if writes.puts:
         txn.put(journal_key, rows.pack_journal(journal))
     else:
         txn.delete(journal_key)
     return True
 
 
-def _carry_out(txn: Transaction, plan: rows.Plan) -> None:
+def _carry_out(txn: Transaction, writes: rows.Writes) -> None:
     """Deletes come first: a tombstone that is purged may be put again."""
-    for key in plan.deletes:
+    for key in writes.deletes:
         txn.delete(key)
-    if plan.puts:
-        txn.cursor().putmulti(plan.puts)
+    if writes.puts:
+        txn.cursor().putmulti(writes.puts)
 
 
 def _items(txn: Transaction, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -1,6 +1,6 @@
 """A store in memory, for tests: the contract in its plainest form.
 
-A shard's whole state is one frozen value. A commit makes a new one and puts it in the place of the
+All that a shard holds is one frozen value. A commit makes a new one and puts it in the place of the
 old, so a view, which holds the one it began with, never changes, and a commit that fails has done
 nothing.
 """
@@ -36,7 +36,7 @@ class _Journal(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _Content:
     seen: Fence = NO_FENCE
     last: int = NO_BATCH
     rows: Mapping[bytes, _Row] = field(default_factory=dict)
@@ -82,37 +82,37 @@ class MemoryShard:
 
     def __init__(self, number: int) -> None:
         self._where = f"shard {number} of the memory store"
-        self._state = _State()
+        self._content = _Content()
         self._lock = threading.Lock()
 
     def before(self, batch: int) -> MemoryView:
         return self.at(batch - 1)
 
     def at(self, committed: int) -> MemoryView:
-        state = self._state
-        check_read(self._where, state.last, committed)
-        return MemoryView(state.rows, committed)
+        content = self._content
+        check_read(self._where, content.last, committed)
+        return MemoryView(content.rows, committed)
 
     def commit(self, fence: Fence, changes: Mapping[str, Changes]) -> None:
         with self._lock:
-            state = self._state
-            check_commit(self._where, state.seen, state.last, fence)
-            rows, journals = dict(state.rows), dict(state.journals)
-            last = state.last
+            content = self._content
+            check_commit(self._where, content.seen, content.last, fence)
+            rows, journals = dict(content.rows), dict(content.journals)
+            last = content.last
             for function, changed in changes.items():
                 if _replace(rows, journals, fence.batch, function, changed):
                     last = fence.batch
-            self._state = _State(fence, last, rows, journals)
+            self._content = _Content(fence, last, rows, journals)
 
     def roll_back(self, epoch: int, committed: int) -> bool:
         with self._lock:
-            state = self._state
-            fence = check_roll_back(self._where, state.seen, state.last, epoch, committed)
-            rows, journals = dict(state.rows), dict(state.journals)
+            content = self._content
+            fence = check_roll_back(self._where, content.seen, content.last, epoch, committed)
+            rows, journals = dict(content.rows), dict(content.journals)
             ahead = [name for name, journal in journals.items() if journal.batch > committed]
             for function in ahead:
                 _restore(rows, journals.pop(function))
-            self._state = replace(state, seen=fence, rows=rows, journals=journals)
+            self._content = replace(content, seen=fence, rows=rows, journals=journals)
             return bool(ahead)
 
     def close(self) -> None:

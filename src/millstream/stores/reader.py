@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from millstream.codec import decode_value, shard_of
 from millstream.errors import StaleRead, StoreError
+from millstream.nearest import did_you_mean
 from millstream.stores.contract import View, after_prefix
 from millstream.stores.home import Home
 from millstream.stores.layout import slates_of, table_of, unpack_slate
@@ -103,8 +104,8 @@ class SlateReader:
     def _kind(self, update: str) -> str:
         kind = self._home.facts.updates.get(update)
         if kind is None:
-            known = ", ".join(self.updates) or "none"
-            raise StoreError(f"{self._home.path}: no update {update!r} is there; there are {known}")
+            hint = did_you_mean(update, self.updates)
+            raise StoreError(f"{self._home.path}: no update {update!r} is there; {hint}")
         return kind
 
     def _current(self, read: Callable[[int], T]) -> T:

@@ -48,7 +48,7 @@ class Journal(NamedTuple):
     changed: Sequence[bytes]
 
 
-class Plan(NamedTuple):
+class Writes(NamedTuple):
     """What to do to the byte store."""
 
     puts: list[Put]
@@ -101,7 +101,7 @@ def replace(
     new: Iterable[bytes | None],
     rows: Iterable[bytes | None],
     long: dict[bytes, bytes],
-) -> tuple[Plan, Journal]:
+) -> tuple[Writes, Journal]:
     """Give `keys` (stored) the values `new` as of `batch`; `rows` is what they have now.
 
     `long` has the whole key of every stored key that is a long one.
@@ -138,10 +138,10 @@ def replace(
         changed = [key for key, _ in puts]
     if long:
         puts = [(key, _lengthen(row, long[key]) if key in long else row) for key, row in puts]
-    return Plan(puts, deletes), Journal(batch, gone, changed)
+    return Writes(puts, deletes), Journal(batch, gone, changed)
 
 
-def restore(batch: int, keys: Iterable[bytes], rows: Iterable[bytes | None]) -> Plan:
+def restore(batch: int, keys: Iterable[bytes], rows: Iterable[bytes | None]) -> Writes:
     """Take back what `batch` did to `keys` (stored); `rows` is what they have now.
 
     A restored row is given the batch before, whose true batch is no longer known: no view that is
@@ -159,7 +159,7 @@ def restore(batch: int, keys: Iterable[bytes], rows: Iterable[bytes | None]) -> 
         restored = HEADER.pack((batch - 1) << SHIFT | HAS_VALUE, len(before)) + before
         (tag,) = struct.unpack_from("<Q", row)
         puts.append((key, _lengthen(restored, _whole_key(row)) if tag & LONG else restored))
-    return Plan(puts, deletes)
+    return Writes(puts, deletes)
 
 
 def in_order(

@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from millstream.graph import describe
-from millstream.model.function import Map, location
+from millstream.graph.words import describe
+from millstream.model.function import Map
+from millstream.model.place import location
 from millstream.model.workflow import Edge, Workflow
 
 CHARACTER, LINE, PAD = 7.3, 16, 12

@@ -1,4 +1,4 @@
-"""A workflow as one SVG image, laid out by `graph_layout`.
+"""A workflow as one SVG image, laid out by `layout`.
 
 Each published stream leaves its function at a port of its own, with its name over the line.
 Feedback edges are dashed and run back in lanes below everything. Colours follow the reader's light
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from html import escape
 
-from millstream.graph_layout import CHARACTER, LINE, MARGIN, Box, Route, lay_out
+from millstream.graph.layout import CHARACTER, LINE, MARGIN, Box, Route, lay_out
 from millstream.model.workflow import Workflow
 
 LANE, TURN, TIP = 18, 12, 8
@@ -35,7 +35,8 @@ STYLE = """
 """.replace("FONT", FONT)
 
 
-def draw(workflow: Workflow) -> str:
+def svg(workflow: Workflow) -> str:
+    """The workflow as one SVG image."""
     layout = lay_out(workflow)
     boxes, feedback = layout.boxes, layout.feedback
     bottom = max(box.y + box.height for box in boxes.values())

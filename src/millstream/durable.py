@@ -1,0 +1,83 @@
+"""Small files that are either the old or the new whole, and on disk when the call returns."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from zlib import crc32
+
+from millstream.errors import StoreError
+
+
+def sync(path: Path | str) -> None:
+    """Force a file or a directory to disk."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_synced(path: Path | str, data: bytes) -> None:
+    """Write a file and see it on disk; its name is there only once its directory is synced too."""
+    file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o644)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(file, left) :]
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Replace a file's content; a reader, or a crash, sees the old or the new, never a mix."""
+    fresh = path.with_name(f".{path.name}.tmp")
+    try:
+        write_synced(fresh, data)
+        os.replace(fresh, path)
+        sync(path.parent)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise StoreError(
+            f"{path}: cannot be written: {error.strerror or error}; make room or give the right to "
+            "write there, and start again"
+        ) from error
+
+
+def write_record(path: Path, data: bytes) -> None:
+    """Like `write_whole`, with a checksum that `read_record` verifies."""
+    write_whole(path, with_checksum(data))
+
+
+def read_record(path: Path) -> bytes | None:
+    """What `write_record` wrote; None if there is no such file, StoreError if it was damaged."""
+    try:
+        whole = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        return without_checksum(whole.rstrip(b"\n"))
+    except ValueError as error:
+        raise StoreError(
+            f"{path}: {error}: the file is damaged; restore it from a copy of the store"
+        ) from None
+
+
+def with_checksum(data: bytes) -> bytes:
+    """A line: the crc32 of the data in eight hex digits, a space, the data.
+
+    >>> with_checksum(b"{}")
+    b'a3a6bf43 {}\\n'
+    """
+    return b"%08x %s\n" % (crc32(data), data)
+
+
+def without_checksum(line: bytes) -> bytes:
+    """The data of a line, whose end is cut off; ValueError if the checksum is of other data."""
+    check, _, data = line.partition(b" ")
+    if check != b"%08x" % crc32(data):
+        raise ValueError(
+            f"its checksum says {check[:8].decode(errors='replace')}, its content {crc32(data):08x}"
+        )
+    return data

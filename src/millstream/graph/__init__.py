@@ -1,0 +1,17 @@
+"""A workflow drawn: as a tree of text for the terminal, as Mermaid, as SVG.
+
+All three show the same: sources, functions in the order of their data, streams between them,
+feedback edges apart, outputs.
+
+words     a source, a function or a stream in a few words
+tree      `text`
+mermaid   `mermaid`
+layout    where everything goes in an image
+svg       `svg`
+"""
+
+from millstream.graph.mermaid import mermaid
+from millstream.graph.svg import svg
+from millstream.graph.tree import text
+
+__all__ = ["mermaid", "svg", "text"]

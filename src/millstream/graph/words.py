@@ -1,0 +1,53 @@
+"""Sources, functions and streams in a few words, the same in every drawing."""
+
+from __future__ import annotations
+
+from millstream.model.duration import UNITS
+from millstream.model.function import Function, Map
+from millstream.model.source import Source
+from millstream.model.workflow import Workflow
+
+
+def describe(node: Source | Function) -> str:
+    """A source or function in a few words."""
+    if isinstance(node, Source):
+        fields = [f"{what} {_named(of)}" for what, of in (("key", node.key), ("ts", node.ts)) if of]
+        return ", ".join(["source", *fields])
+    if isinstance(node, Map):
+        return "map"
+    words = ["update", f"slate {node.slate.__name__}"]
+    if node.ttl is not None:
+        words.append(f"ttl {span(node.ttl)}")
+    if node.on_timer is not None:
+        words.append("timers")
+    return ", ".join(words)
+
+
+def stream_remark(workflow: Workflow, stream: str) -> str:
+    """What is to be said of a stream: that it is an output, delayed, or read by nobody."""
+    words = []
+    if stream in workflow.outputs:
+        words.append("output")
+    elif not workflow.subscribers(stream):
+        words.append("read by nobody")
+    if workflow.delay(stream):
+        words.append(f"delay {span(workflow.delay(stream))}")
+    return ", ".join(words)
+
+
+def span(microseconds: int) -> str:
+    """A duration in the largest units that fit.
+
+    >>> span(90 * 86_400_000_000), span(5_400_000_000), span(0)
+    ('90d', '1h30m', '0s')
+    """
+    parts, rest = [], microseconds
+    for unit in ("d", "h", "m", "s", "ms", "us"):
+        count, rest = divmod(rest, UNITS[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+def _named(of: object) -> str:
+    return of if isinstance(of, str) else f"{getattr(of, '__name__', 'function')}()"
