@@ -135,7 +135,10 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m examples.demo", description="Count made-up check-ins by retailer, live."
     )
     parser.add_argument(
-        "--seconds", type=float, default=15, help="how long check-ins come; 0: until Ctrl-C"
+        "--seconds",
+        type=float,
+        default=15,
+        help="how long check-ins come after the first batch; 0: until Ctrl-C",
     )
     parser.add_argument("--store", type=Path, default=STORE, help=f"default: {STORE}")
     given = parser.parse_args(arguments)
@@ -154,9 +157,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def opening(store: Path, seconds: float) -> str:
-    length = f"for {seconds:g} seconds" if seconds else "until Ctrl-C"
+    length = f"until {seconds:g} seconds after the first batch" if seconds else "until Ctrl-C"
     return f"""\
-Made-up check-ins, {A_FILE / EVERY:.0f} a second {length}, counted by retailer.
+Made-up check-ins, about {A_FILE / EVERY:.0f} a second, counted by retailer. They come from now on,
+while Spark starts, {length}.
 The application is examples/retail.py, on Spark; its store is {shown_path(store)}
 
 While it runs, from another terminal:

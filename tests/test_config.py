@@ -211,7 +211,7 @@ def test_settings_in_the_file_are_relative_to_it(project, monkeypatch):
         (
             'ttl = "90d"',
             'ttl = "ninety"',
-            "[updates.count]",
+            'ttl = "ninety"',
             "ttl must be a duration such as '90d'",
         ),
         ('name = "retail"', "", "[app]", "[app] needs 'name'"),
@@ -239,7 +239,12 @@ def test_settings_in_the_file_are_relative_to_it(project, monkeypatch):
             "must take (timer, slate)",
         ),
         ('slate = "table"', 'slate = "tabel"', "tabel", "did you mean 'table'?"),
-        ('slate = "table"', 'slate = "functions:count"', "[updates.remember]", "a dataclass"),
+        (
+            'slate = "table"',
+            'slate = "functions:count"',
+            'slate = "functions:count"',
+            "a dataclass",
+        ),
         ('delay = "10s"', 'key = "x"', 'key = "x"', "'key' in [streams.again] is for a source"),
         ("output = true", "output = false", 'sink = "parquet', "so it must be an output"),
         ('"json:data/checkins"', '"data/checkins"', "data/checkins", "without a colon"),
@@ -342,6 +347,7 @@ def test_several_apps_in_a_module(project):
     )
     assert refused("many.py") == "many.py has several Apps: a, b; name one, as in many.py:a"
     assert load("many.py:b").app.name == "b"
+    assert refused("many.py:aa") == "many.py has no App 'aa'; did you mean 'a'?"
     assert refused("many.py:c") == "many.py: 'c' is a int, not an App; there are: a, b"
     assert "has no App" in refused("functions.py")
 
@@ -365,3 +371,12 @@ def test_a_file_may_not_hide_a_library(project):
     assert "'json' cannot be one" in refused("json.py")
     (project / "pytest.py").write_text("")
     assert "another module 'pytest' is already imported" in refused("pytest.py")
+
+
+def test_the_place_is_given_once(project):
+    """An error that names its function's place is not put to the same place again."""
+    (project / "badttl.py").write_text(
+        "import millstream as ms\napp = ms.App('a')\napp.source('in')\n"
+        "@app.update('in', ttl='x')\ndef f(event, slate): pass\n"
+    )
+    assert refused("badttl.py").startswith("badttl.py:4: update 'f': ttl must be a duration")

@@ -235,7 +235,7 @@ def test_effects_that_break_a_rule(effect: object, error: str) -> None:
     assert run.slate("say", "k") is None
 
 
-@pytest.mark.parametrize("effect", [ms.emit("out"), ms.forget(), ms.timer(after="1s"), 5])
+@pytest.mark.parametrize("effect", [ms.emit("out"), ms.forget(), ms.timer(after="1s")])
 def test_a_lone_effect_that_is_returned_is_refused(effect: object) -> None:
     """`return ms.forget()` must not be lost: the error says to yield."""
     app = an_app()
@@ -246,6 +246,16 @@ def test_a_lone_effect_that_is_returned_is_refused(effect: object) -> None:
     (letter,) = ms.testing.run(app, [("a", 5, "k", None)]).dead_letters
     assert "must yield its effects or return a list of them; it returned" in letter.error
     assert letter.error.endswith("write 'yield' in place of 'return'")
+
+
+def test_what_is_no_effect_must_not_be_returned() -> None:
+    """`return 5` is told what may be returned, and not to yield it."""
+    app = an_app()
+    app.update("a", name="say")(lambda event, slate: 5)
+    (letter,) = ms.testing.run(app, [("a", 5, "k", None)]).dead_letters
+    assert letter.error.endswith(
+        "must return nothing, or a list of emit(...), timer(...) and forget(); it returned int 5"
+    )
 
 
 def test_maps_have_no_timers_at_run_time_either() -> None:

@@ -158,3 +158,9 @@ def test_store_of_needs_no_addresses():
     assert store_of(app) == Path("code")
     assert store_of(app, {"store": Path("toml")}) == Path("toml")
     assert store_of(app, {"store": "toml"}, {"MILLSTREAM_STORE": "env"}) == Path("env")
+
+
+def test_the_advice_fits_where_the_settings_come_from():
+    """A command is told of --source, a script of the argument of `app.run`."""
+    assert "with --source checkins=json:DIR" in refused(flags={})
+    assert "with app.run(sources={'checkins': 'json:DIR'})" in refused(code={})

@@ -172,13 +172,15 @@ def _object(section: Section, key: str, reference: str) -> Any:
 
 @contextmanager
 def _at_line_of(section: Section) -> Iterator[None]:
-    """Give an error of the model the line of its table."""
+    """Give an error of the model the line of the key it is about, or of its table."""
     try:
         yield
     except DefinitionError as error:
         if str(error).startswith(f"{section.document.name}:") or error.__cause__ is not None:
             raise  # it has its line
-        raise section.document.error(section.path, str(error)) from None
+        about = re.search(r": (\w+) must ", str(error))
+        path = section.path if about is None else (*section.path, about[1])
+        raise section.document.error(path, str(error)) from None
 
 
 def _check_graph(app: App, document: Document) -> None:

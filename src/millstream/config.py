@@ -69,8 +69,10 @@ def _app_in(names: dict[str, Any], place: str, name: str) -> App:
         found = names.get(name)
         if isinstance(found, App):
             return found
-        what = f"has no {name!r}" if found is None else f"{name!r} is a {type(found).__name__}"
-        raise DefinitionError(f"{place}: {what}, not an App; {did_you_mean(name, apps)}")
+        what = f": {name!r} is a {type(found).__name__}, not an App"
+        if found is None:
+            what = f" has no App {name!r}"
+        raise DefinitionError(f"{place}{what}; {did_you_mean(name, apps)}")
     distinct = {id(app): one for one, app in reversed(apps.items())}
     if not distinct:
         raise DefinitionError(f"{place} has no App; make one with app = millstream.App('name')")

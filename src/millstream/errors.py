@@ -9,6 +9,7 @@
     │   ├── StaleCommit      a commit came from an older driver, batch or attempt
     │   ├── StaleRead        a reader named a batch that the shard no longer remembers
     │   └── StoreLocked      another driver holds the store
+    ├── CommandError         a word of the command line is wrong
     └── RunError             the application stopped while running: on_error="fail", a sink, Spark
 
 A message says where, what must be, what came, and what to do.
@@ -49,6 +50,10 @@ class StaleRead(StoreError):
 
 class StoreLocked(StoreError):
     """Another driver holds this store."""
+
+
+class CommandError(MillstreamError):
+    """A word of the command line is wrong; nothing was done."""
 
 
 class RunError(MillstreamError):

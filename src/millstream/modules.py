@@ -131,6 +131,6 @@ def _blame(error: BaseException, target: str) -> str:
     frame = user_frame(error)
     place = target if frame is None else f"{shown_path(frame.filename)}:{frame.lineno}"
     if isinstance(error, MillstreamError):
-        return f"{place}: {error}"
+        return f"{place}: {str(error).replace(f' ({place})', '', 1)}"  # the place once
     what = "the module exits" if isinstance(error, SystemExit) else type(error).__name__
     return f"{place}: {what}: {error}"

@@ -89,9 +89,14 @@ def resolve(
             values[key] = parsed
     for source in workflow.sources:
         if source.name not in values["sources"]:
+            advice = (
+                f"--source {source.name}=json:DIR, or in the TOML file"
+                if code is None
+                else f"app.run(sources={{{source.name!r}: 'json:DIR'}})"
+            )
             raise DefinitionError(
                 f"source {source.name!r} of app {app.name!r} has no address; give it one with "
-                f"--source {source.name}=json:DIR, or in the TOML file"
+                f"{advice}"
             )
     values.setdefault("store", default_store(app.name))
     if values["store"].exists() and not values["store"].is_dir():

@@ -58,7 +58,17 @@ def test_limit_and_function(millstream, letters):
     assert len(millstream("deadletters", "--function", "count", "--json").stdout.splitlines()) == 2
     none = millstream("deadletters", "--function", "recognise")
     assert (none.exit_code, none.stdout) == (0, "")
-    assert "no dead letters of 'recognise'" in none.stderr
+    assert none.stderr == "no dead letters of 'recognise'; there are some of: count\n"
+    near = millstream("deadletters", "--function", "cuont")
+    assert near.stderr == "no dead letters of 'cuont'; did you mean 'count'?\n"
+
+
+def test_a_whole_file_has_no_line(millstream, here):
+    """A file that cannot be read at all, line 0, is named without a line."""
+    directory = here / ".millstream" / "retail" / "deadletters"
+    sink = FileSink(str(directory), "json", "abc", DEADLETTER_COLUMNS)
+    sink.publish(0, [letter(None, "", file="data/1.json.gz", line=0)])
+    assert "no (data/1.json.gz)\n" in millstream("deadletters").stdout
 
 
 def test_a_store_without_dead_letters(millstream, here):

@@ -75,3 +75,60 @@ def test_unknown_commands_are_usage_errors(millstream):
     assert millstream("chekc").exit_code == 2
     assert millstream("run").exit_code == 2
     assert millstream("run", "app.py", "--fast").exit_code == 2
+
+
+def test_our_own_messages_are_one_line_and_exit_2(millstream, retail):
+    """What Millstream itself finds wrong with the command is `error: ...`, without the usage."""
+    for words, message in (
+        (("new", "retail"), "retail is there already and not empty; choose another name"),
+        (
+            ("graph", "retail/app.py", "--to", "no/x"),
+            "cannot write no/x: No such file or directory",
+        ),
+        (
+            ("slates", "dump", "count", "--to", "csv:cc"),
+            "--to must be parquet:DIR or jsonl:FILE_OR_DIR; got 'csv:cc'",
+        ),
+        (
+            ("run", "retail/app.py", "--source", "data/checkins"),
+            "--source must be NAME=FORMAT:PATH, as in --source in=json:data; got 'data/checkins'",
+        ),
+    ):
+        result = millstream(*words)
+        assert (result.exit_code, result.stderr) == (2, f"error: {message}\n")
+
+
+def test_an_app_without_functions_is_refused(millstream, here):
+    """Sources alone are nothing to run."""
+    (here / "empty.py").write_text("import millstream as ms\na = ms.App('a')\na.source('in')\n")
+    result = millstream("check", "empty.py")
+    assert result.exit_code == 2
+    assert "app 'a' has no function: there is nothing to run" in result.stderr
+
+
+SCRIPT = """
+import millstream as ms
+app = ms.App("scripted")
+app.source("in")
+app.update("in", name="count")(lambda event, slate: None)
+"""
+
+
+def test_a_script_ends_of_an_error_as_the_command_does(tmp_path):
+    """`app.run()` in a script: one line and exit 2; the error can still be caught, and any other
+    keeps its traceback."""
+    script = tmp_path / "script.py"
+    script.write_text(f"{SCRIPT}app.run()\n")
+    done = python("script.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: source 'in' of app 'scripted' has no address; give it one with "
+        "app.run(sources={'in': 'json:DIR'})\n"
+    )
+    script.write_text(
+        f"{SCRIPT}try:\n    app.run()\nexcept ms.DefinitionError:\n    raise ValueError('mine')\n"
+    )
+    done = python("script.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.endswith("ValueError: mine\n")
+    assert "Traceback" in done.stderr

@@ -143,6 +143,73 @@ def test_lines_come_every_five_seconds(capsys):
     ]
 
 
+class Later:
+    """Stands in for a timer: `pass_to` moves the clock and calls what is due."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.due: list[tuple[float, object]] = []
+
+    def __call__(self, seconds, call):
+        entry = (self.now + seconds, call)
+        self.due.append(entry)
+        return lambda: self.due.remove(entry)
+
+    def pass_to(self, now: float) -> None:
+        while self.due and self.due[0][0] <= now:
+            self.now, call = self.due.pop(0)
+            call()
+        self.now = now
+
+
+def test_the_last_of_a_burst_is_shown(capsys):
+    """What was held back is shown two seconds after the last batch, once, or at the close."""
+    later = Later()
+    lines = Lines(lambda: later.now, later=later)
+    for batch, (at, total) in enumerate([(0.0, 1000), (1.0, 2000), (2.0, 5000)]):
+        later.pass_to(at)
+        lines(report(batch, total))
+    later.pass_to(3.9)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    later.pass_to(60.0)
+    assert capsys.readouterr().err == (
+        "millstream: batch 2, 5,000 events (2,000/s), 25% of the input\n"
+    )
+    lines(report(3, 6000))
+    lines(report(4, 7000))
+    lines.close()
+    assert [text.split(",")[0] for text in capsys.readouterr().err.splitlines()] == [
+        "millstream: batch 3",
+        "millstream: batch 4",
+    ]
+    assert later.due == []
+
+
+def test_an_endless_run_waits_for_input(capsys):
+    """A run without end has no line for an empty batch, says once that it waits, and has no word on
+    the input's end but on the way there."""
+    later = Later()
+    lines = Lines(lambda: later.now, endless=True, later=later)
+    lines(report(0, 0, events=0, bytes_done=0, bytes_total=0))
+    assert capsys.readouterr().err == "millstream: running; waiting for input\n"
+    lines(report(1, 1000, bytes_done=50))
+    later.pass_to(10.0)
+    lines(report(2, 2000, bytes_done=200))
+    assert capsys.readouterr().err.splitlines() == [
+        "millstream: batch 1, 1,000 events (2,000/s), 25% of the input",
+        "millstream: batch 2, 2,000 events (100/s)",
+    ]
+
+
+def test_events_that_wait_at_the_end_are_told(millstream, retail, spark):
+    """A run over what is there says how to let through what waits; one that was stopped does not,
+    since it will go on."""
+    spark.result = RunSummary(batches=1, events=3, late=0, dead_letters=0, seconds=0.0, waiting=2)
+    said = millstream(*RUN, "--available-now").stderr.splitlines()
+    assert said[-1] == "millstream: 2 events wait for the horizon; --final lets them through"
+    assert "horizon" not in millstream(*RUN).stderr
+
+
 def test_a_line_says_what_is_out_of_the_ordinary():
     """Late events, dead letters, waiting events and the horizon appear when there are any."""
     full = report(7, 5, total_late=2, total_dead_letters=1, waiting=1234, horizon=1_000_000)

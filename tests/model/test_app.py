@@ -250,8 +250,9 @@ def test_a_decorator_without_its_brackets_is_refused() -> None:
     def recognise(event: Any) -> None: ...
 
     message = placeless(refused(lambda: app.map(recognise)))  # type: ignore[arg-type]
-    assert message.startswith(
-        "map (HERE) must name the streams it reads, as in @app.map('stream'); got function"
+    assert message == (
+        "map (HERE) must name the streams it reads, as in @app.map('stream'); "
+        "got function recognise"
     )
     assert "@app.update('stream'); got list ['a']" in refused(
         lambda: app.update(["a"])  # type: ignore[arg-type]

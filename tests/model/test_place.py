@@ -48,3 +48,9 @@ def test_paths_are_shown_as_the_user_would_write_them(
     assert shown_path(tmp_path / "in" / "app.py") == "in/app.py"
     assert shown_path(tmp_path.parent / "app.py") == str(tmp_path.parent / "app.py")
     assert location(len) == ""
+
+
+def test_from_the_root_a_path_keeps_its_slash(monkeypatch):
+    """All is below the root, and `tmp/x` would not look like the place it is."""
+    monkeypatch.chdir("/")
+    assert shown_path("/tmp/x") == "/tmp/x"

@@ -166,7 +166,7 @@ def test_a_function_that_raises_is_an_input_error() -> None:
 
 
 def test_numeric_text_is_a_number_where_a_unit_is_given() -> None:
-    """A CSV file has only text: with a unit, '1' and '1.5' are numbers, and ISO text still works."""
+    """A CSV file has only text: with a unit, '1' and '1.5' are numbers; ISO text still works."""
     extract = Source("clicks", ts="at", unit="s").extractor()
     assert extract({"at": "1"}, 0)[0] == 1_000_000
     assert extract({"at": "1.5"}, 0)[0] == 1_500_000

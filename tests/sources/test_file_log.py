@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.errors import InputError, StoreError
-from millstream.sources import record_log
 from millstream.sources.files import FileLog
 from millstream.sources.formats import Split, format_named
 
@@ -212,14 +211,14 @@ def test_a_full_disk_takes_nothing(tmp_path: Path) -> None:
     assert opened(tmp_path).end == [1, 0]
 
 
-def test_there_is_one_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second writer waits for the first to end, and then says what is in its way."""
-    monkeypatch.setattr(record_log, "WRITER_PATIENCE", 0)
-    first = opened(tmp_path)
-    with pytest.raises(StoreError, match="another process has been writing"):
-        opened(tmp_path)
-    first.close()
-    opened(tmp_path)
+def test_there_is_one_writer(tmp_path: Path) -> None:
+    """A writer that another one has overtaken does not write over what that one appended."""
+    first, second = opened(tmp_path), opened(tmp_path)
+    put(tmp_path / "data", "a", "1\n")
+    second.refresh(str(tmp_path / "data"))
+    with pytest.raises(StoreError, match="another process has appended"):
+        first.refresh(str(tmp_path / "data"))
+    assert opened(tmp_path).end == [1, 0]
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ run, new, check, graph, slates, deadletters    the commands
 dump         `slates dump`
 store        which store a reading command means
 progress     what a run shows of itself
+failing      an error as one line and an exit code
 stopping     Ctrl-C and SIGTERM
 
 Spark is loaded only by the commands that run it.

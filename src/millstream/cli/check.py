@@ -6,6 +6,7 @@ import click
 
 from millstream.codec import slate_codec
 from millstream.config import load
+from millstream.errors import DefinitionError
 from millstream.model.app import App
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow
@@ -35,8 +36,13 @@ def check(app: str) -> None:
 
 
 def checked(app: App) -> Workflow:
-    """The workflow, checked with its slates; what it warns of goes to stderr."""
+    """The workflow, checked with its slates and not empty; what it warns of goes to stderr."""
     workflow = app.checked()
+    if not workflow.functions:
+        raise DefinitionError(
+            f"app {app.name!r} has no function: there is nothing to run; add one with @app.map or "
+            "@app.update"
+        )
     for update in workflow.updates:
         if update.slate is not Table:
             slate_codec(update.slate)

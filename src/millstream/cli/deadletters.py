@@ -12,6 +12,7 @@ import click
 from millstream.cli.progress import moment
 from millstream.cli.slates import as_json
 from millstream.cli.store import chosen_store, store_options
+from millstream.nearest import nearest
 
 VALUE_WIDTH = 200
 """Characters of a value that the readable list shows."""
@@ -37,13 +38,14 @@ def deadletters(
         millstream deadletters --function count --json | jq .error
     """
     directory = chosen_store(store, app) / "deadletters"
-    rows = iter(_chosen(_rows(directory), function))
+    failed: set[str] = set()
+    rows = _chosen(_rows(directory), function, failed)
     shown = 0
     for row in islice(rows, limit):
         click.echo(as_json(row) if as_lines else readable(row))
         shown += 1
     if not shown:
-        of = f" of {function!r}" if function else ""
+        of = f" of {function!r}{_hint(function, failed)}" if function else ""
         click.echo(f"no dead letters{of}", err=True)
     elif next(rows, None) is not None:
         click.echo(f"... and more: raise --limit above {limit}", err=True)
@@ -57,8 +59,22 @@ def _rows(directory: Path) -> Iterable[Mapping[str, Any]]:
     return read_rows(str(directory))
 
 
-def _chosen(rows: Iterable[Mapping[str, Any]], function: str | None) -> Iterator[Mapping[str, Any]]:
-    return (row for row in rows if function is None or row.get("function") == function)
+def _chosen(
+    rows: Iterable[Mapping[str, Any]], function: str | None, failed: set[str]
+) -> Iterator[Mapping[str, Any]]:
+    """The rows of a function; `failed` gets the names of all that come by."""
+    for row in rows:
+        if row.get("function"):
+            failed.add(row["function"])
+        if function is None or row.get("function") == function:
+            yield row
+
+
+def _hint(function: str, failed: set[str]) -> str:
+    near = nearest(function, sorted(failed))
+    if near is not None:
+        return f"; did you mean {near!r}?"
+    return f"; there are some of: {', '.join(sorted(failed))}" if failed else ""
 
 
 def readable(row: Mapping[str, Any]) -> str:
@@ -73,7 +89,7 @@ def readable(row: Mapping[str, Any]) -> str:
     if row.get("ts") is not None:
         head.append(moment(row["ts"]))
     file, line = row.get("file"), row.get("line")
-    place = f" ({file}:{line})" if file and line is not None else f" ({file})" if file else ""
+    place = f" ({file}:{line})" if file and line else f" ({file})" if file else ""
     value = as_json(row.get("value"))
     if len(value) > VALUE_WIDTH:
         value = value[: VALUE_WIDTH - 3] + "..."

@@ -22,6 +22,7 @@ import click
 from millstream.cli.progress import say
 from millstream.cli.stopping import stoppable
 from millstream.durable import sync
+from millstream.errors import CommandError, RunError
 from millstream.sinks.slate_files import SUFFIXES, write_slates
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def destination(to: str, update: str, overwrite: bool) -> Destination:
     """What `FORMAT:PATH` means; refused if it is there and may not be replaced."""
     form, colon, path = to.partition(":")
     if not (colon and path) or form not in FORMATS:
-        raise click.UsageError(f"--to must be parquet:DIR or jsonl:FILE_OR_DIR; got {to!r}")
+        raise CommandError(f"--to must be parquet:DIR or jsonl:FILE_OR_DIR; got {to!r}")
     form, place = FORMATS[form], Path(path).expanduser()
     if place.suffix in FILE_SUFFIXES[form]:
         found = Destination(form, place, None)
@@ -63,11 +64,9 @@ def destination(to: str, update: str, overwrite: bool) -> Destination:
         found = Destination(form, place / f"{update}{SUFFIXES[form]}", place / update)
     for taken in found.taken:
         if not overwrite:
-            raise click.UsageError(
-                f"{taken} is there already; name another place, or say --overwrite"
-            )
+            raise CommandError(f"{taken} is there already; name another place, or say --overwrite")
         if not _is_a_dump(taken):
-            raise click.UsageError(f"{taken} is not a dump; name another place, or move it away")
+            raise CommandError(f"{taken} is not a dump; name another place, or move it away")
     return found
 
 
@@ -94,7 +93,7 @@ def write(slates: Iterable[StoredSlate], to: Destination) -> int:
             shutil.rmtree(to.folder)  # an earlier dump, in parts
         sync(to.file.parent)
     except OSError as error:
-        raise click.ClickException(f"cannot write {to.file}: {error.strerror or error}") from None
+        raise RunError(f"cannot write {to.file}: {error.strerror or error}") from None
     finally:
         unfinished.unlink(missing_ok=True)
     return count
@@ -104,7 +103,7 @@ def write_parts(store: Path, update: str, to: Destination) -> Dumped:
     """Write the slates through Spark, to a folder of parts."""
     folder = to.folder
     if folder is None:
-        raise click.UsageError(
+        raise CommandError(
             f"--spark writes a part for each task, and {to.file} is one file; name a directory"
         )
     say(f"dumping {update!r} of store {store} to {folder}, starting Spark ...")
@@ -122,7 +121,7 @@ def write_parts(store: Path, update: str, to: Destination) -> Dumped:
         unfinished.rename(folder)
         sync(folder.parent)
     except OSError as error:
-        raise click.ClickException(f"cannot write {folder}: {error.strerror or error}") from None
+        raise RunError(f"cannot write {folder}: {error.strerror or error}") from None
     return dumped
 
 

@@ -9,6 +9,7 @@ import click
 from millstream import graph as drawing
 from millstream.cli.check import checked
 from millstream.config import load
+from millstream.errors import CommandError
 
 DRAWINGS = {"text": drawing.text, "mermaid": drawing.mermaid, "svg": drawing.svg}
 SUFFIXES = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid"}
@@ -44,5 +45,5 @@ def graph(app: str, form: str | None, file: Path | None) -> None:
     try:
         file.write_text(drawn, encoding="utf-8")
     except OSError as error:
-        raise click.UsageError(f"cannot write {file}: {error.strerror}") from None
+        raise CommandError(f"cannot write {file}: {error.strerror}") from None
     click.echo(f"wrote {file}", err=True)

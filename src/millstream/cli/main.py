@@ -15,13 +15,12 @@ import click
 from millstream import __version__
 from millstream.cli.check import check
 from millstream.cli.deadletters import deadletters
+from millstream.cli.failing import exit_code, show
 from millstream.cli.graph import graph
 from millstream.cli.new import new
 from millstream.cli.run import run
 from millstream.cli.slates import slates
-from millstream.errors import DefinitionError, MillstreamError
-
-FAILED, WRONG = 1, 2
+from millstream.errors import MillstreamError
 
 
 class Commands(click.Group):
@@ -42,8 +41,8 @@ class Commands(click.Group):
         except MillstreamError as error:
             if ctx.meta["millstream.debug"]:
                 click.echo("".join(traceback.format_exception(error)).rstrip(), err=True)
-            click.echo(f"error: {error}", err=True)
-            ctx.exit(WRONG if isinstance(error, DefinitionError) else FAILED)
+            show(error)
+            ctx.exit(exit_code(error))
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from millstream.errors import CommandError
 from millstream.model.function import check_name
 
 APP = """\
@@ -94,7 +95,7 @@ def new(directory: Path) -> None:
     name = directory.name
     check_name(name, "app")
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise click.UsageError(f"{directory} is there already and not empty; choose another name")
+        raise CommandError(f"{directory} is there already and not empty; choose another name")
     files = {
         "app.py": APP.format(name=name),
         "test_app.py": TEST,
@@ -107,7 +108,7 @@ def new(directory: Path) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise click.UsageError(f"cannot write {directory}: {error.strerror}") from None
+        raise CommandError(f"cannot write {directory}: {error.strerror}") from None
     click.echo(
         f"wrote {directory}/: app.py, test_app.py, README.md, data/checkins/\n\n"
         f"    cd {directory}\n"

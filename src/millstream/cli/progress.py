@@ -1,12 +1,13 @@
 """What a run shows of itself on stderr: a bar, or a line now and then, and a summary.
 
 A run over what is there has an end, so a terminal gets a bar; a run that goes on, and any log, gets
-plain lines about every five seconds. The clock is an argument.
+plain lines about every five seconds, and one for what came last. The clock is an argument.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from millstream.spark.report import BatchSummary, RunSummary
 
 SECONDS_BETWEEN_LINES = 5.0
+SECONDS_OF_QUIET = 2.0
+"""After these without a batch, a line that was held back is shown."""
+Cancel = Callable[[], None]
 
 
 class Display(Protocol):
@@ -31,30 +35,84 @@ def display(available_now: bool, clock: Callable[[], float]) -> Display:
     """The display that fits where we are."""
     if available_now and sys.stderr.isatty():
         return Bar()
-    return Lines(clock)
+    return Lines(clock, endless=not available_now)
+
+
+def after(seconds: float, call: Callable[[], None]) -> Cancel:
+    """Call in a while, unless it is cancelled or the process ends first."""
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()
+    return timer.cancel
 
 
 class Lines:
-    """A line at the first batch, then at most one every few seconds."""
+    """A line at the first batch, then at most one every few seconds, and one after the last.
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    A batch in which nothing happened has no line. A run that is `endless` says once when it has
+    caught up, and from then on does not speak of the input's end.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        *,
+        endless: bool = False,
+        later: Callable[[float, Callable[[], None]], Cancel] = after,
+    ) -> None:
         self._clock = clock
-        self._last: float | None = None
-        self._events = 0
+        self._endless = endless
+        self._later = later
+        self._lock = threading.Lock()
+        self._shown: tuple[float, int] | None = None
+        """When the batch of the last line came, and the events until then."""
+        self._held: tuple[float, BatchSummary] | None = None
+        """A batch that has no line yet, and when it came."""
+        self._cancel: Cancel | None = None
+        self._waiting = 0
+        self._caught_up = False
 
     def __call__(self, report: BatchSummary) -> None:
-        now = self._clock()
-        if self._last is not None and now - self._last < SECONDS_BETWEEN_LINES:
-            return
-        if self._last is None:
-            rate = report.events / report.seconds if report.seconds > 0 else 0.0
-        else:
-            rate = (report.total_events - self._events) / (now - self._last)
-        self._last, self._events = now, report.total_events
-        say(line(report, rate))
+        with self._lock:
+            now = self._clock()
+            happened = report.events or report.late or report.dead_letters
+            if happened or report.waiting != self._waiting:
+                self._held, self._waiting = (now, report), report.waiting
+                if self._shown is None or now - self._shown[0] >= SECONDS_BETWEEN_LINES:
+                    self._show()
+                elif self._cancel is None:
+                    self._cancel = self._later(SECONDS_OF_QUIET, self._quiet)
+            if self._endless and not self._caught_up and report.bytes_done >= report.bytes_total:
+                self._caught_up = True
+                say("running; waiting for input")
 
     def close(self) -> None:
-        pass
+        with self._lock:
+            if self._cancel is not None:
+                self._cancel()
+            self._show()
+
+    def _quiet(self) -> None:
+        """Show what was held back if no batch has come for a while, else look again then."""
+        with self._lock:
+            self._cancel = None
+            if self._held is None:
+                return
+            rest = self._held[0] + SECONDS_OF_QUIET - self._clock()
+            if rest > 0:
+                self._cancel = self._later(rest, self._quiet)
+            else:
+                self._show()
+
+    def _show(self) -> None:
+        if self._held is None:
+            return
+        now, report = self._held
+        first = (now - report.seconds, report.total_events - report.events)
+        since, events = self._shown or first
+        rate = (report.total_events - events) / (now - since) if now > since else 0.0
+        self._shown, self._held = (now, report.total_events), None
+        say(line(report, rate, endless=self._endless))
 
 
 class Bar:
@@ -77,6 +135,7 @@ class Bar:
             TextColumn("{task.fields[words]}"),
             TimeElapsedColumn(),
             console=Console(stderr=True),
+            transient=True,  # the summary takes its place; a copy would stick to what users print
         )
         self._task = self._progress.add_task("", total=None, words="starting Spark")
         self._progress.start()
@@ -94,14 +153,14 @@ class Bar:
         self._progress.stop()
 
 
-def line(report: BatchSummary, rate: float) -> str:
+def line(report: BatchSummary, rate: float, *, endless: bool = False) -> str:
     """One batch, and all so far, in one line."""
     words = [
         f"batch {report.batch}",
         f"{report.total_events:,} events ({rate:,.0f}/s)"
         + _troubles(report.total_late, report.total_dead_letters),
     ]
-    if report.bytes_total:
+    if report.bytes_total and not (endless and report.bytes_done >= report.bytes_total):
         words.append(f"{report.bytes_done / report.bytes_total:.0%} of the input")
     if report.waiting:
         words.append(f"{report.waiting:,} waiting")
@@ -139,3 +198,12 @@ def say(message: str) -> None:
 def _troubles(late: int, dead: int) -> str:
     words = f", {late:,} late" if late else ""
     return words + (f", {dead:,} dead letter{'' if dead == 1 else 's'}" if dead else "")
+
+
+def waiting_hint(result: RunSummary) -> str | None:
+    """What to say of events that wait when a run over what is there has ended."""
+    if not result.waiting:
+        return None
+    waits = "event waits" if result.waiting == 1 else "events wait"
+    them = "it" if result.waiting == 1 else "them"
+    return f"{result.waiting:,} {waits} for the horizon; --final lets {them} through"

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from millstream.cli.check import checked
-from millstream.cli.progress import display, say, summary
+from millstream.cli.failing import tell_in_one_line
+from millstream.cli.progress import display, say, summary, waiting_hint
 from millstream.cli.stopping import stoppable
 from millstream.config import load
-from millstream.errors import DefinitionError
+from millstream.errors import CommandError, DefinitionError, MillstreamError
 from millstream.model.app import App
 from millstream.model.place import shown_path
 from millstream.modules import being_loaded
@@ -29,13 +30,15 @@ def _addresses(
     ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, str] | None:
     """`NAME=FORMAT:PATH`, repeated, as a mapping."""
-    addresses: dict[str, str] = {}
+    flag, addresses = param.opts[0], dict[str, str]()
     for text in given:
         name, equals, address = text.partition("=")
         if not (name and equals and address):
-            raise click.BadParameter(f"must be NAME=FORMAT:PATH, as in in=json:data; got {text!r}")
+            raise CommandError(
+                f"{flag} must be NAME=FORMAT:PATH, as in {flag} in=json:data; got {text!r}"
+            )
         if name in addresses:
-            raise click.BadParameter(f"{name!r} is given twice")
+            raise CommandError(f"{flag}: {name!r} is given twice")
         addresses[name] = address
     return addresses or None
 
@@ -98,7 +101,11 @@ def run_app(app: App, settings: dict[str, Any]) -> None:
             f"app.run() was called while {loading} was being loaded; "
             "put it under if __name__ == '__main__':"
         )
-    _run(app, resolve(app, environ=os.environ, code=settings))
+    try:
+        _run(app, resolve(app, environ=os.environ, code=settings))
+    except MillstreamError as error:
+        tell_in_one_line(error)
+        raise
 
 
 def _run(app: App, settings: Settings) -> None:
@@ -117,5 +124,8 @@ def _run(app: App, settings: Settings) -> None:
     finally:
         shown.close()
     say(f"{summary(result)}; store {shown_path(settings.store)}")
+    hint = waiting_hint(result) if settings.available_now else None
+    if hint:
+        say(hint)
     if result.dead_letters:
         say(f"see what failed: millstream deadletters --store {shown_path(settings.store)}")

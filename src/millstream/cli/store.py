@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from millstream.errors import StoreError
+from millstream.errors import CommandError, StoreError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -28,7 +28,7 @@ def store_options(command: Command) -> Command:
 def chosen_store(store: Path | None, app: str | None) -> Path:
     """The store that the options name; it must be there."""
     if store is not None and app is not None:
-        raise click.UsageError("name the store with --store or with --app, not with both")
+        raise CommandError("name the store with --store or with --app, not with both")
     if app is not None:
         from millstream.config import load
         from millstream.settings import store_of
@@ -52,5 +52,5 @@ def _only_store(parent: Path) -> Path:
         )
     if len(found) > 1:
         names = ", ".join(str(path) for path in found)
-        raise click.UsageError(f"there are several stores; name one with --store: {names}")
+        raise CommandError(f"there are several stores; name one with --store: {names}")
     return found[0]

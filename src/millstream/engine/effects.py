@@ -9,11 +9,11 @@ from typing import Any
 from millstream.codec import encode_value
 from millstream.engine.columns import Columns
 from millstream.engine.plan import Plan
-from millstream.errors import CodecError, FunctionError
+from millstream.errors import CodecError
 from millstream.model.event import INHERITED, Emit, Event, Forget, SetTimer
 from millstream.model.function import Update
 from millstream.model.rules import effects as all_effects
-from millstream.model.rules import emitted, not_an_effect, timer_time
+from millstream.model.rules import emitted, no_timer_function, not_an_effect, timer_time
 from millstream.stores.layout import Timers
 
 
@@ -82,7 +82,7 @@ class Effects:
             elif type(effect) is SetTimer:
                 function = self.function
                 if not isinstance(function, Update) or function.on_timer is None:
-                    raise FunctionError("set a timer, but the update has no on_timer function")
+                    raise no_timer_function(function)
                 now = event.ts if effect.clock == "event" else clock
                 at = timer_time(effect, now, firing=firing == effect.clock)
                 timers[effect.name] = (effect.clock, at)

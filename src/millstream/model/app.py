@@ -216,9 +216,10 @@ def _check_subscribes(subscribes: tuple[object, ...], what: str) -> None:
     """Found here because `@app.map` without its brackets would else declare nothing, silently."""
     for stream in subscribes:
         if not isinstance(stream, str):
+            got = getattr(stream, "__name__", None) or repr(stream)
             raise DefinitionError(
                 f"{what}{location(stream) if callable(stream) else ''} must name the streams it "
-                f"reads, as in @app.{what}('stream'); got {type(stream).__name__} {stream!r}"
+                f"reads, as in @app.{what}('stream'); got {type(stream).__name__} {got}"
             )
 
 

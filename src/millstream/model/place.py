@@ -29,7 +29,8 @@ def shown_path(path: Path | str) -> str:
         relative = os.path.relpath(absolute)
     except ValueError:  # another drive
         return absolute
-    return absolute if relative.startswith("..") else relative
+    above = relative.startswith("..") or os.getcwd() == os.sep  # all is below the root
+    return absolute if above else relative
 
 
 def location(function: Callable[..., Any]) -> str:

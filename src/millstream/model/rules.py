@@ -46,10 +46,15 @@ def effects(returned: object) -> Iterable[object]:
     """
     if returned is None:
         return ()
-    if isinstance(returned, Emit | SetTimer | Forget) or not isinstance(returned, Iterable):
+    if isinstance(returned, Emit | SetTimer | Forget):
         raise FunctionError(
             "a function must yield its effects or return a list of them; it returned "
             f"{type(returned).__name__} {returned!r}: write 'yield' in place of 'return'"
+        )
+    if not isinstance(returned, Iterable):
+        raise FunctionError(
+            "a function must return nothing, or a list of emit(...), timer(...) and forget(); "
+            f"it returned {type(returned).__name__} {returned!r}"
         )
     return returned
 
@@ -114,6 +119,15 @@ def timer_time(timer: SetTimer, now: int, *, firing: bool) -> int:
     if at >= TIME_LIMIT:
         raise FunctionError(f"timer at {at} must be before {TIME_LIMIT}: is its unit right?")
     return at
+
+
+def no_timer_function(function: Function) -> FunctionError:
+    called = getattr(function.function, "__name__", "")
+    advice = f"with @{called}.on_timer" if called.isidentifier() else "as on_timer="
+    return FunctionError(
+        "set a timer, but the update has no on_timer function; add a function (timer, slate) "
+        f"{advice}"
+    )
 
 
 def not_an_effect(effect: object) -> FunctionError:

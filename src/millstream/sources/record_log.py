@@ -9,9 +9,7 @@ stops before it. A damaged line anywhere else is an error: what follows it canno
 
 from __future__ import annotations
 
-import fcntl
 import os
-import time
 from typing import Any
 
 import msgspec
@@ -21,10 +19,6 @@ from millstream.errors import StoreError
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-
-
-WRITER_PATIENCE = 30
-"""Seconds that a writer waits for the one before it to end."""
 
 
 class RecordLog:
@@ -84,6 +78,11 @@ class RecordLog:
         """Add a record. It is on disk when this returns; if it raises, it was not added."""
         assert self._write, "opened to read"
         assert self._file is not None, "closed"
+        if os.fstat(self._file).st_size != self._at:
+            raise StoreError(
+                f"log {self.path}: another process has appended to it; end what is left of an "
+                "earlier run, and start again"
+            )
         try:
             left = memoryview(with_checksum(_encode(record)))
             at = self._at
@@ -108,20 +107,6 @@ class RecordLog:
         os.makedirs(directory, exist_ok=True)
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         sync(directory)
-        self._own(self._file)
-
-    def _own(self, file: int) -> None:
-        """Be the only writer. One whose driver has died may live on for a moment: wait for it."""
-        for _ in range(WRITER_PATIENCE * 20 + 1):
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                time.sleep(0.05)
-        raise StoreError(
-            f"log {self.path}: another process has been writing to it for {WRITER_PATIENCE} s; "
-            "end what is left of an earlier run, and start again"
-        )
 
     def _cut(self) -> None:
         assert self._file is not None

@@ -224,15 +224,15 @@ class Driver:
         splits: list[SourceSplit] = []
         size = 0
         for name, until in positions.items():
+            known = self.progress.sources.get(name)
+            start = known.position if known is not None and known.position else NOWHERE
+            if start == until:
+                continue
             if name not in self._sources:
                 raise StoreError(
                     f"{self._home.path}: a batch that was planned has records of source {name!r}, "
                     "which the application no longer has; put it back for one run"
                 )
-            known = self.progress.sources.get(name)
-            start = known.position if known is not None and known.position else NOWHERE
-            if start == until:
-                continue
             log = self._log(name)
             log.reload()
             size += log.bytes_between(start, until)
@@ -304,6 +304,7 @@ def run(
         after.late - before.late,
         after.dead_letters - before.dead_letters,
         time.perf_counter() - began,
+        after.waiting,
     )
 
 

@@ -34,3 +34,5 @@ class RunSummary:
     late: int
     dead_letters: int
     seconds: float
+    waiting: int = 0
+    """Events that wait for the horizon at the end."""

@@ -6,6 +6,7 @@ docs/design/2026-11-15-one-heartbeat-source.md.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -27,6 +28,7 @@ _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 def open_session(app: str, master: str, memory: str) -> SparkSession:
     """The session of this process, made if there is none."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what fails, Millstream says itself
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     _share_path()
