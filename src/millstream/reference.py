@@ -29,7 +29,15 @@ from millstream.errors import CodecError, FunctionError
 from millstream.model.event import Clock, Emit, Event, Forget, SetTimer, Timer
 from millstream.model.function import Map, Update
 from millstream.model.place import described
-from millstream.model.rules import FAILURES, DeadLetter, effects, emitted, not_an_effect, timer_time
+from millstream.model.rules import (
+    FAILURES,
+    DeadLetter,
+    effects,
+    emitted,
+    no_timer_function,
+    not_an_effect,
+    timer_time,
+)
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow
 
@@ -182,7 +190,7 @@ class Reference:
                 events.append(_carried(emitted(update, effect, event, self._delays)))
             elif isinstance(effect, SetTimer):
                 if update.on_timer is None:
-                    raise FunctionError("set a timer, but the update has no on_timer function")
+                    raise no_timer_function(update)
                 now = event.ts if effect.clock == "event" else self.clock
                 same = firing and isinstance(given, Timer) and given.clock == effect.clock
                 timers[effect.name] = (effect.clock, timer_time(effect, now, firing=same))
