@@ -89,12 +89,14 @@ def encode_slate(slate: Any) -> bytes:
 def _encode_dict_slate(slate: Any) -> bytes:
     """A dict slate's JSON. Only text can be a key, at any depth: another key would come back as
     text, and what was counted under 5 would be found under "5"."""
-    encoded = encode_slate(slate)
     try:
+        encoded = _encode_as_is(slate)
         _encode_json(slate)  # it refuses such keys, and faster than a look at each of them here
-    except TypeError as error:
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
         why = str(error).removesuffix(" when `order` is not `None`")
         raise CodecError(f"a slate must be what JSON can carry: {why}") from None
+    if b"null" in encoded:
+        _refuse_not_finite(slate)
     return encoded
 
 

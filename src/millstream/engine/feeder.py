@@ -36,9 +36,18 @@ from millstream.model.place import described
 from millstream.model.rules import FAILURES, DeadLetter
 from millstream.model.slate import Entries, NoEntries, Table
 from millstream.model.workflow import OnError
-from millstream.stores.layout import SlateRow, Timers, pack_slate, unpack_slate
+from millstream.stores.layout import (
+    PLAIN,
+    SLATE_HEAD,
+    SlateRow,
+    Timers,
+    pack_slate,
+    slate_head,
+    unpack_slate,
+)
 
 _new = tuple.__new__
+NO_TIMERS: Timers = {}
 
 
 class Redo(Exception):  # not an error: it asks for the other way
@@ -96,20 +105,19 @@ class Feeder:
         assert codec is not None
         effects, names, back = self.effects, self.streams, self.back
         streams, times = events.streams, events.ts
-        mark, final = len(effects.emitted), order[-1]
+        mark, final = len(effects.emitted.ts), order[-1]
         try:
             if row is None:
                 slate, last, small = codec.fresh(), times[order[0]], True
             else:
-                last, data, _ = unpack_slate(row)
-                slate, small = codec.decode(data), len(data) <= SMALL or len(order) == 1
+                kind, last = slate_head(row)
+                data = row[SLATE_HEAD:] if kind == PLAIN else unpack_slate(row).data
+                slate, small = codec.decode(data), len(data) <= SMALL
             for index in order:
                 ts = times[index]
                 if ts > last:
                     if ttl is not None and ts - last > ttl:
-                        if not small and not self.readable(slate, codec.encode(slate), False):
-                            raise Redo
-                        slate, small = codec.fresh(), True
+                        slate = codec.fresh()
                     last = ts
                 stream = names[streams[index]]
                 result = function(_new(Event, (stream, ts, key, values[index])), slate)
@@ -119,12 +127,12 @@ class Feeder:
                     slate, size = back(slate)
                     small = size <= SMALL
             encoded = codec.encode(slate)
-            if not self.readable(slate, encoded, small):
+            if not ((small and type(slate) is dict) or self.readable(slate, encoded, small)):
                 raise Redo
         except FAILURES as error:
             effects.undo(mark)
             raise Redo from error
-        return pack_slate(last, encoded, {})
+        return pack_slate(last, encoded, NO_TIMERS)
 
     def feed(
         self,

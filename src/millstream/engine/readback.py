@@ -18,6 +18,10 @@ SMALL = 256
 """Slates of more bytes are not read back between events: it would cost more than the event."""
 _sorted = msgspec.json.Encoder(order="sorted").encode
 _SIMPLE = frozenset({str, int, float, bool, type(None)})
+_SETTLED = _SIMPLE - {float}  # which may be NaN
+_TEXT = frozenset({str})
+FEW = 8
+"""Up to so many entries a look at each is cheaper than writing them."""
 
 ReadBack = Callable[[Any], tuple[Any, int]]
 """Gives the slate, read back if it is small, and its size; raises if that cannot be done."""
@@ -28,6 +32,12 @@ def read_back(slate: type, codec: SlateCodec) -> ReadBack:
     encode, decode = codec.encode, codec.decode
 
     def of_dict(held: dict[Any, Any]) -> tuple[Any, int]:
+        if (
+            len(held) <= FEW
+            and _TEXT.issuperset(map(type, held))
+            and _SETTLED.issuperset(map(type, held.values()))
+        ):
+            return held, 0  # nothing in it that JSON could change or refuse
         encoded = _sorted(held)  # refuses keys that are not text, at any depth
         size = len(encoded)
         if b"null" in encoded:

@@ -23,6 +23,7 @@ CHECKPOINT_MANAGER = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
 JAVA = 17
+JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
@@ -32,6 +33,7 @@ def open_session(app: str, master: str, memory: str) -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     _share_path()
+    logging_file = _LOGGING.as_uri()
     builder = (
         SparkSession.builder.appName(f"millstream-{app}")
         .master(_with_retries(master))
@@ -52,7 +54,10 @@ def open_session(app: str, master: str, memory: str) -> SparkSession:
         .config("spark.hadoop.fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem")
         .config("spark.sql.streaming.minBatchesToRetain", "10")
         .config("spark.sql.streaming.numRecentProgressUpdates", "2")
-        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}")
+        # The JVM plans and moves a few large rows; its optimising compiler and its concurrent
+        # collector would only take the cores from the Python workers.
+        .config("spark.driver.extraJavaOptions", f"{JVM} -Dlog4j2.configurationFile={logging_file}")
+        .config("spark.shuffle.compress", "false")
     )
     _check_java()
     try:

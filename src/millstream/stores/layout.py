@@ -33,6 +33,9 @@ PLAIN, COMPRESSED, WITH_TIMERS = 0x10, 0x01, 0x02
 COMPRESS_FROM: Final = 2_048
 CLOCKS: Final[dict[Clock, bytes]] = {"event": b"e", "wall": b"w"}
 Timers = dict[str, tuple[Clock, int]]
+SLATE_HEAD: Final = _HEAD.size
+slate_head: Final = _HEAD.unpack_from
+"""(kind, last update) of a slate's row; of kind PLAIN, all that follows is its data."""
 
 
 def _sortable(ts: int) -> bytes:
@@ -118,13 +121,13 @@ def unpack_slate(row: bytes) -> SlateRow:
     """The slate of a row; StoreError if the row is of a format that this version cannot read."""
     kind, last = _HEAD.unpack_from(row)
     if kind == PLAIN:
-        return SlateRow(last, row[9:], {})
+        return SlateRow(last, row[SLATE_HEAD:], {})
     if kind & 0xF0 != PLAIN:
         raise StoreError(
             f"a slate is stored in format {kind >> 4}; this version of Millstream reads format 1: "
             "upgrade Millstream, or restore the store from a copy"
         )
-    start, timers = 9, {}
+    start, timers = SLATE_HEAD, {}
     if kind & WITH_TIMERS:
         (length,) = _LENGTH.unpack_from(row, start)
         start += 4
