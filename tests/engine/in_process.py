@@ -19,12 +19,13 @@ from millstream.engine.horizon import Lane, is_due
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task, run_whole
 from millstream.engine.plan import Plan
-from millstream.engine.progress import Progress, Report, advanced, sink_row
+from millstream.engine.progress import Report, advanced, sink_row
 from millstream.engine.router import Placed
 from millstream.model.event import Event
 from millstream.model.workflow import Workflow
 from millstream.stores.contract import Store
 from millstream.stores.memory import MemoryStore
+from millstream.stores.progress import Progress
 
 
 @dataclass

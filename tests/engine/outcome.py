@@ -7,6 +7,7 @@ and of the index of timers, each in its shard. So a comparison also finds rows t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -29,11 +30,13 @@ Letter = tuple[str | None, str, int, str, bytes, str | None]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The rows of the store, every stream's events and the dead letters, sorted."""
+    """The rows of the store, every stream's events and the dead letters, sorted; and counts."""
 
     rows: Rows
     streams: dict[str, list[tuple[int, str, bytes]]]
     letters: list[Letter]
+    counts: dict[str, dict[str, int]]
+    """Slates by update, events by stream and dead letters by function, as the engine counts."""
 
     def without_shards(self) -> tuple[dict[bytes, bytes], Any, Any]:
         """The same, whatever the number of shards."""
@@ -59,7 +62,13 @@ def of_reference(workflow: Workflow, events: Iterable[Event], shards: int) -> Ou
         (one.function, one.stream, one.ts, one.key, encode_value(one.value), one.timer)
         for one in reference.dead_letters
     ]
-    return Outcome(rows, _streams(reference.streams), _sorted(letters))
+    streams = _streams(reference.streams)
+    counts = {
+        "slates": dict(Counter(name for name, _ in reference.slates)),
+        "emitted": {name: len(some) for name, some in streams.items()},
+        "failed": dict(Counter(one.function or one.stream for one in reference.dead_letters)),
+    }
+    return Outcome(rows, streams, _sorted(letters), counts)
 
 
 def of_engine(run: InProcess) -> Outcome:
@@ -76,7 +85,11 @@ def of_engine(run: InProcess) -> Outcome:
         )
         for one in run.letters
     ]
-    return Outcome(stored(run.store, run.progress.batch), _streams(run.streams), _sorted(letters))
+    progress = run.progress
+    counted = {name: getattr(progress, name) for name in ("slates", "emitted", "failed")}
+    counts = {name: {key: n for key, n in some.items() if n} for name, some in counted.items()}
+    rows = stored(run.store, progress.batch)
+    return Outcome(rows, _streams(run.streams), _sorted(letters), counts)
 
 
 def stored(store: Store, committed: int) -> Rows:

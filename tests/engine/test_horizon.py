@@ -9,8 +9,9 @@ import pytest
 import millstream as ms
 from millstream.engine.beat import next_beat
 from millstream.engine.horizon import earliest_of, horizon_of, is_due, lane_of, step_from
-from millstream.engine.progress import Progress, SourceProgress, advanced
+from millstream.engine.progress import advanced
 from millstream.model.workflow import Order, Workflow
+from millstream.stores.progress import Progress, SourceProgress
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 SECOND = 1_000_000

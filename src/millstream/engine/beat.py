@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from millstream.engine.horizon import Lane, earliest_of, horizon_of, step_from
-from millstream.engine.progress import Progress
 from millstream.model.workflow import Workflow
+from millstream.stores.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)

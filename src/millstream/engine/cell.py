@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from time import perf_counter_ns
 
 import msgspec
 
@@ -73,6 +74,8 @@ class Cell:
         self.number = number
         self.name = function.name
         self.fed = 0
+        self.made = 0
+        """How many more slates there are than before the batch."""
         self.outbox = Outbox()
         self._plan = plan
         self._view = view
@@ -116,6 +119,7 @@ class Cell:
     def _feed(
         self, update: Update, due: Columns, timed: dict[bytes, str], beat: Beat, router: Router
     ) -> None:
+        began = perf_counter_ns()
         effects = Effects(self._plan, self.number)
         feeder = Feeder(
             update,
@@ -136,6 +140,8 @@ class Cell:
             if again:
                 try:
                     slates[key] = feeder.feed_plain(key, row, due, values, order)
+                    if row is None:
+                        self.made += 1
                     continue
                 except Redo:
                     pass
@@ -143,6 +149,7 @@ class Cell:
             fed = feeder.feed(key, row, due, values, order, beat.horizon, beat.clock, again=again)
             if fed.row is not None or row is not None:
                 slates[key] = fed.row
+                self.made += (fed.row is not None) - (row is not None)
             self._keep_index(key, before, fed.timers)
             if fed.wiped:
                 self._wipe(key)
@@ -152,6 +159,7 @@ class Cell:
             if row not in self._index:  # every timer that was due has fired or died
                 self._change_index(row, None)
         router.dead.extend(feeder.dead)
+        router.took(self.number, perf_counter_ns() - began)
         router.route(self.number, effects.emitted, self.outbox)
 
     def _rows(self, keys: list[str]) -> list[bytes | None]:

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Literal
 
-from millstream.engine.progress import Progress, SourceProgress, greatest, least
+from millstream.engine.progress import greatest, least
 from millstream.model.workflow import Workflow
+from millstream.stores.progress import Progress, SourceProgress
 
 Lane = Literal["one-task", "shuffled"]
 WAITING_BYTES = 100

@@ -43,12 +43,19 @@ class Intake:
         raw: list[bytes] | None,
         file: str,
         line_of: Callable[[int], int],
+        stamps: list[int] | None = None,
     ) -> None:
-        """Route the records as events; `raw` holds their encoded values where they are at hand."""
+        """Route the records as events; `raw` holds their encoded values where they are at hand.
+
+        `stamps` says when each came in; else it is the batch's clock that gives the time of a
+        record which brings none.
+        """
         if not records:
             return
         self.events += len(records)
-        plain = self._plain(records, raw)
+        if stamps is None:
+            stamps = [self._clock] * len(records)
+        plain = self._plain(records, raw, stamps)
         decoded: list[Any] | None = None
         if plain is not None:
             times, keys, values = plain
@@ -57,7 +64,7 @@ class Intake:
             times, keys, values = [], [], []
             for index, record in enumerate(records):
                 try:
-                    ts, key = self._extract(record, self._clock)
+                    ts, key = self._extract(record, stamps[index])
                     value = raw[index] if raw is not None else encode_value(record)
                     key.encode()
                 except Exception as error:
@@ -92,7 +99,7 @@ class Intake:
         )
 
     def _plain(
-        self, records: list[Any], raw: list[bytes] | None
+        self, records: list[Any], raw: list[bytes] | None, stamps: list[int]
     ) -> tuple[list[int], list[str], list[bytes]] | None:
         """Times, keys and values of a chunk of plain records; None if any is not plain."""
         key, ts, count = self.source.key, self.source.ts, len(records)
@@ -100,9 +107,7 @@ class Intake:
             return None
         try:
             keys = [""] * count if key is None else [record[key] for record in records]
-            times: list[Any] = (
-                [self._clock] * count if ts is None else [record[ts] for record in records]
-            )
+            times: list[Any] = stamps if ts is None else [record[ts] for record in records]
             values = raw if raw is not None else [encode_value(record) for record in records]
         except (KeyError, TypeError, IndexError, CodecError):
             return None

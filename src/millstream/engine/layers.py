@@ -18,7 +18,7 @@ from millstream.engine.horizon import step_from
 from millstream.engine.intake import Intake
 from millstream.engine.plan import Plan
 from millstream.engine.points import reach
-from millstream.engine.progress import Report, greatest, least, letter_row
+from millstream.engine.progress import Report, add, greatest, least, letter_row
 from millstream.engine.router import Placed, Router
 from millstream.errors import StaleCommit
 from millstream.stores.contract import Fence, Shard, Store, View
@@ -85,15 +85,17 @@ class Task:
         changes: dict[int, dict[str, Mapping[bytes, bytes | None]]] = {}
         for (_, shard), cell in self._cells.items():
             changes.setdefault(shard, {})[cell.name] = cell.changes()
-            report.waiting += cell.waiting_change()
+            waiting = cell.waiting_change()
+            report.waiting += waiting
+            add(report.waiting_at, {cell.name: waiting})
+            add(report.slates, {cell.name: cell.made} if cell.made else {})
             report.least_waiting = least(report.least_waiting, cell.least_waiting())
             report.least_timer = least(report.least_timer, cell.least_timer("event"))
             report.least_wall = least(report.least_wall, cell.least_timer("wall"))
             report.feedback += len(cell.outbox)
             for events in cell.outbox.deliveries.values():
                 report.least_feedback = least(report.least_feedback, min(events.ts))
-            done = report.processed
-            done[cell.name] = done.get(cell.name, 0) + cell.fed
+            add(report.processed, {cell.name: cell.fed})
         self._open.close()  # a read transaction held over a write makes the store grow
         reach("layer-commit", beat.batch)
         fence = Fence(beat.epoch, beat.batch, self._attempt)
@@ -109,20 +111,23 @@ class Task:
         report, router = self.report, self.router
         for intake in intakes:
             name = intake.source.name
-            report.events[name] = report.events.get(name, 0) + intake.events
+            add(report.events, {name: intake.events})
             if intake.highest is not None:
                 report.seen[name] = max(intake.highest, report.seen.get(name, intake.highest))
             report.late += len(intake.late)
             report.late_events.extend(intake.late)
-        for number, count in router.processed.items():
-            name = self.plan.functions[number].name
-            report.processed[name] = report.processed.get(name, 0) + count
+        functions, streams = self.plan.functions, self.plan.streams
+        add(report.processed, {functions[n].name: count for n, count in router.processed.items()})
+        add(report.spent, {functions[n].name: ns // 1_000 for n, ns in router.spent.items()})
+        add(report.emitted, {streams[n]: count for n, count in router.emitted.items()})
+        for letter in router.dead:
+            add(report.failed, {letter.function or letter.stream: 1})
         report.highest = greatest(report.highest, router.highest)
         report.dead_letters = len(router.dead)
         report.letters = [letter_row(letter) for letter in router.dead]
         for stream, events in router.outputs.items():
             rows = list(zip(events.ts, events.keys, events.values, strict=True))
-            report.outputs[self.plan.streams[stream]] = rows
+            report.outputs[streams[stream]] = rows
         report.horizon = self.beat.horizon
         return report
 

@@ -1,17 +1,19 @@
-"""What tasks tell the driver of a batch, and what the driver knows after it.
+"""What tasks tell the driver of a batch, and what the driver makes of it.
 
-A `Report` comes from one task that succeeded. `Progress` is the driver's durable record of the
-last committed batch: writing it is what commits the batch (see docs/guarantees.md).
+A `Report` comes from one task that succeeded; from all of them comes the `Progress` whose writing
+commits the batch (see stores/progress.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from millstream.codec import decode_value, encode_value
 from millstream.model.rules import DeadLetter
+from millstream.stores.progress import Progress, SourceProgress
 
 OutputRow = tuple[int, str, bytes]
 """(ts, key, encoded value) of an event on an output stream."""
@@ -47,48 +49,16 @@ class Report(msgspec.Struct, array_like=True):
     """Files of output rows that are too many for that."""
     horizon: int | None = None
     """How far event time came."""
-
-
-class SourceProgress(msgspec.Struct):
-    """What is known of a source."""
-
-    highest: int | None = None
-    """The greatest ts seen."""
-    clock: int = 0
-    """The clock of the last batch that brought any of its records."""
-    position: Any = None
-    events: int = 0
-
-
-class Progress(msgspec.Struct):
-    """The driver's knowledge after the last committed batch."""
-
-    batch: int = -1
-    clock: int = 0
-    horizon: int | None = None
-    highest: int | None = None
-    sources: dict[str, SourceProgress] = {}
-    waiting: int = 0
-    least_waiting: int | None = None
-    least_timer: int | None = None
-    least_wall: int | None = None
-    feedback: int = 0
-    least_feedback: int | None = None
-    events: int = 0
-    late: int = 0
-    dead_letters: int = 0
-    processed: dict[str, int] = {}
-    query: str = ""
-    """The id of the Spark query whose batches these are."""
-    offsets: int = 0
-    """The checksum of Spark's offset file of this batch."""
-    staged: list[str] = []
-    """The files of this batch's output; anything else that lies there is of a try that failed."""
-
-
-def decoded(data: bytes | None) -> Progress:
-    """The progress that a store keeps; of one that has none yet, that of before the first batch."""
-    return Progress() if data is None else msgspec.json.decode(data, type=Progress)
+    emitted: dict[str, int] = {}
+    """Events put onto each stream, the sources' included."""
+    spent: dict[str, int] = {}
+    """Microseconds that each function took."""
+    waiting_at: dict[str, int] = {}
+    """How many more events wait at each function than before."""
+    slates: dict[str, int] = {}
+    """How many more slates each update has than before."""
+    failed: dict[str, int] = {}
+    """Dead letters by function; by source for records that did not become events."""
 
 
 def least(*times: int | None) -> int | None:
@@ -114,10 +84,6 @@ def advanced(
             positions.get(name, old.position),
             old.events + sum(r.events.get(name, 0) for r in reports),
         )
-    processed = dict(before.processed)
-    for report in reports:
-        for function, count in report.processed.items():
-            processed[function] = processed.get(function, 0) + count
     return Progress(
         batch=batch,
         clock=clock,
@@ -133,9 +99,28 @@ def advanced(
         events=before.events + sum(sum(r.events.values()) for r in reports),
         late=before.late + sum(r.late for r in reports),
         dead_letters=before.dead_letters + sum(r.dead_letters for r in reports),
-        processed=processed,
+        processed=_summed(before.processed, (r.processed for r in reports)),
         query=before.query,
+        emitted=_summed(before.emitted, (r.emitted for r in reports)),
+        spent=_summed(before.spent, (r.spent for r in reports)),
+        waiting_at=_summed(before.waiting_at, (r.waiting_at for r in reports)),
+        slates=_summed(before.slates, (r.slates for r in reports)),
+        failed=_summed(before.failed, (r.failed for r in reports)),
     )
+
+
+def _summed(before: dict[str, int], changes: Iterable[dict[str, int]]) -> dict[str, int]:
+    """Counts by name, with what each task has added to them."""
+    total = dict(before)
+    for change in changes:
+        add(total, change)
+    return total
+
+
+def add(total: dict[str, int], change: Mapping[str, int]) -> None:
+    """Add counts by name to a total."""
+    for name, count in change.items():
+        total[name] = total.get(name, 0) + count
 
 
 def letter_row(letter: DeadLetter) -> dict[str, Any]:

@@ -8,6 +8,7 @@ a feedback edge are handed back to the emitter, whose shard keeps them for the n
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from time import perf_counter_ns
 from typing import Any
 
 from millstream.codec import decode_value, decode_values, shards_of
@@ -49,6 +50,10 @@ class Router:
         self.highest: int | None = None
         self.processed: dict[int, int] = {}
         """How many events each map has processed."""
+        self.emitted: dict[int, int] = {}
+        """How many events were put onto each stream."""
+        self.spent: dict[int, int] = {}
+        """Nanoseconds that each function has taken."""
 
     def route(
         self,
@@ -82,6 +87,7 @@ class Router:
         highest = max(events.ts)
         if self.highest is None or highest > self.highest:
             self.highest = highest
+        self.emitted[stream] = self.emitted.get(stream, 0) + len(events)
         targets = self.plan.targets(emitter, stream)
         if targets.output:
             self.outputs.setdefault(stream, Columns()).extend(events)
@@ -124,7 +130,7 @@ class Router:
         outbox: Outbox | None = None,
     ) -> None:
         """Run a map over events and route what it emits. `values`: the decoded ones, if at hand."""
-        plan = self.plan
+        plan, began = self.plan, perf_counter_ns()
         function, streams = plan.functions[number].function, plan.streams
         effects = Effects(plan, number)
         if values is None:
@@ -142,7 +148,12 @@ class Router:
                 effects.undo(mark)
                 self._fail(number, Event(name, ts, key, decode_value(encoded)), error)
         self.processed[number] = self.processed.get(number, 0) + len(events)
+        self.took(number, perf_counter_ns() - began)
         self.route(number, effects.emitted, outbox)
+
+    def took(self, number: int, nanoseconds: int) -> None:
+        """Count the time that a function has taken."""
+        self.spent[number] = self.spent.get(number, 0) + nanoseconds
 
     def _fail(self, number: int, event: Event, error: BaseException) -> None:
         function = self.plan.functions[number]

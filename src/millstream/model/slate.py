@@ -185,3 +185,10 @@ def is_slate_type(slate: object) -> bool:
     return isinstance(slate, type) and (
         slate is dict or slate is Table or dataclasses.is_dataclass(slate)
     )
+
+
+def slate_kind(slate: type) -> str:
+    """What kind of slate a type is, as the store remembers it."""
+    if slate is Table:
+        return "table"
+    return "dict" if slate is dict else "dataclass"
