@@ -6,12 +6,14 @@ feedback edges apart, outputs.
 words     a source, a function or a stream in a few words
 tree      `text`
 mermaid   `mermaid`
-layout    where everything goes in an image
+layout    where the boxes go in an image
+geometry  `geometry`: the whole image in numbers, for the page
 svg       `svg`
 """
 
+from millstream.graph.geometry import geometry
 from millstream.graph.mermaid import mermaid
 from millstream.graph.svg import svg
 from millstream.graph.tree import text
 
-__all__ = ["mermaid", "svg", "text"]
+__all__ = ["geometry", "mermaid", "svg", "text"]

@@ -1,19 +1,18 @@
-"""A workflow as one SVG image, laid out by `layout`.
+"""A workflow as one SVG image: what `geometry` says, written out.
 
-Each published stream leaves its function at a port of its own, with its name over the line.
-Feedback edges are dashed and run back in lanes below everything. Colours follow the reader's light
-or dark mode; a background of our own keeps the image readable where the mode is not known.
+Feedback edges are dashed. Colours follow the reader's light or dark mode; a background of our own
+keeps the image readable where the mode is not known.
 """
 
 from __future__ import annotations
 
 from html import escape
+from typing import Any
 
-from millstream.graph.layout import CHARACTER, LINE, MARGIN, Box, Route, lay_out
+from millstream.graph.geometry import geometry
+from millstream.graph.layout import LINE
 from millstream.model.workflow import Workflow
 
-LANE, TURN, TIP = 18, 12, 8
-"""Height of a feedback lane, radius of its corners, length of an arrow's tip."""
 FONT = "ui-monospace, SFMono-Regular, Menlo, 'DejaVu Sans Mono', monospace"
 STYLE = """
   text { font: 12px FONT; fill: #1f2328; }
@@ -37,84 +36,41 @@ STYLE = """
 
 def svg(workflow: Workflow) -> str:
     """The workflow as one SVG image."""
-    layout = lay_out(workflow)
-    boxes, feedback = layout.boxes, layout.feedback
-    bottom = max(box.y + box.height for box in boxes.values())
-    width = max(box.x + box.width + _reach(box) for box in boxes.values()) + MARGIN
-    height = bottom + MARGIN + LANE * len(feedback)
+    drawing = geometry(workflow)
+    width, height = drawing["width"], drawing["height"]
     size = f'width="{width:.0f}" height="{height:.0f}"'
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" {size} '
         f'role="img" aria-label="Workflow {escape(workflow.name)}">',
         f"<style>{STYLE}</style>",
         f'<rect class="paper" {size}/>',
+        *map(_edge, drawing["edges"]),
     ]
-    parts += [_forward(route, boxes) for route in layout.routes]
-    for number, (emitter, stream, reader) in enumerate(feedback):
-        parts.append(_back(boxes[f"f:{emitter}"], stream, boxes[f"f:{reader}"], number, bottom))
-    for box in boxes.values():
-        if box.lines:
-            parts += [_box(box), *(_label(box, stream) for stream in box.ports)]
+    for node in drawing["nodes"]:
+        labels = [label for label in drawing["labels"] if label["from"] == node["id"]]
+        parts += [_node(node), *map(_label, labels)]
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _reach(box: Box) -> float:
-    """How far the names of its streams reach out of a box."""
-    return 10 + max(len(stream) for stream in box.ports) * CHARACTER if box.ports else 0
+def _edge(edge: dict[str, Any]) -> str:
+    line, tip = ("edge back", "backtip") if edge["feedback"] else ("edge", "tip")
+    return f'<path class="{line}" d="{edge["path"]}"/><path class="{tip}" d="{edge["tip"]}"/>'
 
 
-def _forward(route: Route, boxes: dict[str, Box]) -> str:
-    """A line from the port, past the stream's name, through its slots, to the reader."""
-    first, last = boxes[route.path[0]], boxes[route.path[-1]]
-    x, y = first.x + first.width, first.port(route.stream)
-    path = [f"M{x:.1f} {y:.1f}"]
-    x += _reach(first)
-    path.append(f"H{x:.1f}")
-    for name in route.path[1:]:
-        box = boxes[name]
-        to = box.x - (TIP if box is last else 0)
-        middle = (x + to) / 2
-        path.append(
-            f"C{middle:.1f} {y:.1f} {middle:.1f} {box.middle:.1f} {to:.1f} {box.middle:.1f}"
-        )
-        x, y = box.x + box.width, box.middle
-        if box is not last:
-            path.append(f"H{x:.1f}")
-    return f'<path class="edge" d="{" ".join(path)}"/>{_tip(last.x, last.middle, "tip")}'
-
-
-def _back(emitter: Box, stream: str, reader: Box, number: int, bottom: float) -> str:
-    """A dashed line out of the port, down into a lane of its own, back and up to the reader."""
-    lane, aside = bottom + LANE * (number + 0.8), 7 * (number % 4)
-    y, to = emitter.port(stream), reader.y + reader.height * 0.8
-    out = emitter.x + emitter.width + _reach(emitter) + TURN + aside
-    back = reader.x - TIP - 2 * TURN - aside
-    path = (
-        f"M{emitter.x + emitter.width:.1f} {y:.1f} H{out - TURN:.1f} "
-        f"q{TURN} 0 {TURN} {TURN} V{lane - TURN:.1f} q0 {TURN} -{TURN} {TURN} "
-        f"H{back + TURN:.1f} q-{TURN} 0 -{TURN} -{TURN} V{to + TURN:.1f} "
-        f"q0 -{TURN} {TURN} -{TURN} H{reader.x - TIP:.1f}"
-    )
-    return f'<path class="edge back" d="{path}"/>{_tip(reader.x, to, "backtip")}'
-
-
-def _tip(x: float, y: float, kind: str) -> str:
-    return f'<path class="{kind}" d="M{x:.1f} {y:.1f} l-{TIP + 1} -4 v8 z"/>'
-
-
-def _box(box: Box) -> str:
-    round_ = {"end": box.height / 2, "map": 8, "update": 2}[box.kind]
-    size = f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}"'
-    top = box.middle - LINE * len(box.lines) / 2 + 12
+def _node(node: dict[str, Any]) -> str:
+    x, y, width, height, kind = (node[name] for name in ("x", "y", "width", "height", "kind"))
+    round_ = {"end": height / 2, "map": 8, "update": 2}[kind]
+    size = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    top = y + height / 2 - LINE * len(node["lines"]) / 2 + 12
     texts = "".join(
         f'<text class="{"note" if number else "name"}" text-anchor="middle" '
-        f'x="{box.x + box.width / 2:.1f}" y="{top + LINE * number:.1f}">{escape(line)}</text>'
-        for number, line in enumerate(box.lines)
+        f'x="{x + width / 2:.1f}" y="{top + LINE * number:.1f}">{escape(line)}</text>'
+        for number, line in enumerate(node["lines"])
     )
-    title = f"<title>{escape(box.title)}</title>"
-    return f'<g>{title}<rect class="{box.kind}" rx="{round_:.0f}" {size}/>{texts}</g>'
+    title = f"<title>{escape(node['title'])}</title>"
+    return f'<g>{title}<rect class="{kind}" rx="{round_:.0f}" {size}/>{texts}</g>'
 
 
-def _label(box: Box, stream: str) -> str:
-    x, y = box.x + box.width + 6, box.port(stream) - 4
-    return f'<text class="stream" x="{x:.1f}" y="{y:.1f}">{escape(stream)}</text>'
+def _label(label: dict[str, Any]) -> str:
+    place = f'x="{label["x"]:.1f}" y="{label["y"]:.1f}"'
+    return f'<text class="stream" {place}>{escape(label["stream"])}</text>'
