@@ -8,7 +8,10 @@
     ├── StoreError           the store is missing, locked, damaged or of another application
     │   ├── StaleCommit      a commit came from an older driver, batch or attempt
     │   ├── StaleRead        a reader named a batch that the shard no longer remembers
-    │   └── StoreLocked      another driver holds the store
+    │   ├── StoreLocked      another driver holds the store
+    │   └── LogError         an event log is damaged, full or not what it was
+    │       └── LogLocked    another process writes to the log
+    ├── ClientError          a server refused, or did not answer
     ├── CommandError         a word of the command line is wrong
     └── RunError             the application stopped while running: on_error="fail", a sink, Spark
 
@@ -50,6 +53,23 @@ class StaleRead(StoreError):
 
 class StoreLocked(StoreError):
     """Another driver holds this store."""
+
+
+class LogError(StoreError):
+    """An event log cannot be read or written; what it has acknowledged is not touched."""
+
+
+class LogLocked(LogError):
+    """Another process writes to this log."""
+
+
+class ClientError(MillstreamError):
+    """A server refused what a client asked, or did not answer. It has what the server said."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        """The HTTP status; None if there was no answer."""
 
 
 class CommandError(MillstreamError):

@@ -1,0 +1,65 @@
+"""How far each reader of a log has committed: `readers/NAME.json`, replaced as a whole.
+
+Not synced: after a power cut a file may be an older one, and retention keeps more, or be damaged,
+and retention keeps everything, until that reader commits again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from millstream.log.segments import failed
+
+
+class _Committed(msgspec.Struct):
+    offset: int
+    records: int
+
+
+_decode = msgspec.json.Decoder(_Committed).decode
+
+
+def commit(folder: Path, name: str, position: Sequence[int]) -> None:
+    """This reader needs nothing before the position any more."""
+    if not name or name.startswith(".") or "/" in name or "\0" in name:
+        raise ValueError(f"a reader's name must be a file name that begins with no dot: {name!r}")
+    readers = folder / "readers"
+    fresh = readers / f".{name}.tmp"
+    offset, records = position
+    data = msgspec.json.encode(_Committed(offset, records))
+    try:
+        try:
+            fresh.write_bytes(data)
+        except FileNotFoundError:
+            readers.mkdir(parents=True, exist_ok=True)
+            fresh.write_bytes(data)
+        os.replace(fresh, readers / f"{name}.json")
+    except OSError as error:
+        raise failed(folder, f"commit reader {name!r}", error) from None
+
+
+def least_committed(folder: Path) -> int | None:
+    """The offset of the reader that is furthest behind; None if none ever committed.
+
+    0, which keeps everything, if a reader's file cannot be read.
+    """
+    try:
+        names = os.listdir(folder / "readers")
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return 0
+    offsets = []
+    for name in names:
+        if name.endswith(".json") and not name.startswith("."):
+            try:
+                offsets.append(_decode((folder / "readers" / name).read_bytes()).offset)
+            except FileNotFoundError:
+                continue  # someone has taken the reader off the log
+            except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+                return 0
+    return min(offsets, default=None)

@@ -1,0 +1,158 @@
+"""What a log's segments hold when a writer opens it, after whatever happened before.
+
+The last segment is read whole. What an interrupted append left at its end was never acknowledged,
+and is cut off; a whole block is kept even if its writer died before saying so. Every segment
+before the last was whole and on disk before the next one was made, so its length must be what the
+names say. What is not so is damage, and nothing is touched: it is damage too if the last segment
+is shorter than `end` says, or if a whole block follows a bad one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from millstream.durable import sync
+from millstream.errors import LogError
+from millstream.log.blocks import BadBlock, Header, Tag, headers, holds_a_block, tags_at, walk
+from millstream.log.retention import Sealed
+from millstream.log.segments import (
+    Segment,
+    create_segment,
+    damaged,
+    list_segments,
+    read_end,
+    segment_at,
+)
+from millstream.log.tags import remembered
+
+
+class Recovered(NamedTuple):
+    """A log as it is, all of it on disk. The last segment is open in `file`."""
+
+    sealed: list[Sealed]
+    active: Segment
+    file: int
+    size: int
+    """Bytes in the last segment."""
+    records: int
+    """Records in all."""
+    first_stamp: int | None
+    """When the first block of the last segment was appended; None if it has none."""
+    last_stamp: int
+    tags: list[Tag]
+    """Those to be remembered, in order."""
+    torn: int
+    """Bytes cut off."""
+
+
+def recover(folder: Path, now: int | None) -> Recovered:
+    """Open the segments of a log that no one else writes to; make the first if there is none.
+
+    `now` says which tags are to be remembered; None: none but the last.
+    """
+    segments = list_segments(folder)
+    if segments:
+        file = os.open(segments[-1].path, os.O_RDWR | os.O_CLOEXEC)
+    else:
+        segments = [segment_at(folder, 0, 0)]
+        file = create_segment(folder, segments[0])
+    try:
+        _check_lengths(segments)
+        return _recover(folder, segments, file, now)
+    except BaseException:
+        os.close(file)
+        raise
+
+
+def _recover(folder: Path, segments: list[Segment], file: int, now: int | None) -> Recovered:
+    active = segments[-1]
+    length = os.fstat(file).st_size
+    size, records, bad = 0, active.first, ""
+    first: Header | None = None
+    last: Header | None = None
+    tags: list[Tag] = []
+    try:
+        for block in walk(file, active.offset, active.offset, active.offset + length, records):
+            last = block.header
+            first = first or last
+            size, records = size + last.size, records + last.count
+            tags += block.tags()
+    except BadBlock as error:
+        bad = error.why
+    _check_end(folder, active, [active.offset + size, records], bad)
+    if bad and holds_a_block(os.pread(file, length - size, size)):
+        raise damaged(active, size, f"{bad}, and whole blocks follow")
+    firsts = [next(_read(segment))[0] for segment in segments[1:-1]]
+    sealed = [
+        _seal(*three) for three in zip(segments, segments[1:], [*firsts, first], strict=False)
+    ]
+    if bad:
+        os.ftruncate(file, size)
+    os.fsync(file)
+    sync(folder)
+    # Of the segments before, those of the last day; and if the last has no block yet, in any case
+    # the one before it: it tells the last tag.
+    known = 0 if now is None else remembered(sealed, now)
+    if first is None and sealed:
+        known = max(known, 1)
+    earlier = [
+        tag for segment in segments[-1 - known : -1] for _, some in _read(segment) for tag in some
+    ]
+    return Recovered(
+        sealed,
+        active,
+        file,
+        size,
+        records,
+        first.stamp if first else None,
+        last.stamp if last else sealed[-1].last_stamp if sealed else 0,
+        earlier + tags,
+        length - size,
+    )
+
+
+def _check_lengths(segments: list[Segment]) -> None:
+    for segment, following in pairwise(segments):
+        length, must = os.stat(segment.path).st_size, following.offset - segment.offset
+        if length != must or not must:
+            why = f"it must have {must} bytes, as the next segment's name says, and has {length}"
+            raise damaged(segment, min(length, must), why)
+
+
+def _check_end(folder: Path, active: Segment, whole: list[int], bad: str) -> None:
+    """What `end` says was on disk before it was said."""
+    said = read_end(folder)
+    if said is not None and said > whole:
+        raise LogError(
+            f"log {folder}: {said[1]} records ({said[0]} bytes) were on disk, says its file `end`, "
+            f"and {active.path} is whole only up to record {whole[1]} (offset {whole[0]})"
+            f"{bad and ': '}{bad}; restore the log's folder from a copy, or, to go on without the "
+            "lost records, delete the file `end`"
+        )
+
+
+def _seal(segment: Segment, following: Segment, begins: Header | None) -> Sealed:
+    """What is known of a segment: the next one's first block says when this one ended."""
+    if begins:
+        last_stamp = begins.prior
+    else:
+        *_, (last, _) = _read(segment)
+        last_stamp = last.stamp
+    return Sealed(segment.offset, segment.first, following.offset, last_stamp)
+
+
+def _read(segment: Segment) -> Iterator[tuple[Header, list[Tag]]]:
+    """The headers of a segment, and the tags behind them."""
+    file = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        stop = segment.offset + os.fstat(file).st_size
+        for offset, header in headers(file, segment.offset, segment.offset, stop):
+            yield header, tags_at(file, offset - segment.offset, header)
+    except BadBlock as error:
+        raise damaged(segment, error.offset - segment.offset, error.why) from None
+    finally:
+        os.close(file)

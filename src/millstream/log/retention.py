@@ -1,0 +1,53 @@
+"""Which segments of a log may go: those too old, or too many, that every reader is done with.
+
+Pure: what is there comes in, a number comes out. Only sealed segments go, whole and oldest first,
+so that what is left has no gap. The newest segment with records stays even when it is old: it
+holds the last tag, which says what was appended last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+DAY = 24 * 3600 * 1_000_000
+"""In microseconds, as all times here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long records are kept, and how much of them; None is for ever."""
+
+    max_age: int | None = 7 * DAY
+    max_bytes: int | None = 1 << 30
+
+
+class Sealed(NamedTuple):
+    """A segment that gets no more blocks."""
+
+    offset: int
+    first: int
+    end: int
+    """The offset where it ends and the next begins."""
+    last_stamp: int
+    """When its last block was appended."""
+
+
+def removable(
+    sealed: Sequence[Sealed], active_bytes: int, least: int | None, now: int, keep: Retention
+) -> int:
+    """How many of the oldest sealed segments go.
+
+    `least` is the offset of the reader that is furthest behind; None if there is no reader.
+    """
+    candidates = sealed if active_bytes else sealed[:-1]
+    total = active_bytes + sum(segment.end - segment.offset for segment in sealed)
+    for number, segment in enumerate(candidates):
+        needed = least is not None and segment.end > least
+        old = keep.max_age is not None and segment.last_stamp < now - keep.max_age
+        many = keep.max_bytes is not None and total > keep.max_bytes
+        if needed or not (old or many):
+            return number
+        total -= segment.end - segment.offset
+    return len(candidates)
