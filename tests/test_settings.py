@@ -64,7 +64,7 @@ def test_flags_over_environment_over_toml_over_code():
             "MILLSTREAM_MASTER": "local[4]",
             "MILLSTREAM_SINK_HOT_TOPICS": "parquet:e",
             "MILLSTREAM_FINAL": "yes",
-            "MILLSTREAM_PORT": "not ours",
+            "MILLSTREAM_TOKEN": "not ours",
             "SHARDS": "99",
         },
         "flags": {"master": "local[5]", "sources": {"checkins": "json:flag"}, "memory": None},
@@ -103,7 +103,7 @@ def test_sizes(text, count):
         ("master", "localhost", "--master must be a local Spark master"),
         ("memory", "1", "--memory must be an amount of memory such as 512m or 2g; got '1'"),
         ("available_now", "maybe", "--available-now must be true or false; got 'maybe'"),
-        ("store", 3, "--store must be a directory; got 3"),
+        ("store", 3, "--store must be a path; got 3"),
         ("sources", {"checkins": "in"}, "--source, 'checkins': must be FORMAT:DIRECTORY; got 'in'"),
         (
             "sources",
@@ -118,7 +118,7 @@ def test_sizes(text, count):
         (
             "sinks",
             {"hot-topics": "csv:out"},
-            "--sink, 'hot-topics': a sink's format must be json or parquet; got 'csv:out'",
+            "--sink, 'hot-topics': a sink's format must be one of json, parquet, log; got 'csv:out'",
         ),
         ("sinks", {"inner": "json:o"}, "declare it with app.output('inner')"),
         ("shard", 1, "unknown setting 'shard'; did you mean 'shards'?"),
@@ -139,9 +139,14 @@ def test_the_place_of_a_wrong_value_is_named():
     )
 
 
-def test_every_source_needs_an_address():
-    """A source without an address is refused with the flag to give."""
-    assert "--source checkins=json:DIR" in refused()
+def test_a_source_without_an_address_reads_its_log(tmp_path):
+    """A source that is given no address reads an event log in the store; a run that does not wait
+    is refused, with the flag to give, unless something was sent there."""
+    assert resolve(an_app(), flags={"store": tmp_path}).sources == {"checkins": "log"}
+    now = {"store": tmp_path, "available_now": True}
+    assert "--source checkins=json:DIR" in refused(flags=now)
+    (tmp_path / "logs" / "checkins").mkdir(parents=True)
+    assert resolve(an_app(), flags=now).sources == {"checkins": "log"}
 
 
 def test_the_store_must_be_a_directory(tmp_path):
@@ -162,5 +167,5 @@ def test_store_of_needs_no_addresses():
 
 def test_the_advice_fits_where_the_settings_come_from():
     """A command is told of --source, a script of the argument of `app.run`."""
-    assert "with --source checkins=json:DIR" in refused(flags={})
-    assert "with app.run(sources={'checkins': 'json:DIR'})" in refused(code={})
+    assert "with --source checkins=json:DIR" in refused(flags={"final": True})
+    assert "with app.run(sources={'checkins': 'json:DIR'})" in refused(code={"final": True})

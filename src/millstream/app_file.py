@@ -30,7 +30,7 @@ from millstream.model.function import RESERVED_STREAMS
 from millstream.model.slate import Table
 from millstream.modules import import_object, on_path
 from millstream.nearest import did_you_mean
-from millstream.setting_values import PARSERS, check_address, relative_to
+from millstream.setting_values import PARSERS, PATHS, check_address, relative_to
 from millstream.toml import Document, Section, shown
 
 _SOURCE_KEYS = ("key", "ts", "unit", "lateness", "idle")
@@ -141,8 +141,8 @@ def _run(section: Section) -> dict[str, Any]:
     given = {}
     for key, value in section.values.items():
         given[key] = PARSERS[key](value, section.where(key))
-    if "store" in given:
-        given["store"] = section.document.directory / given["store"]
+    for key in PATHS & set(given):
+        given[key] = section.document.directory / given[key]
     return given
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from millstream.errors import DefinitionError, InputError
 from millstream.sources.address import parse_address
 
-SINK_FORMATS = ("json", "parquet")
+SINK_FORMATS = ("json", "parquet", "log")
 LANES = ("auto", "one-task", "shuffled")
 MIB = 1024 * 1024
 _KIB = 1024
@@ -37,14 +37,14 @@ def check_address(text: object, where: str, *, sink: bool) -> None:
         raise DefinitionError(str(error)) from None
     if sink and address.format not in SINK_FORMATS:
         raise DefinitionError(
-            f"{where}: a sink's format must be {' or '.join(SINK_FORMATS)}; got {text!r}"
+            f"{where}: a sink's format must be one of {', '.join(SINK_FORMATS)}; got {text!r}"
         )
 
 
 def relative_to(address: str, directory: Path) -> str:
     """The address with its path, if it is a relative one, counted from `directory`."""
     form, _, path = address.partition(":")
-    return address if "://" in path else f"{form}:{directory / Path(path).expanduser()}"
+    return address if "://" in path or not path else f"{form}:{directory / Path(path).expanduser()}"
 
 
 def byte_count(value: object, where: str) -> int:
@@ -99,7 +99,7 @@ def _lane(value: Any, where: str) -> str:
 
 def _path(value: Any, where: str) -> Path:
     if not isinstance(value, str | Path) or not str(value):
-        raise _wrong(where, "a directory", value)
+        raise _wrong(where, "a path", value)
     return Path(value).expanduser()
 
 
@@ -134,6 +134,19 @@ def _wrong(where: str, must: str, value: object) -> DefinitionError:
     return DefinitionError(f"{where} must be {must}; got {value!r}")
 
 
+def _name(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9.:\[\]_-]+", value):
+        raise _wrong(where, "a host's name or address, such as 127.0.0.1", value)
+    return value
+
+
+def _hosts(value: Any, where: str) -> tuple[str, ...]:
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple):
+        raise _wrong(where, "names of hosts", value)
+    return tuple(_name(host, where) for host in given)
+
+
 PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "store": _path,
     "sources": _addresses(sink=False),
@@ -147,5 +160,14 @@ PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "lane": _lane,
     "master": _master,
     "memory": _memory,
+    "serve": _flag,
+    "host": _name,
+    "port": _whole(0, 65535),
+    "hosts": _hosts,
+    "token_file": _path,
+    "tls_cert": _path,
+    "tls_key": _path,
 }
 """Every setting's name and parser."""
+PATHS = {name for name, parser in PARSERS.items() if parser is _path}
+"""Settings that are paths: in a file they are counted from it."""

@@ -23,6 +23,7 @@ from millstream.model.function import RESERVED_STREAMS
 from millstream.model.workflow import Workflow
 from millstream.nearest import did_you_mean
 from millstream.setting_values import MIB, PARSERS
+from millstream.sources.address import LOG
 
 Lane = Literal["auto", "one-task", "shuffled"]
 _FLAGS = {"sources": "source", "sinks": "sink"}
@@ -37,7 +38,7 @@ class Settings:
     store: Path
     """The directory of the slates, the checkpoint and all else that is kept."""
     sources: dict[str, str] = field(default_factory=dict)
-    """Each source's address, FORMAT:PATH."""
+    """Each source's address, FORMAT:PATH; an event log in the store if none is given."""
     sinks: dict[str, str] = field(default_factory=dict)
     """Addresses of output streams; also of 'late' and 'deadletters'."""
     shards: int | None = None
@@ -56,6 +57,16 @@ class Settings:
     master: str = "local[*]"
     memory: str = "1g"
     """Memory of Spark's own process; its Python workers, where the functions run, come on top."""
+    serve: bool | None = None
+    """Whether a server runs beside the application; None: if the run waits for input."""
+    host: str = "127.0.0.1"
+    port: int = 8470
+    hosts: tuple[str, ...] = ()
+    """Names, besides its own, that the server may be called by."""
+    token_file: Path | None = None
+    """The file with the secret that every request must bring; or `MILLSTREAM_TOKEN` holds it."""
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
 
 
 def resolve(
@@ -87,23 +98,31 @@ def resolve(
             values[key].update(parsed)
         else:
             values[key] = parsed
-    for source in workflow.sources:
-        if source.name not in values["sources"]:
-            advice = (
-                f"--source {source.name}=json:DIR, or in the TOML file"
-                if code is None
-                else f"app.run(sources={{{source.name!r}: 'json:DIR'}})"
-            )
-            raise DefinitionError(
-                f"source {source.name!r} of app {app.name!r} has no address; give it one with "
-                f"{advice}"
-            )
     values.setdefault("store", default_store(app.name))
     if values["store"].exists() and not values["store"].is_dir():
         raise DefinitionError(f"store {values['store']} must be a directory; it is a file")
     if values.get("final"):
         values["available_now"] = True  # nothing is to come, so there is nothing to wait for
+    for source in workflow.sources:
+        if source.name not in values["sources"]:
+            values["sources"][source.name] = LOG
+            if values.get("available_now"):
+                _check_log(app, source.name, values["store"], code is None)
     return Settings(app.name, **values)
+
+
+def _check_log(app: App, source: str, store: Path, command: bool) -> None:
+    """A run that does not wait must find something: a source without an address, its log."""
+    if not (store / "logs" / source).is_dir():
+        advice = (
+            f"--source {source}=json:DIR, or in the TOML file"
+            if command
+            else f"app.run(sources={{{source!r}: 'json:DIR'}})"
+        )
+        raise DefinitionError(
+            f"source {source!r} of app {app.name!r} has no address, and nothing was sent to it; "
+            f"give it one with {advice}"
+        )
 
 
 def store_of(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from millstream.sinks.columns import DEADLETTER_COLUMNS
-from millstream.sinks.files import FileSink
+from millstream.sinks.log_sink import LogSink
 
 
 def letter(function: str | None, key: str, **more: object) -> dict[str, object]:
@@ -20,8 +20,8 @@ def letter(function: str | None, key: str, **more: object) -> dict[str, object]:
 
 @pytest.fixture
 def letters(here) -> Path:
-    directory = here / ".millstream" / "retail" / "deadletters"
-    sink = FileSink(str(directory), "json", "abc", DEADLETTER_COLUMNS)
+    directory = here / ".millstream" / "retail" / "logs" / "deadletters"
+    sink = LogSink(directory, "abc", DEADLETTER_COLUMNS)
     sink.publish(3, [
         letter("count", "ann", file="app.py", line=12),
         letter("count", "bob", timer="hourly"),
@@ -65,8 +65,8 @@ def test_limit_and_function(millstream, letters):
 
 def test_a_whole_file_has_no_line(millstream, here):
     """A file that cannot be read at all, line 0, is named without a line."""
-    directory = here / ".millstream" / "retail" / "deadletters"
-    sink = FileSink(str(directory), "json", "abc", DEADLETTER_COLUMNS)
+    directory = here / ".millstream" / "retail" / "logs" / "deadletters"
+    sink = LogSink(directory, "abc", DEADLETTER_COLUMNS)
     sink.publish(0, [letter(None, "", file="data/1.json.gz", line=0)])
     assert "no (data/1.json.gz)\n" in millstream("deadletters").stdout
 

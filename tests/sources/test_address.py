@@ -28,8 +28,8 @@ def test_addresses(text: str, address: Address) -> None:
     ("text", "message"),
     [
         ("data", "--source: must be FORMAT:DIRECTORY; got 'data'.*json:data"),
-        ("parqet:x", "one of csv, json, parquet; got 'parqet'; did you mean parquet:x"),
-        ("kafka:x", "one of csv, json, parquet; got 'kafka'$"),
+        ("parqet:x", "one of csv, json, log, parquet; got 'parqet'; did you mean parquet:x"),
+        ("kafka:x", "one of csv, json, log, parquet; got 'kafka'$"),
         ("json:", "names no directory"),
         ("", "without a colon"),
     ],

@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Any
 
 from millstream.codec import decode_value, encode_value
+from millstream.log.writer import Entry, LogWriter
 from millstream.model.app import App
 from millstream.model.event import Event, emit
 from millstream.model.workflow import Workflow
 from millstream.reference import Reference
 from millstream.settings import Settings
 from millstream.sinks.files import read_rows
+from millstream.sinks.log_sink import read_log_rows
 from millstream.spark.query import run
 from millstream.stores.contract import after_prefix
-from millstream.stores.home import Home
+from millstream.stores.home import Home, log_of
 from millstream.stores.layout import slates_of, table_of, unpack_slate
 
 Slates = dict[tuple[str, str], tuple[int, bytes, dict[str, Any], dict[str, bytes]]]
@@ -76,6 +78,17 @@ def write_records(folder: Path, events: Sequence[Event], files: int = 1) -> None
             path.write_text("\n".join(lines) + "\n")
 
 
+def append_records(store: Path, events: Sequence[Event], blocks: int = 1) -> None:
+    """Append the events' records to the event log of each source, so many blocks a source."""
+    for name in {event.stream for event in events}:
+        mine = [json.dumps(record_of(event)).encode() for event in events if event.stream == name]
+        size = max(1, -(-len(mine) // blocks))
+        writer = LogWriter(log_of(store, f"raw_{name}"))
+        for number in range(0, len(mine), size):
+            writer.append([Entry(mine[number : number + size])])
+        writer.close()
+
+
 @dataclass
 class Outcome:
     """What an application left: slates, streams, late events and dead letters."""
@@ -86,14 +99,17 @@ class Outcome:
     letters: list[tuple[Any, ...]]
 
 
-def run_on_spark(spark: Any, app: App, folder: Path, **settings: Any) -> Outcome:
-    """Run the application to its end over what lies in `folder`/in, and read what it left."""
+def run_on_spark(
+    spark: Any, app: App, folder: Path, *, logs: bool = False, **settings: Any
+) -> Outcome:
+    """Run the application to its end over what lies in `folder`/in, or in the logs of its sources,
+    and read what it left."""
     workflow = app.checked()
     sources = {}
     for source in workflow.sources:
         path = folder / "in" / source.name.removeprefix("raw_")
         path.mkdir(parents=True, exist_ok=True)
-        sources[source.name] = f"json:{path}"
+        sources[source.name] = "log" if logs else f"json:{path}"
     sinks = {name: f"json:{folder / 'out' / name}" for name in workflow.outputs}
     given = Settings(
         app.name,
@@ -110,10 +126,15 @@ def read_outcome(workflow: Workflow, folder: Path) -> Outcome:
     streams = {name: _events(name, folder / "out" / name) for name in workflow.outputs}
     late = [
         Event(row["stream"], row["ts"], row["key"], row["value"])
-        for row in _rows(folder / "store" / "late")
+        for row in kept_rows(folder / "store", "late")
     ]
-    letters = sorted(letter_key(row) for row in _rows(folder / "store" / "deadletters"))
+    letters = sorted(letter_key(row) for row in kept_rows(folder / "store", "deadletters"))
     return Outcome(stored_slates(folder / "store"), streams, late, letters)
+
+
+def kept_rows(store: Path, stream: str) -> list[dict[str, Any]]:
+    """The rows of a stream's own log in the store."""
+    return list(read_log_rows(log_of(store, stream)))
 
 
 def _rows(directory: Path) -> list[dict[str, Any]]:

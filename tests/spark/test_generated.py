@@ -12,7 +12,14 @@ from case_counter import count_case
 from engine.workflows import Case, cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from spark.harness import assert_same, reference_outcome, run_on_spark, wrapped, write_records
+from spark.harness import (
+    append_records,
+    assert_same,
+    reference_outcome,
+    run_on_spark,
+    wrapped,
+    write_records,
+)
 
 pytestmark = pytest.mark.spark
 EXAMPLES = 26
@@ -25,11 +32,14 @@ on_spark = settings(
 lanes = st.sampled_from(["one-task", "shuffled"])
 
 
-def compare(spark: Any, case: Case, lane: str, batch_bytes: int) -> None:
+def compare(spark: Any, case: Case, lane: str, batch_bytes: int, logs: bool) -> None:
     folder = Path(tempfile.mkdtemp(prefix="millstream-case-"))
     try:
         app = wrapped(case.app())
-        write_records(folder / "in", case.events, files=3)
+        if logs:
+            append_records(folder / "store", case.events, blocks=5)
+        else:
+            write_records(folder / "in", case.events, files=3)
         found = run_on_spark(
             spark,
             app,
@@ -38,6 +48,7 @@ def compare(spark: Any, case: Case, lane: str, batch_bytes: int) -> None:
             tasks=case.tasks,
             lane=lane,
             batch_bytes=batch_bytes,
+            logs=logs,
         )
         assert_same(found, reference_outcome(app, case.events, found.late))
         count_case("Spark against reference")
@@ -46,15 +57,16 @@ def compare(spark: Any, case: Case, lane: str, batch_bytes: int) -> None:
 
 
 @on_spark
-@given(cases(), lanes, st.sampled_from([150, 1 << 20]))
-def test_acyclic(spark: Any, case: Case, lane: str, batch_bytes: int) -> None:
+@given(cases(), lanes, st.sampled_from([150, 1 << 20]), st.booleans())
+def test_acyclic(spark: Any, case: Case, lane: str, batch_bytes: int, logs: bool) -> None:
     """In event-time order an acyclic workflow gives byte for byte the reference's result over the
-    input less what was late, however it is cut into batches, shards and tasks, in both lanes."""
-    compare(spark, case, lane, batch_bytes)
+    input less what was late, however it is cut into batches, shards and tasks, in both lanes, from
+    files and from event logs."""
+    compare(spark, case, lane, batch_bytes, logs)
 
 
 @on_spark
-@given(cases(cyclic=True, delays="feedback"), st.sampled_from([150, 1 << 20]))
-def test_cycles_with_delay(spark: Any, case: Case, batch_bytes: int) -> None:
+@given(cases(cyclic=True, delays="feedback"), st.sampled_from([150, 1 << 20]), st.booleans())
+def test_cycles_with_delay(spark: Any, case: Case, batch_bytes: int, logs: bool) -> None:
     """A cycle whose feedback streams have a delay is exact too."""
-    compare(spark, case, "one-task", batch_bytes)
+    compare(spark, case, "one-task", batch_bytes, logs)

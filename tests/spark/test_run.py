@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from spark.harness import kept_rows
 
 import millstream as ms
 from millstream.errors import RunError, StoreError, StoreLocked
@@ -80,7 +81,7 @@ def test_a_failing_event_is_a_dead_letter(spark: Any, tmp_path: Path) -> None:
     summary = run(counting(), settings(tmp_path), spark=spark)
     assert (summary.events, summary.dead_letters) == (3, 1)
     assert counts(tmp_path) == {"x": 2}
-    (letter,) = read_rows(str(tmp_path / "store" / "deadletters"))
+    (letter,) = kept_rows(tmp_path / "store", "deadletters")
     assert letter["function"] == "count"
     assert letter["key"] == "x"
     assert letter["value"] == poison
@@ -106,7 +107,7 @@ def test_a_malformed_line_is_a_dead_letter_with_file_and_line(spark: Any, tmp_pa
         file.write('{"word": "x", "ts": 2}\nnot json\n{"ts": 3}\n{"word": "x", "t')
     run(counting(), settings(tmp_path), spark=spark)
     assert counts(tmp_path) == {"x": 2}
-    letters = list(read_rows(str(tmp_path / "store" / "deadletters")))
+    letters = list(kept_rows(tmp_path / "store", "deadletters"))
     assert sorted(letter["line"] for letter in letters) == [3, 4, 5]
     assert all(letter["file"] == str(tmp_path / "in" / "a.json") for letter in letters)
 

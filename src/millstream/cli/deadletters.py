@@ -37,9 +37,8 @@ def deadletters(
         millstream deadletters
         millstream deadletters --function count --json | jq .error
     """
-    directory = chosen_store(store, app) / "deadletters"
     failed: set[str] = set()
-    rows = _chosen(_rows(directory), function, failed)
+    rows = _chosen(_rows(chosen_store(store, app)), function, failed)
     shown = 0
     for row in islice(rows, limit):
         click.echo(as_json(row) if as_lines else readable(row))
@@ -51,12 +50,11 @@ def deadletters(
         click.echo(f"... and more: raise --limit above {limit}", err=True)
 
 
-def _rows(directory: Path) -> Iterable[Mapping[str, Any]]:
-    if not directory.is_dir():
-        return ()
-    from millstream.sinks.files import read_rows
+def _rows(store: Path) -> Iterable[Mapping[str, Any]]:
+    from millstream.sinks.log_sink import read_log_rows
+    from millstream.stores.home import log_of
 
-    return read_rows(str(directory))
+    return read_log_rows(log_of(store, "deadletters"))
 
 
 def _chosen(

@@ -101,6 +101,9 @@ class FileSink:
                 "again: the batch is kept, and is published then"
             ) from error
 
+    def close(self) -> None:
+        """Nothing is held between two batches."""
+
     def _prepare(self) -> None:
         """Make the directory, see that it can be written, and clear what a crash left behind."""
         left_behind = (f".part-{self._short}-", f".millstream-{self._short}.")

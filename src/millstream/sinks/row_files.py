@@ -7,7 +7,7 @@ the format's own, bytes or rows.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import msgspec
@@ -19,6 +19,7 @@ from millstream.sinks.columns import Columns
 Row = dict[str, Any]
 VALUE, BYTES = "value", "bytes"
 
+_encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
 _decode = msgspec.json.Decoder().decode
 
@@ -61,15 +62,12 @@ class JsonRows:
             with open(path, "rb") as file:
                 old = file.read(base)
             _check_length(path, len(old), base, "bytes")
-        content = old + self._lines(rows)
+        content = old + _told(_encode_lines, [self._plain(row) for row in rows])
         return content, len(content)
 
-    def _lines(self, rows: list[Row]) -> bytes:
-        plain = [self._plain(row) for row in rows]
-        try:
-            return _encode_lines(plain)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise CodecError(f"a row must be what JSON can carry: {error}") from None
+    def lines(self, rows: list[Row]) -> list[bytes]:
+        """The rows as lines without their ends."""
+        return [_told(_encode, self._plain(row)) for row in rows]
 
     def _plain(self, row: Row) -> Row:
         plain = {name: row[name] for name in self._names}
@@ -81,11 +79,22 @@ class JsonRows:
 
     def read(self, path: str) -> Iterator[Row]:
         with open(path, "rb") as file:
-            for line in file:
-                row = _decode(line)
-                if BYTES in row and VALUE not in row:
-                    row[VALUE] = base64.b64decode(row.pop(BYTES))
-                yield row
+            yield from map(decode_row, file)
+
+
+def decode_row(line: bytes) -> Row:
+    """A row as it was given, from its line."""
+    row: Row = _decode(line)
+    if BYTES in row and VALUE not in row:
+        row[VALUE] = base64.b64decode(row.pop(BYTES))
+    return row
+
+
+def _told(encode: Callable[[Any], bytes], rows: Any) -> bytes:
+    try:
+        return encode(rows)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CodecError(f"a row must be what JSON can carry: {error}") from None
 
 
 class ParquetRows:

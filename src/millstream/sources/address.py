@@ -1,4 +1,7 @@
-"""Addresses: `json:DIR`, where a source reads from or a sink writes to."""
+"""Addresses: `json:DIR`, where a source reads from or a sink writes to.
+
+`log:DIR` is an event log; `log` alone is the stream's own, in the store.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ from dataclasses import dataclass
 from millstream.errors import InputError
 from millstream.nearest import nearest
 
-FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}
+LOG = "log"
+FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet", LOG: LOG}
 """Every name that a format may be given by, and its right name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A format by its right name, and a path as it was given."""
+    """A format by its right name, and a path as it was given; none for the store's own log."""
 
     format: str
     path: str
@@ -26,6 +30,8 @@ def parse_address(text: str, where: str = "address") -> Address:
     """The address that the text means; `where` begins the error if it means none."""
     known = ", ".join(sorted(set(FORMATS.values())))
     name, colon, path = text.partition(":")
+    if not path and name.strip().lower() == LOG:
+        return Address(LOG, "")
     if not colon:
         raise InputError(
             f"{where}: must be FORMAT:DIRECTORY; got {text!r} without a colon; "

@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 from millstream.errors import InputError
-from millstream.sources.address import FORMATS
+from millstream.sources.address import FORMATS, LOG
 
 CHUNK_RECORDS = 8192
 """How many records a chunk holds at most."""
@@ -64,6 +64,8 @@ class Chunk(NamedTuple):
     """The line of the first record, counted likewise, when `lines` is None."""
     before: Callable[[], int] = _no_lines
     """How many lines of the file come before the split: counted when it is first asked for."""
+    stamps: list[int] | None = None
+    """When each record came in, where that was written down."""
 
     def line_of(self, index: int) -> int:
         """The line in the file, counted from 1, where the record begins; the row in Parquet."""
@@ -103,7 +105,8 @@ def format_named(name: str) -> Format:
             from millstream.sources.parquet_files import ParquetFiles
 
             return ParquetFiles()
-    raise InputError(f"format must be one of {', '.join(sorted(FORMATS))}; got {name!r}")
+    files = sorted(set(FORMATS) - {LOG})
+    raise InputError(f"a file's format must be one of {', '.join(files)}; got {name!r}")
 
 
 def is_gzip(path: str) -> bool:

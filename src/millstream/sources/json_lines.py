@@ -175,11 +175,12 @@ def _chunks(blocks: Iterator[list[bytes]], before: _LinesBefore) -> Iterator[Chu
             block[0] = block[0].removeprefix(BOM)
         for low in range(0, len(block), CHUNK_RECORDS):
             lines = block[low : low + CHUNK_RECORDS] if len(block) > CHUNK_RECORDS else block
-            yield _decoded(lines, first, before)
+            yield decode_lines(lines, first, before)
             first += len(lines)
 
 
-def _decoded(lines: list[bytes], first: int, before: _LinesBefore) -> Chunk:
+def decode_lines(lines: list[bytes], first: int, before: Callable[[], int]) -> Chunk:
+    """Lines as a chunk, `first` being the line of the first of them, after `before()` others."""
     if len(lines[0]) <= LINE_BYTES:  # only the first of a block can be longer than the block
         try:
             return Chunk(list(map(_decode, lines)), lines, [], None, first, before)

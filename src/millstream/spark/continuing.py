@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from millstream.engine.cell import stored_outbox
-from millstream.engine.progress import Progress
 from millstream.errors import StoreError
 from millstream.model.workflow import Workflow
 from millstream.stores.contract import Store, after_prefix
 from millstream.stores.home import Home
 from millstream.stores.layout import waiting_of
+from millstream.stores.progress import Progress
 
 
 def check_continues(workflow: Workflow, home: Home, store: Store, progress: Progress) -> None:

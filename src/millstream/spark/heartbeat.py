@@ -32,13 +32,13 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from millstream.engine.horizon import is_due
-from millstream.engine.progress import decoded
 from millstream.model.workflow import Workflow
 from millstream.sources.address import Address
-from millstream.sources.files import NOWHERE, FileLog
-from millstream.sources.formats import format_named
+from millstream.sources.files import NOWHERE
+from millstream.spark.inputs import open_input
 from millstream.spark.pickling import dumps, loads
 from millstream.stores.home import Home
+from millstream.stores.progress import decoded
 
 PATIENCE = 0.25
 """Seconds that a look for something new may take before Spark is told that there is nothing."""
@@ -79,10 +79,8 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver to handle
         self._planned = planned
         self._home = Home.open(planned.store)
-        self._logs = {
-            name: FileLog(
-                str(self._home.source_log(name)), format_named(address.format), write=True
-            )
+        self._inputs = {
+            name: open_input(self._home, name, address, write=True)
             for name, address in planned.sources.items()
         }
 
@@ -118,16 +116,16 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"clock": now, "positions": positions, "final": final, "started": started}
 
     def _refresh(self) -> None:
-        for name, log in self._logs.items():
-            for warning in log.refresh(self._planned.sources[name].path).warnings:
+        for name, source in self._inputs.items():
+            for warning in source.look():
                 print(f"millstream: source {name!r}: {warning}", file=sys.stderr, flush=True)
 
     def _take(self, positions: dict[str, Any]) -> dict[str, Any]:
-        share = max(1, self._planned.batch_bytes // max(1, len(self._logs)))
+        share = max(1, self._planned.batch_bytes // max(1, len(self._inputs)))
         taken = dict(positions)
-        for name, log in self._logs.items():
+        for name, source in self._inputs.items():
             start = positions.get(name, NOWHERE)
-            until = log.take(start, share)
+            until = source.take(start, share)
             if until != start:
                 taken[name] = until
         return taken
@@ -139,8 +137,8 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return iter(())
 
     def stop(self) -> None:
-        for log in self._logs.values():
-            log.close()
+        for source in self._inputs.values():
+            source.close()
 
 
 class Heartbeat(DataSource):

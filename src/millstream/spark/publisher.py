@@ -3,25 +3,40 @@
 The output of a batch is staged durably before the batch is committed, and published after it, in
 content order. Which files are a batch's is recorded with its commit, so what a failed try staged is
 never published. The files go once every sink has the batch; so what is still there at a start is
-what the last driver did not get to, and is published then. A repeat replaces itself.
+what the last driver did not get to, and is published then. A repeat changes nothing.
+
+Every output stream goes to an event log in the store, where it can be tailed, and so do late events
+and dead letters; a sink that the settings name is one more copy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from millstream.codec import canonical, decode_value
 from millstream.durable import write_whole
 from millstream.engine.progress import Report, event_row, sink_row
-from millstream.errors import RunError
+from millstream.log.retention import Retention
 from millstream.sinks.columns import DEADLETTER_COLUMNS, EVENT_COLUMNS, LATE_COLUMNS
 from millstream.sinks.files import FileSink
-from millstream.sources.address import Address
+from millstream.sinks.log_sink import LogSink
+from millstream.sources.address import LOG, Address
 from millstream.stores.home import Home
+
+FOR_EVER = Retention(None, None)
+COLUMNS = {"deadletters": DEADLETTER_COLUMNS, "late": LATE_COLUMNS}
+
+
+class Sink(Protocol):
+    """Takes the rows of batches, in rising order; the last one perhaps twice."""
+
+    def publish(self, batch: int, rows: list[dict[str, Any]]) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Publisher:
@@ -29,18 +44,31 @@ class Publisher:
 
     def __init__(self, home: Home, query: str, sinks: dict[str, Address]) -> None:
         self._home = home
-        own = {name: Address("json", str(home.path / name)) for name in ("deadletters", "late")}
-        columns = {"deadletters": DEADLETTER_COLUMNS, "late": LATE_COLUMNS}
-        self._sinks: dict[str, list[FileSink]] = {}
-        for name, address in [*own.items(), *sinks.items()]:
-            sink = FileSink(
-                address.path,
-                address.format,
-                query,
-                columns.get(name, EVENT_COLUMNS),
-                name=name,
-            )
-            self._sinks.setdefault(name, []).append(sink)
+        self._query = query
+        self._logs: dict[str, LogSink] = {}
+        self._sinks: dict[str, Sink] = {}
+        for name, address in sinks.items():
+            if Path(address.path) != home.log_of(name).absolute():  # else it is what we do anyway
+                self._sinks[name] = self._opened(name, address)
+
+    def close(self) -> None:
+        """Let go of all sinks."""
+        for sink in (*self._logs.values(), *self._sinks.values()):
+            sink.close()
+
+    def _opened(self, name: str, address: Address) -> Sink:
+        columns = COLUMNS.get(name, EVENT_COLUMNS)
+        if address.format == LOG:
+            return LogSink(Path(address.path), self._query, columns)
+        return FileSink(address.path, address.format, self._query, columns, name=name)
+
+    def _log(self, name: str) -> LogSink:
+        """The stream's own log."""
+        if name not in self._logs:
+            kept = FOR_EVER if name in COLUMNS else None
+            columns = COLUMNS.get(name, EVENT_COLUMNS)
+            self._logs[name] = LogSink(self._home.log_of(name), self._query, columns, kept)
+        return self._logs[name]
 
     def stage(self, batch: int, reports: Iterable[Report]) -> list[str]:
         """Keep the rows that came with the reports; larger outputs were staged by their tasks.
@@ -72,11 +100,6 @@ class Publisher:
         bodies = [msgspec.msgpack.decode(p.read_bytes(), type=Report) for p in paths]
         rows: dict[str, list[dict[str, Any]]] = {}
         for stream in {name for body in bodies for name in body.outputs}:
-            if stream not in self._sinks:
-                raise RunError(
-                    f"stream {stream!r}: output of batch {batch} is still to be published, and the "
-                    f"stream has no sink now; name one with --sink {stream}=FORMAT:DIRECTORY"
-                )
             found = [row for body in bodies for row in body.outputs.get(stream, ())]
             events = sorted((ts, canonical(value), key) for ts, key, value in found)
             rows[stream] = [event_row(ts, key, decode_value(value)) for ts, value, key in events]
@@ -91,9 +114,10 @@ class Publisher:
         ]
         letters = [sink_row(letter) for body in bodies for letter in body.letters]
         rows["deadletters"] = sorted(letters, key=_letter_order)
-        for name, sinks in self._sinks.items():
-            for sink in sinks:
-                sink.publish(batch, rows.get(name, []))
+        for name, found_rows in rows.items():
+            self._log(name).publish(batch, found_rows)
+        for name, sink in self._sinks.items():
+            sink.publish(batch, rows.get(name, []))
 
 
 def _letter_order(letter: dict[str, Any]) -> tuple[Any, ...]:

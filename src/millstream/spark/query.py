@@ -18,12 +18,11 @@ skipped. So a crash between any two points loses and doubles nothing.
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -34,27 +33,30 @@ from millstream.engine.beat import next_beat
 from millstream.engine.horizon import lane_of
 from millstream.engine.plan import Plan
 from millstream.engine.points import reach
-from millstream.engine.progress import Progress, advanced, decoded
-from millstream.errors import InputError, MillstreamError, RunError, StoreError
+from millstream.engine.progress import advanced, least
+from millstream.errors import MillstreamError, RunError, StoreError
 from millstream.model.app import App
-from millstream.model.slate import Table
+from millstream.model.slate import slate_kind
 from millstream.model.workflow import Workflow
 from millstream.settings import Settings
-from millstream.sources.address import Address, parse_address
-from millstream.sources.files import NOWHERE, FileLog
-from millstream.sources.formats import format_named
+from millstream.sources.files import NOWHERE
 from millstream.spark.continuing import check_continues
 from millstream.spark.heartbeat import Heartbeat, Planned, clock
+from millstream.spark.inputs import Input, open_input
 from millstream.spark.job import Job, PackedPlan, SourceSplit
 from millstream.spark.lanes import run_batch
 from millstream.spark.offsets import check_offsets, clear_torn, query_id, read_offset
+from millstream.spark.places import addresses, check_places
 from millstream.spark.publisher import Publisher
 from millstream.spark.report import BatchSummary, RunSummary
 from millstream.spark.session import open_session
 from millstream.stores.home import Home, held
+from millstream.stores.progress import Progress, decoded
 
 SPLIT_BYTES = 8 << 20
 """How large a piece of a file one task reads at a time."""
+COMMIT_SECONDS = 1.0
+"""How often the event logs are told what was committed."""
 STOP_PATIENCE = 4.0
 """Seconds that a running batch is given to end when the application is stopped."""
 OnReport = Callable[[BatchSummary], None]
@@ -85,12 +87,12 @@ class Driver:
         self._workflow = workflow
         self._settings = settings
         self._report = report
-        self._sources = _addresses(settings.sources)
-        self._sinks = _addresses(settings.sinks)
+        self._sources = addresses(settings.sources, home.path)
+        self._sinks = addresses(settings.sinks, home.path)
         home.number_streams(workflow.streams)
         home.know_functions([f.name for layer in workflow.layers for f in layer])
         numbered = tuple(home.facts.streams)
-        self._plan = Plan(workflow, home.facts.shards, frozenset(self._sinks), numbered)
+        self._plan = Plan(workflow, home.facts.shards, frozenset(workflow.outputs), numbered)
         self._packed = PackedPlan.of(self._plan)
         self._tasks = settings.tasks or spark.sparkContext.defaultParallelism
         self._started = None if settings.available_now else clock()
@@ -98,8 +100,12 @@ class Driver:
         self.before = self.progress
         self._epoch = home.raise_epoch()
         self._publisher: Publisher | None = None
-        self._logs: dict[str, FileLog] = {}
+        self._inputs: dict[str, Input] = {}
+        self._committing = 0.0
+        """When the event logs are next told what was committed."""
+        self._reader = f"{workflow.name}-{home.facts.id[:8]}"
         self._recover()
+        self._commit_inputs()
 
     def _recover(self) -> None:
         """Bring every shard back to the last committed batch, and the sinks up to it."""
@@ -120,6 +126,13 @@ class Driver:
         check_continues(self._workflow, self._home, store, self.progress)
         if known is not None:
             self._open_publisher(known).publish(committed, self.progress.staged)
+
+    def close(self) -> None:
+        """Let go of the sinks and the sources."""
+        if self._publisher is not None:
+            self._publisher.close()
+        for source in self._inputs.values():
+            source.close()
 
     def _open_publisher(self, query: str) -> Publisher:
         if self._publisher is None:
@@ -182,7 +195,7 @@ class Driver:
         query = query_id(self._home.checkpoint) or ""
         publisher = self._open_publisher(query)
         offset, checksum = read_offset(self._home.checkpoint, batch)
-        splits, size = self._input(offset["positions"])
+        splits, size, oldest = self._input(offset["positions"])
         before, workflow, settings = self.progress, self._workflow, self._settings
         lane = lane_of(workflow, settings.lane, size, before.waiting, settings.small_bytes)
         beat = next_beat(
@@ -210,19 +223,26 @@ class Driver:
         reach("slates-committed", batch)
         after = advanced(before, reports, batch, offset["clock"], offset["positions"])
         after.query, after.offsets, after.staged = query, checksum, staged
+        after.written, after.last_seconds = clock(), time.perf_counter() - began
+        after.seconds = before.seconds + after.last_seconds
+        after.latency = before.latency
+        if splits:
+            after.latency = max(0, after.written - (oldest or offset["clock"]))
         self._home.write_progress(after)
         self.progress = after
         reach("batch-recorded", batch)
         publisher.publish(batch, staged)
         reach("sinks-published", batch)
+        self._commit_inputs()
         self.batches += 1
         if self._report is not None:
             self._report(self._told(before, lane, time.perf_counter() - began))
 
-    def _input(self, positions: dict[str, Any]) -> tuple[list[SourceSplit], int]:
-        """What lies between the last committed batch's positions and these."""
+    def _input(self, positions: dict[str, Any]) -> tuple[list[SourceSplit], int, int | None]:
+        """What lies between the last committed batch's positions and these: the pieces, their
+        bytes, and when the oldest record came in, if that is known."""
         splits: list[SourceSplit] = []
-        size = 0
+        size, oldest = 0, None
         for name, until in positions.items():
             known = self.progress.sources.get(name)
             start = known.position if known is not None and known.position else NOWHERE
@@ -233,28 +253,40 @@ class Driver:
                     f"{self._home.path}: a batch that was planned has records of source {name!r}, "
                     "which the application no longer has; put it back for one run"
                 )
-            log = self._log(name)
-            log.reload()
-            size += log.bytes_between(start, until)
+            source = self._source(name)
+            source.reload()
+            size += source.bytes_between(start, until)
+            oldest = least(oldest, source.stamp_at(start))
             kind = self._sources[name].format
-            pieces = log.splits(start, until, SPLIT_BYTES)
+            pieces = source.splits(start, until, SPLIT_BYTES)
             splits.extend(SourceSplit(name, kind, split) for split in pieces)
-        return splits, size
+        return splits, size, oldest
 
-    def _log(self, name: str) -> FileLog:
-        if name not in self._logs:
-            kind = format_named(self._sources[name].format)
-            self._logs[name] = FileLog(str(self._home.source_log(name)), kind)
-        return self._logs[name]
+    def _source(self, name: str) -> Input:
+        if name not in self._inputs:
+            self._inputs[name] = open_input(self._home, name, self._sources[name])
+        return self._inputs[name]
+
+    def _commit_inputs(self) -> None:
+        """Tell the event logs what is no longer needed of them; that may lag behind, and does."""
+        now = time.monotonic()
+        if now < self._committing:
+            return
+        self._committing = now + COMMIT_SECONDS
+        for name in self._sources:
+            known = self.progress.sources.get(name)
+            position = known.position if known is not None and known.position else NOWHERE
+            self._source(name).commit(self._reader, position)
 
     def _told(self, before: Progress, lane: str, seconds: float) -> BatchSummary:
         after = self.progress
-        done = total = 0
+        done = total = behind = 0
         for name, known in after.sources.items():
             if known.position and name in self._sources:
-                log = self._log(name)
-                done += log.bytes_between(NOWHERE, known.position)
-                total += log.bytes_between(NOWHERE, log.end)
+                source = self._source(name)
+                done += source.bytes_between(NOWHERE, known.position)
+                total += source.bytes_between(NOWHERE, source.end)
+                behind += source.records_after(known.position) or 0
         return BatchSummary(
             batch=after.batch,
             events=after.events - before.events,
@@ -269,6 +301,9 @@ class Driver:
             waiting=after.waiting,
             horizon=after.horizon if self._plan.waits else None,
             lane=lane,
+            latency=after.latency / 1e6 if after.events > before.events and after.latency else None,
+            behind=behind,
+            slates=sum(after.slates.values()),
         )
 
 
@@ -279,21 +314,26 @@ def run(
     *,
     spark: SparkSession | None = None,
     stop: threading.Event | None = None,
+    ready: Callable[[], None] | None = None,
 ) -> RunSummary:
     """Run an application until it is done (`available_now`), stopped, or fails with RunError.
 
-    Ctrl-C, or setting `stop`, ends it after the batch that is running.
+    Ctrl-C, or setting `stop`, ends it after the batch that is running. `ready` is called when the
+    store is there and held by this run, before Spark starts.
     """
     began = time.perf_counter()
     workflow = app.checked()
-    kinds = {update.name: _kind(update.slate) for update in workflow.updates}
-    _check_places(settings)
+    kinds = {update.name: slate_kind(update.slate) for update in workflow.updates}
+    check_places(settings)
     with held(settings.store):
         home = Home.make(settings.store, app.name, settings.shards, kinds)
+        if ready is not None:
+            ready()
         session = spark or open_session(app.name, settings.master, settings.memory)
         try:
             driver = Driver(session, home, workflow, settings, report)
-            _follow(driver, driver.start(), stop)
+            with closing(driver):
+                _follow(driver, driver.start(), stop)
         finally:
             if spark is None:
                 session.stop()
@@ -334,41 +374,6 @@ def _end(driver: Driver, query: StreamingQuery) -> None:
     finally:
         if between:
             driver.running.release()
-
-
-def _check_places(settings: Settings) -> None:
-    """See that sources can be read and do not feed on what the run writes, before Spark starts."""
-    written = {"the store": settings.store}
-    for name, text in settings.sinks.items():
-        written[f"sink {name!r}"] = Path(parse_address(text, name).path)
-    for name, text in settings.sources.items():
-        path = Path(parse_address(text, name).path)
-        if not path.is_dir():
-            what = "it is a file" if path.exists() else "it does not exist: make it"
-            raise InputError(
-                f"source {name!r}: {path} must be a directory; {what}, or name another with "
-                f"--source {name}=FORMAT:DIRECTORY"
-            )
-        for what, place in written.items():
-            if place.absolute().resolve().is_relative_to(path.resolve()):
-                raise InputError(
-                    f"source {name!r}: {what}, {place}, must not lie in the source's directory "
-                    f"{path}: what is written there would be read as events; name another place"
-                )
-
-
-def _addresses(given: dict[str, str]) -> dict[str, Address]:
-    found = {}
-    for name, text in given.items():
-        address = parse_address(text, name)
-        found[name] = Address(address.format, os.path.abspath(address.path))
-    return found
-
-
-def _kind(slate: type) -> str:
-    if slate is Table:
-        return "table"
-    return "dict" if slate is dict else "dataclass"
 
 
 def _grouped(splits: list[SourceSplit], tasks: int) -> tuple[tuple[SourceSplit, ...], ...]:

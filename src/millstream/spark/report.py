@@ -23,6 +23,11 @@ class BatchSummary:
     horizon: int | None
     """In event-time order; None in arrival order, where nothing waits for it."""
     lane: str
+    latency: float | None = None
+    """Seconds from the coming in of the batch's oldest record to its commit."""
+    behind: int = 0
+    """Records in event logs that are still to be taken."""
+    slates: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from millstream.engine.plan import Plan
 from millstream.engine.points import reach
 from millstream.engine.progress import Report
 from millstream.errors import RunError
-from millstream.sources.formats import format_named
+from millstream.spark.inputs import read_split
 from millstream.spark.job import END, REPORT, Job, PackedPlan, SourceSplit
 from millstream.stores.lmdb import LmdbStore
 
@@ -132,8 +132,8 @@ def _read(
     for piece in splits:
         intake = Intake(sources[piece.source], task.router, job.beat.clock, job.beat.late)
         file = piece.split.path
-        for chunk in format_named(piece.format).read(piece.split):
-            intake.take(chunk.records, chunk.raw, file, chunk.line_of)
+        for chunk in read_split(piece.format, piece.split):
+            intake.take(chunk.records, chunk.raw, file, chunk.line_of, chunk.stamps)
             for bad in chunk.bad:
                 intake.refuse(bad.text, bad.error, file, bad.line)
             yield piece, intake

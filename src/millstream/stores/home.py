@@ -8,7 +8,9 @@ shards/           the rows
 sources/          the logs of files taken in
 staging/          output of committed batches that the sinks have not published yet
 checkpoint/       Spark's own
-deadletters/ late/    what could not be processed, and what came too late
+logs/             the event logs: of sources, of outputs, of late events and of dead letters
+app.json          the application in words, for whoever serves the store
+server.lock       held by the server that serves it
 """
 
 from __future__ import annotations
@@ -129,6 +131,9 @@ class Home:
     def source_log(self, source: str) -> Path:
         return self.path / "sources" / f"{source}.log"
 
+    def log_of(self, stream: str) -> Path:
+        return log_of(self.path, stream)
+
     def store(self) -> LmdbStore:
         return LmdbStore(self.path / "shards", self.facts.shards)
 
@@ -152,6 +157,11 @@ class Home:
         return -1 if data is None else msgspec.json.decode(data, type=_Committed).batch
 
 
+def log_of(store: Path, stream: str) -> Path:
+    """Where the event log of a stream lies, unless its address says another place."""
+    return store / "logs" / stream
+
+
 @contextmanager
 def held(path: Path) -> Iterator[None]:
     """Hold a store: one driver at a time. Freed by the system if the driver dies."""
@@ -169,6 +179,7 @@ def held(path: Path) -> Iterator[None]:
         os.ftruncate(handle, 0)
         os.pwrite(handle, str(os.getpid()).encode(), 0)
         yield
+        os.ftruncate(handle, 0)  # a driver that ended by itself; of one that died, its id stays
     finally:
         os.close(handle)
 

@@ -1,0 +1,111 @@
+"""The application in words that need none of its code: what the server knows of it.
+
+A run writes it into the store, before Spark starts; whoever serves the store reads it there. So the
+server never loads or runs a user's module. A source whose key or time is a Python function cannot
+be tried outside the application: its records are checked when they are taken in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from millstream.durable import read_record, write_record
+from millstream.graph import geometry
+from millstream.model.function import Update
+from millstream.model.place import location
+from millstream.model.slate import slate_kind
+from millstream.model.source import Source
+from millstream.model.workflow import Workflow
+
+FILE = "app.json"
+
+
+class SourceDescription(msgspec.Struct, frozen=True):
+    """A stream from outside, and where its records come from."""
+
+    name: str
+    key: str | None
+    ts: str | None
+    unit: str | None
+    whole: bool
+    """Whether this is all there is to know: False when its key or ts is a Python function."""
+    address: str
+
+    def source(self) -> Source:
+        """The source itself, to try records on."""
+        return Source(self.name, self.key, self.ts, self.unit)
+
+
+class FunctionDescription(msgspec.Struct, frozen=True):
+    """A map or an update."""
+
+    name: str
+    kind: str
+    subscribes: list[str]
+    publishes: list[str]
+    slate: str | None
+    """An update's kind of slate: dict, dataclass or table."""
+    ttl: int | None
+    place: str
+    """The file and line of the function."""
+
+
+class Description(msgspec.Struct, frozen=True):
+    """A whole application."""
+
+    app: str
+    order: str
+    sources: list[SourceDescription]
+    functions: list[FunctionDescription]
+    streams: list[str]
+    """All of them, the sources first."""
+    outputs: list[str]
+    graph: dict[str, Any]
+    """Where everything goes in a drawing; see graph/geometry.py."""
+
+
+def describe(workflow: Workflow, addresses: Mapping[str, str]) -> Description:
+    """A workflow in words; `addresses` says where each source reads."""
+    return Description(
+        workflow.name,
+        workflow.order,
+        [_source(source, addresses[source.name]) for source in workflow.sources],
+        [
+            FunctionDescription(
+                function.name,
+                "update" if isinstance(function, Update) else "map",
+                list(function.subscribes),
+                list(function.publishes),
+                slate_kind(function.slate) if isinstance(function, Update) else None,
+                function.ttl if isinstance(function, Update) else None,
+                location(function.function).strip(" ()"),
+            )
+            for function in workflow.functions
+        ],
+        list(workflow.streams),
+        list(workflow.outputs),
+        geometry(workflow),
+    )
+
+
+def write_description(store: Path, description: Description) -> None:
+    """Leave the description in a store, for whoever serves it."""
+    data = msgspec.json.encode(description)
+    if read_record(store / FILE) != data:
+        write_record(store / FILE, data)
+
+
+def read_description(store: Path) -> Description | None:
+    """The description that the last run left in a store; None if there was none yet."""
+    data = read_record(store / FILE)
+    return None if data is None else msgspec.json.decode(data, type=Description)
+
+
+def _source(source: Source, address: str) -> SourceDescription:
+    fields = [of if isinstance(of, str) else None for of in (source.key, source.ts)]
+    whole = not callable(source.key) and not callable(source.ts)
+    return SourceDescription(source.name, *fields, source.unit, whole, address)

@@ -1,0 +1,159 @@
+"""Where a source's records lie: files in a directory, or an event log.
+
+Either way a position is two numbers, the planner decides how far a batch goes, and the batch's
+tasks read what lies between two positions, in splits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from millstream.log.reader import LogReader
+from millstream.sources.address import LOG, Address
+from millstream.sources.files import FileLog, Position
+from millstream.sources.formats import CHUNK_RECORDS, Chunk, Format, Split, format_named
+from millstream.sources.json_lines import decode_lines
+from millstream.stores.home import Home
+
+
+class Input(Protocol):
+    """The records of a source, as the planner and the driver see them."""
+
+    @property
+    def end(self) -> Position: ...
+
+    def look(self) -> list[str]:
+        """See what is new; the planner's. Gives warnings to show."""
+
+    def reload(self) -> object:
+        """See what the planner has seen; the driver's."""
+
+    def take(self, position: Sequence[int], max_bytes: int | None = None) -> Position: ...
+
+    def splits(
+        self, start: Sequence[int], end: Sequence[int], target_bytes: int
+    ) -> list[Split]: ...
+
+    def bytes_between(self, start: Sequence[int], end: Sequence[int]) -> int: ...
+
+    def records_after(self, position: Sequence[int]) -> int | None:
+        """How many records are to come after a position; None if that is not known."""
+
+    def stamp_at(self, position: Sequence[int]) -> int | None:
+        """When the record at a position came in; None if that is not known."""
+
+    def commit(self, reader: str, position: Sequence[int]) -> None:
+        """The reader is done with what comes before the position."""
+
+    def close(self) -> None: ...
+
+
+class FileInput(FileLog):
+    """The files of a directory."""
+
+    def __init__(self, log: str, directory: str, format: Format, *, write: bool) -> None:
+        super().__init__(log, format, write=write)
+        self._directory = directory
+
+    def look(self) -> list[str]:
+        return self.refresh(self._directory).warnings
+
+    def records_after(self, position: Sequence[int]) -> int | None:
+        return None  # nobody has counted the records of a file that was not read
+
+    def stamp_at(self, position: Sequence[int]) -> int | None:
+        return None
+
+    def commit(self, reader: str, position: Sequence[int]) -> None:
+        pass  # files are the user's to delete
+
+
+class LogInput:
+    """An event log."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._reader = LogReader(Path(path))
+
+    @property
+    def end(self) -> Position:
+        return self._reader.end
+
+    def look(self) -> list[str]:
+        self._reader.reload()
+        return []
+
+    def reload(self) -> None:
+        self._reader.reload()
+
+    def take(self, position: Sequence[int], max_bytes: int | None = None) -> Position:
+        return self._reader.take(position, max_bytes)
+
+    def splits(self, start: Sequence[int], end: Sequence[int], target_bytes: int) -> list[Split]:
+        pieces = self._reader.splits(start, end, target_bytes)
+        return [Split(self._path, *piece) for piece in pieces]
+
+    def bytes_between(self, start: Sequence[int], end: Sequence[int]) -> int:
+        return self._reader.bytes_between(start, end)
+
+    def records_after(self, position: Sequence[int]) -> int:
+        return self.end[1] - position[1]
+
+    def stamp_at(self, position: Sequence[int]) -> int | None:
+        return self._reader.stamp_at(position)
+
+    def commit(self, reader: str, position: Sequence[int]) -> None:
+        self._reader.commit(reader, position)
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class _LogFormat:
+    """Stands in the record of a source's files for one that reads a log and has none."""
+
+    name = LOG
+
+
+def open_input(home: Home, source: str, address: Address, *, write: bool = False) -> Input:
+    """The records of a source; `write` in one process only, the planner."""
+    record = str(home.source_log(source))
+    if address.format != LOG:
+        return FileInput(record, address.path, format_named(address.format), write=write)
+    # What the source was until now is remembered there; positions of files mean nothing in a log.
+    FileLog(record, _LogFormat(), write=write).close()  # type: ignore[arg-type]  # only its name
+    return LogInput(address.path)
+
+
+def read_split(format: str, split: Split) -> Iterator[Chunk]:
+    """The records of a split."""
+    if format != LOG:
+        yield from format_named(format).read(split)
+        return
+    reader = LogReader(Path(split.path))
+    lines: list[bytes] = []
+    stamps: list[int] = []
+    first = 0
+    try:
+        for block in reader.blocks(split.start, split.stop or 0):
+            if not lines:
+                first = block.first
+            lines += block.lines
+            stamps += [block.stamp] * len(block.lines)
+            if len(lines) >= CHUNK_RECORDS:
+                yield _chunk(lines, stamps, first)
+                lines, stamps = [], []
+        if lines:
+            yield _chunk(lines, stamps, first)
+    finally:
+        reader.close()
+
+
+def _chunk(lines: list[bytes], stamps: list[int], first: int) -> Chunk:
+    """Records that are numbered through the log: a dead letter's line is its record's number."""
+    chunk = decode_lines(lines, 0, lambda: first - 1)
+    if chunk.lines is not None:
+        stamps = [stamps[line] for line in chunk.lines]
+    return chunk._replace(stamps=stamps)
