@@ -1,5 +1,5 @@
 # One surface for every chore. `make help` lists them.
-.PHONY: help setup demo test test-faults check bench docs pin clean
+.PHONY: help setup setup-tests demo test test-faults check bench docs pin clean
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
@@ -9,13 +9,16 @@ help:  ## list the chores
 setup:  ## make .venv and see that there is a Java
 	@scripts/setup
 
-demo: setup  ## run the retail check-ins on generated data, end to end
+setup-tests:
+	@scripts/setup browser
+
+demo: setup  ## the retail check-ins, live, with their page, until Ctrl-C
 	@$(PY) -m examples.demo
 
-test: setup  ## all tests
+test: setup-tests  ## all tests
 	@$(PY) -m pytest
 
-test-faults: setup  ## the slow fault runs; SEEDS=2 for the quick part
+test-faults: setup-tests  ## the slow fault runs; SEEDS=2 for the quick part
 	@MILLSTREAM_FAULT_SEEDS=$(or $(SEEDS),20) $(PY) -m pytest tests/faults -m faults --override-ini=timeout=1200
 
 check: setup  ## format, lint and types

@@ -5,6 +5,8 @@
     hot_topics      a map, two updates and timers (examples/hot_topics.py)
     latency         from a file's arrival to its slate being readable, at 4,000 events a second
     growth          the same load over 10 thousand to 10 million slates
+    live            over HTTP: slates read, events taken in, and how soon they can be read
+    dump            a million slates over HTTP, in flat memory
 
 Each prints a table, says which bars it holds, and writes all figures, with the machine and the
 commit, to `bench/results/<name>.json`. Everything that a ratio compares is measured in one run of

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import growth, hot_topics, keyed_updates, latency, zipf
+from bench import dump, growth, hot_topics, keyed_updates, latency, live, zipf
 from bench.apart import RunFailedError
 from bench.bench import Bench
 from bench.figures import Outcome
@@ -23,6 +23,8 @@ CASES: dict[str, Callable[[Bench], Outcome]] = {
     "hot_topics": hot_topics.run,
     "latency": latency.run,
     "growth": growth.run,
+    "live": live.run,
+    "dump": dump.run,
 }
 NOISY = 0.15
 """More of the machine than this to other processes, and the figures are noise."""

@@ -28,13 +28,11 @@ class RunFailedError(Exception):
 class Apart:
     """A function that runs in its own process. `wait` gives its result."""
 
-    def __init__(
-        self, process: subprocess.Popen[bytes], result: Path, log: Path, usage: Usage
-    ) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], result: Path, log: Path) -> None:
         self._process = process
         self._result = result
         self._log = log
-        self.usage = usage
+        self.usage = Usage()
         self.pid = process.pid
 
     def running(self) -> bool:
@@ -49,7 +47,7 @@ class Apart:
 
 
 @contextmanager
-def started(function: Callable[..., Any], **arguments: Any) -> Iterator[Apart]:
+def begun(function: Callable[..., Any], **arguments: Any) -> Iterator[Apart]:
     """Start `function(**arguments)` in its own process; it is ended, if need be, on leaving."""
     with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
         given, result, log = (Path(folder) / name for name in ("given.json", "result.json", "log"))
@@ -58,14 +56,19 @@ def started(function: Callable[..., Any], **arguments: Any) -> Iterator[Apart]:
         command = [sys.executable, "-m", "bench.apart", *names, str(given), str(result)]
         with open(log, "wb") as said:  # shown only if it fails: Spark's workers talk a lot
             process = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said)
-        sampler = Sampler(process.pid)
-        with sampler as usage:
-            try:
-                yield Apart(process, result, log, usage)
-            finally:
-                if process.poll() is None:
-                    process.terminate()
-                    process.wait()
+        try:
+            yield Apart(process, result, log)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                process.wait()
+
+
+@contextmanager
+def started(function: Callable[..., Any], **arguments: Any) -> Iterator[Apart]:
+    """The same, with what it uses sampled."""
+    with begun(function, **arguments) as apart, Sampler(apart.pid, apart.usage):
+        yield apart
 
 
 def run_apart(function: Callable[..., Any], **arguments: Any) -> tuple[Any, dict[str, float]]:

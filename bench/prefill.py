@@ -8,6 +8,7 @@ did. So shards, progress and Spark's checkpoint agree, and the next run goes on 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from millstream.durable import read_record
 from millstream.stores.contract import Fence
 from millstream.stores.home import Home
 from millstream.stores.layout import pack_slate, slates_of
+from millstream.stores.progress import Progress
 
 UPDATE = "count"
 ATTEMPT = 1 << 40
@@ -32,17 +34,30 @@ def prefill(single: str, store: str, slates: int, active: int) -> dict[str, Any]
     batch, epoch = home.committed(), int(read_record(home.path / "epoch") or b"0")
     if batch != 0:
         raise AssertionError(f"the first run must commit one batch, 0; it committed up to {batch}")
+    scattered = [scattered_key(number) for number in range(active, active + slates)]
+    _put(home, scattered, Fence(epoch, batch, ATTEMPT))
+    return {"seconds": time.perf_counter() - began, "bytes": size_of(home.path / "shards")}
+
+
+def fill_store(
+    store: Path, slates: int, app: str = "bench", key: Callable[[int], str] = scattered_key
+) -> None:
+    """A store with so many slates that no run has made: to be read, not to be run on."""
+    home = Home.make(store, app, None, {UPDATE: "dict"})
+    _put(home, [key(number) for number in range(slates)], Fence(home.raise_epoch(), 0, 0))
+    home.write_progress(Progress(batch=0, slates={UPDATE: slates}))
+
+
+def _put(home: Home, keys: list[str], fence: Fence) -> None:
+    """Put a slate for each key."""
     count, prefix = home.facts.shards, slates_of(UPDATE)
     row = pack_slate(START, b'{"count":1}', {})
-    keys: list[list[bytes]] = [[] for _ in range(count)]
-    scattered = [scattered_key(number) for number in range(active, active + slates)]
-    for key, shard in zip(scattered, shards_of(UPDATE, scattered, count), strict=True):
-        keys[shard].append(prefix + key.encode())
-    del scattered
+    rows: list[list[bytes]] = [[] for _ in range(count)]
+    for key, shard in zip(keys, shards_of(UPDATE, keys, count), strict=True):
+        rows[shard].append(prefix + key.encode())
+    keys.clear()  # ten million take a lot of memory
     opened = home.store()
-    for number, some in enumerate(keys):
-        changes = dict.fromkeys(some, row)
-        opened.shard(number).commit(Fence(epoch, batch, ATTEMPT), {UPDATE: changes})
+    for number, some in enumerate(rows):
+        opened.shard(number).commit(fence, {UPDATE: dict.fromkeys(some, row)})
         some.clear()
     opened.close()
-    return {"seconds": time.perf_counter() - began, "bytes": size_of(home.path / "shards")}

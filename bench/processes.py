@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 EVERY = 0.2
-_TICKS = os.sysconf("SC_CLK_TCK")
+TICKS = os.sysconf("SC_CLK_TCK")
 _MIB = 1 / 1024
 
 
@@ -71,7 +71,7 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Usage:
-        self._began, self._busy = time.monotonic(), _busy()
+        self._began, self._busy = time.monotonic(), busy()
         self._thread.start()
         return self.usage
 
@@ -81,7 +81,7 @@ class Sampler:
         whole = (time.monotonic() - self._began) * (os.cpu_count() or 1)
         ours = sum(self._times.values())
         self.usage.cpu_ours = ours / whole
-        self.usage.cpu_others = max(0.0, _busy() - self._busy - ours) / whole
+        self.usage.cpu_others = max(0.0, busy() - self._busy - ours) / whole
 
     def _run(self) -> None:
         while not self._stop.wait(EVERY):
@@ -107,13 +107,14 @@ def processes() -> list[Process]:
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                found.append(_process(int(name)))
+                found.append(process(int(name)))
             except (OSError, ValueError, IndexError, KeyError):
                 continue  # it ended meanwhile, or has no memory of its own
     return found
 
 
-def _process(pid: int) -> Process:
+def process(pid: int) -> Process:
+    """One process."""
     head, _, rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
     fields = rest.split()
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -124,12 +125,12 @@ def _process(pid: int) -> Process:
         head.partition("(")[2],
         int(status["VmRSS"].split()[0]) * _MIB,
         int(status["RssAnon"].split()[0]) * _MIB,
-        (int(fields[11]) + int(fields[12])) / _TICKS,
+        (int(fields[11]) + int(fields[12])) / TICKS,
     )
 
 
-def _busy() -> float:
+def busy() -> float:
     """Seconds that all cores together have worked (user, nice, system, interrupts)."""
     fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
     user, nice, system, _idle, _wait, irq, softirq = map(int, fields[:7])
-    return (user + nice + system + irq + softirq) / _TICKS
+    return (user + nice + system + irq + softirq) / TICKS

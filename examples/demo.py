@@ -1,16 +1,17 @@
 """`make demo`: the check-ins of `retail.py`, live, on this machine.
 
-    python -m examples.demo [--seconds 15] [--store DIR]
+    python -m examples.demo [--seconds 15] [--store DIR] [--port N]
 
-A thread writes a file of made-up check-ins every 150 ms, as some other system would; the
-application counts them on Spark. All is in one folder, the check-ins too, and a second start goes
-on from what is there, however the first one ended.
+A thread sends made-up check-ins over HTTP, as some other system would; the application counts them
+on Spark, and its page shows it. All is in one folder, and a second start goes on from what is
+there, however the first one ended.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import socket
 import sys
 import threading
 import time
@@ -19,95 +20,73 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from examples import generate, retail
-from millstream.cli.progress import display, say, summary
-from millstream.cli.stopping import stoppable
+from millstream import Client
+from millstream.cli.progress import say, summary
+from millstream.cli.running import run_served
 from millstream.errors import MillstreamError
 from millstream.model.place import shown_path
-from millstream.settings import resolve
+from millstream.settings import Settings, resolve
 
 if TYPE_CHECKING:
     from millstream.spark.report import BatchSummary, RunSummary
 
 STORE = Path(".millstream") / "retail-demo"
 EVERY = 0.15
-"""Seconds between two files."""
-A_FILE = 60
-"""Check-ins in a file: 400 a second."""
+"""Seconds between two requests."""
+AT_ONCE = 60
+"""Check-ins in a request: 400 a second."""
 MILLSTREAM = shown_path(Path(sys.executable).with_name("millstream"))
 
 
-class Checkins:
-    """Writes check-ins, a file at a time, and knows how many there are in all."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        files = list(folder.glob("*.json"))
-        self._folder = folder
-        self._number = len(files)
-        self._random = Random(self._number)  # another series at each start
-        self.written = sum(file.read_bytes().count(b"\n") for file in files)
-
-    def write(self, now: float) -> None:
-        """One more file, of check-ins made just now."""
-        at = int(now * generate.SECOND)
-        records = (generate.checkin(self._random, at - n * 1_000) for n in range(A_FILE))
-        self.written += generate.write(self._folder, f"{self._number:06d}.json", records)
-        self._number += 1
-
-
-class Live:
+class Demo:
     """The coming of check-ins while the application runs, and the end of it."""
 
-    def __init__(self, checkins: Checkins, seconds: float) -> None:
-        self._checkins = checkins
+    def __init__(self, store: Path, seconds: float) -> None:
+        self._store = store
         self._seconds = seconds
         self._first: float | None = None
         self._counted = 0
+        self._sent = 0
 
-    def report(self, report: BatchSummary) -> None:
+    def run(self, settings: Settings) -> RunSummary:
+        """Run the application while check-ins come."""
+        return run_served(retail.app, settings, served=self._served, also=self._told)
+
+    def _served(self, url: str, stop: threading.Event) -> None:
+        tell(opening(url, self._store, self._seconds))
+        threading.Thread(target=self._go, args=(url, stop), name="check-ins", daemon=True).start()
+
+    def _told(self, report: BatchSummary) -> None:
         """After each batch: the seconds count from the first one."""
         self._counted = report.total_events
         if self._first is None:
             self._first = time.monotonic()
 
-    def go(self, stop: threading.Event) -> None:
-        """Write until the time is over, see that all of it is counted, and stop the application."""
-        while not stop.wait(EVERY) and not self._over():
-            self._checkins.write(time.time())
+    def _go(self, url: str, stop: threading.Event) -> None:
+        """Send until the time is over, see that all of it is counted, and stop the application."""
+        try:
+            with Client(url) as client:
+                random = Random(time.time_ns())
+                while not stop.wait(EVERY) and not self._over():
+                    self._sent = self._send(client, random)
+        except MillstreamError as error:
+            if not stop.is_set():
+                say(f"no more check-ins: {error}")
         while not stop.wait(EVERY):
-            if self._counted >= self._checkins.written:
+            if self._over() and self._counted >= self._sent:
                 stop.set()
+
+    def _send(self, client: Client, random: Random) -> int:
+        """Send check-ins made just now; how many there are in all."""
+        at = int(time.time() * generate.SECOND)
+        made = [generate.checkin(random, at - n * 1_000) for n in range(AT_ONCE)]
+        client.send("checkins", made)
+        return sum(s["records"] or 0 for s in client.streams() if s["name"] == "checkins")
 
     def _over(self) -> bool:
         if not self._seconds or self._first is None:
             return False
         return time.monotonic() - self._first >= self._seconds
-
-
-def run(store: Path, seconds: float) -> RunSummary:
-    """Run the application while check-ins come."""
-    folder = store / "checkins"
-    settings = resolve(
-        retail.app, flags={"store": store, "sources": {"checkins": f"json:{folder}"}}
-    )
-    live, shown = Live(Checkins(folder), seconds), display(False, time.monotonic)
-
-    def on_report(report: BatchSummary) -> None:
-        live.report(report)
-        shown(report)
-
-    def work(stop: threading.Event) -> RunSummary:
-        from millstream.spark.query import run as run_on_spark
-
-        writer = threading.Thread(target=live.go, args=(stop,), name="check-ins", daemon=True)
-        writer.start()
-        try:
-            return run_on_spark(retail.app, settings, on_report, stop=stop)
-        finally:
-            stop.set()
-            writer.join()
-
-    return stoppable(work)
 
 
 def counts(store: Path) -> dict[str, int]:
@@ -137,18 +116,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--seconds",
         type=float,
-        default=15,
-        help="how long check-ins come after the first batch; 0: until Ctrl-C",
+        default=0,
+        help="how long check-ins come after the first batch; default: until Ctrl-C",
     )
     parser.add_argument("--store", type=Path, default=STORE, help=f"default: {STORE}")
+    parser.add_argument("--port", type=int, help="of the page; default: 8470, or any that is free")
     given = parser.parse_args(arguments)
     try:
-        tell(opening(given.store, given.seconds))
+        port = free_port(8470) if given.port is None else given.port
+        settings = resolve(retail.app, flags={"store": given.store, "port": port})
         before = counts(given.store)
         if before:
             tell(f"There are counts from before, and they go on:\n\n{table(before)}\n")
-        say("starting Spark ...")
-        say(summary(run(given.store, given.seconds)))
+        say("starting the server, then Spark ...")
+        say(summary(Demo(given.store, given.seconds).run(settings)))
         tell(f"\nThe slates now:\n\n{table(counts(given.store))}\n\n{closing(given.store)}")
     except MillstreamError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -156,16 +137,28 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def opening(store: Path, seconds: float) -> str:
+def free_port(wish: int) -> int:
+    """The port if nobody listens there, else 0: any."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wish))
+        except OSError:
+            return 0
+    return wish
+
+
+def opening(url: str, store: Path, seconds: float) -> str:
     length = f"until {seconds:g} seconds after the first batch" if seconds else "until Ctrl-C"
     return f"""\
-Made-up check-ins, about {A_FILE / EVERY:.0f} a second, counted by retailer. They come from now on,
-while Spark starts, {length}.
-The application is examples/retail.py, on Spark; its store is {shown_path(store)}
 
+The live page:    {url}
+
+Made-up check-ins, about {AT_ONCE / EVERY:.0f} a second, are sent there and counted by retailer,
+{length}. The application is examples/retail.py, on Spark; its store is {shown_path(store)}
 While it runs, from another terminal:
 
-    {MILLSTREAM} slates get count Walmart --store {shown_path(store)}
+    curl {url}/slates/count/Walmart
     kill -9 {os.getpid()}    # as a crash would; then `make demo` again: the counts go on
 """
 
@@ -175,7 +168,7 @@ def closing(store: Path) -> str:
 Try:
 
     {MILLSTREAM} slates get count Walmart --store {shown_path(store)}
-    {MILLSTREAM} slates scan count --store {shown_path(store)}
+    {MILLSTREAM} serve --store {shown_path(store)}    # the page and HTTP, without the application
     {MILLSTREAM} graph examples/retail.py
     make demo    # again: the counts go on, also after a kill -9"""
 

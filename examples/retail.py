@@ -1,8 +1,9 @@
 """Check-ins per retailer, live (Muppet, examples 1 and 4).
 
 A map recognises the retailer in the name of a venue; an update counts. The output of the
-application is the slates of `count`, one a retailer, readable while they change. It shows the
-smallest whole application: a source, a map, an update, a dataclass as the slate, a time to live.
+application is the slates of `count`, one a retailer, readable while they change, and a stream that
+tells of every hundredth check-in. It shows a small whole application: a source, a map, an update, a
+dataclass as the slate, a time to live, an output.
 
     python examples/generate.py retail --events 10000 --out /tmp/checkins
     millstream run examples/retail.py --source checkins=json:/tmp/checkins --available-now
@@ -28,6 +29,7 @@ RETAILERS = {
 
 app = ms.App("retail")
 app.source("checkins", key="user", ts="time")
+app.output("milestones")
 
 
 @app.map("checkins", publishes="retailer_checkins")
@@ -47,6 +49,8 @@ class Count:
     count: int = 0
 
 
-@app.update("retailer_checkins", slate=Count, ttl="90d")
-def count(event: ms.Event, slate: Count) -> None:
+@app.update("retailer_checkins", publishes="milestones", slate=Count, ttl="90d")
+def count(event: ms.Event, slate: Count) -> Iterator[object]:
     slate.count += 1
+    if slate.count % 100 == 0:
+        yield ms.emit(value={"count": slate.count})

@@ -109,15 +109,22 @@ def test_retail_as_a_file() -> None:
 
     app = ms.App(spec["app"]["name"])
     for name, stream in spec["streams"].items():
-        assert stream.pop("source") is True
-        app.source(name, **stream)
+        if stream.pop("source", False):
+            app.source(name, **stream)
+        else:
+            assert stream == {"output": True}
+            app.output(name)
     for name, table in spec["maps"].items():
         function = named(table["function"])
         app.map(*table["subscribes"], publishes=table["publishes"], name=name)(function)
     for name, table in spec["updates"].items():
-        app.update(*table["subscribes"], slate=named(table["slate"]), ttl=table["ttl"], name=name)(
-            named(table["function"])
-        )
+        app.update(
+            *table["subscribes"],
+            publishes=table["publishes"],
+            slate=named(table["slate"]),
+            ttl=table["ttl"],
+            name=name,
+        )(named(table["function"]))
     assert app == retail.app
 
 

@@ -118,7 +118,7 @@ def test_sizes(text, count):
         (
             "sinks",
             {"hot-topics": "csv:out"},
-            "--sink, 'hot-topics': a sink's format must be one of json, parquet, log; got 'csv:out'",
+            "--sink, 'hot-topics': a sink's format must be one of json, parquet, log; got 'csv",
         ),
         ("sinks", {"inner": "json:o"}, "declare it with app.output('inner')"),
         ("shard", 1, "unknown setting 'shard'; did you mean 'shards'?"),

@@ -1,5 +1,7 @@
 """Millstream: map and update functions over fast data, with durable, readable slates."""
 
+from typing import TYPE_CHECKING, Any
+
 from millstream import testing
 from millstream.errors import (
     CodecError,
@@ -14,10 +16,14 @@ from millstream.model.app import App
 from millstream.model.event import Event, Timer, emit, forget, timer
 from millstream.model.slate import Table
 
+if TYPE_CHECKING:
+    from millstream.client import Client
+
 __version__ = "0.1.0"
 
 __all__ = [
     "App",
+    "Client",
     "CodecError",
     "DefinitionError",
     "Event",
@@ -33,3 +39,12 @@ __all__ = [
     "testing",
     "timer",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The client is loaded when it is asked for: who writes an application needs no HTTP."""
+    if name == "Client":
+        from millstream.client import Client
+
+        return Client
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -106,6 +106,6 @@ def read_description(store: Path) -> Description | None:
 
 
 def _source(source: Source, address: str) -> SourceDescription:
-    fields = [of if isinstance(of, str) else None for of in (source.key, source.ts)]
+    key, ts = (of if isinstance(of, str) else None for of in (source.key, source.ts))
     whole = not callable(source.key) and not callable(source.ts)
-    return SourceDescription(source.name, *fields, source.unit, whole, address)
+    return SourceDescription(source.name, key, ts, source.unit, whole, address)

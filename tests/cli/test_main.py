@@ -42,8 +42,9 @@ def test_help_comes_at_once(tmp_path):
 def test_every_command_teaches(millstream):
     """The help of each command has a description and an example to copy."""
     commands = [
-        ("new",), ("run",), ("check",), ("graph",), ("deadletters",),
-        ("slates",), ("slates", "get"), ("slates", "scan"), ("slates", "dump"),
+        ("new",), ("run",), ("serve",), ("send",), ("tail",), ("check",), ("graph",),
+        ("deadletters",), ("slates",), ("slates", "get"), ("slates", "scan"), ("slates", "watch"),
+        ("slates", "dump"),
     ]  # fmt: skip
     for words in commands:
         helped = millstream(*words, "--help").output
@@ -118,15 +119,15 @@ def test_a_script_ends_of_an_error_as_the_command_does(tmp_path):
     """`app.run()` in a script: one line and exit 2; the error can still be caught, and any other
     keeps its traceback."""
     script = tmp_path / "script.py"
-    script.write_text(f"{SCRIPT}app.run()\n")
+    script.write_text(f"{SCRIPT}app.run(available_now=True)\n")
     done = python("script.py", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr == (
-        "error: source 'in' of app 'scripted' has no address; give it one with "
-        "app.run(sources={'in': 'json:DIR'})\n"
+        "error: source 'in' of app 'scripted' has no address, and nothing was sent to it; give it "
+        "one with app.run(sources={'in': 'json:DIR'})\n"
     )
     script.write_text(
-        f"{SCRIPT}try:\n    app.run()\nexcept ms.DefinitionError:\n    raise ValueError('mine')\n"
+        f"{SCRIPT}try:\n    app.run(available_now=True)\nexcept ms.DefinitionError:\n    raise ValueError('mine')\n"
     )
     done = python("script.py", cwd=tmp_path)
     assert done.returncode == 1

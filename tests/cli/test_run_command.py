@@ -35,7 +35,7 @@ class Spark:
         self.stopped = False
         self.result = RunSummary(batches=2, events=30, late=1, dead_letters=0, seconds=1.5)
 
-    def run(self, app, settings, on_report=None, *, stop=None):
+    def run(self, app, settings, on_report=None, *, stop=None, ready=None):
         self.settings = settings
         for number in self.signals:
             os.kill(os.getpid(), number)
@@ -89,7 +89,8 @@ def test_dead_letters_are_pointed_to(millstream, retail, spark):
 def test_the_first_line_comes_before_spark(millstream, retail, spark):
     """What is wrong is found, and the first line printed, before Spark is asked."""
     spark.raises = AssertionError("not to be reached")
-    assert millstream("run", "retail/app.py").exit_code == 2
+    assert millstream("run", "retail/app.py", "--final").exit_code == 2
+    assert millstream(*RUN, "--host", "0.0.0.0").exit_code == 2
     assert millstream(*RUN, "--shards", "0").exit_code == 2
     assert millstream(*RUN, "--source", "checkins=json:x").exit_code == 2
     assert millstream("run", "retail/app.py", "--source", "checkins").exit_code == 2

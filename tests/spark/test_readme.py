@@ -8,9 +8,15 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -19,14 +25,29 @@ pytestmark = pytest.mark.spark
 README = Path(__file__).parent.parent.parent / "README.md"
 BLOCK = re.compile(r"<!-- example: (\S+) -->\n```\w*\n(.*?)```", re.DOTALL)
 COMMANDS, OUTPUT = "commands", "output"
+RUN, SEND, READ, CLIENT = "run", "send", "read", "client"
+NO_FILES = (COMMANDS, OUTPUT, RUN, SEND, READ, CLIENT)
+URL = "http://127.0.0.1:8470"
+"""Where the README's server is; the test's is wherever there is room."""
+PATIENCE = 200.0
+
+
+def environment() -> dict[str, str]:
+    """That of a user who has Millstream in it."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("MILLSTREAM_", "PYTHONPATH"))}
+    env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env["PATH"]])
+    return env
 
 
 def shell(here: Path, commands: str) -> subprocess.CompletedProcess[str]:
-    """Run commands as a user does whose environment has Millstream in it."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("MILLSTREAM_", "PYTHONPATH"))}
-    env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env["PATH"]])
+    """Run commands as a user does."""
     return subprocess.run(
-        ["sh", "-e", "-c", commands], cwd=here, env=env, capture_output=True, text=True, timeout=240
+        ["sh", "-e", "-c", commands],
+        cwd=here,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=240,
     )
 
 
@@ -38,14 +59,90 @@ def said(here: Path, commands: str) -> str:
     return done.stdout
 
 
+def pasted(folder: Path) -> dict[str, str]:
+    """The README's blocks, those that are files written into the folder."""
+    blocks = dict(BLOCK.findall(README.read_text()))
+    assert {"retail.py", "test_retail.py", *NO_FILES} <= set(blocks)
+    for name, text in blocks.items():
+        if name not in NO_FILES:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+    return blocks
+
+
+@contextmanager
+def running(here: Path, command: str) -> Iterator[subprocess.Popen[str]]:
+    """A command that goes on, at any port; ended by force if the test does not end it."""
+    with (here / "said").open("w") as said_here:
+        process = subprocess.Popen(
+            ["sh", "-c", f"exec {command}"],
+            cwd=here,
+            env={**environment(), "MILLSTREAM_PORT": "0"},
+            stderr=said_here,
+            start_new_session=True,
+            text=True,
+        )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def until(process: subprocess.Popen[str], here: Path, commands: str, wanted: str) -> str:
+    """What commands print, asked again until it has what is wanted."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        told = shell(here, commands).stdout
+        if wanted in told:
+            return told
+        assert process.poll() is None, (here / "said").read_text()
+        assert time.monotonic() < deadline, told
+        time.sleep(0.1)
+
+
+def shown(text: str) -> list[str]:
+    """The lines of an indented block of the README that begin so."""
+    return [line[4:] for line in README.read_text().splitlines() if line.startswith(f"    {text}")]
+
+
+def stable(answer: str) -> dict[str, Any]:
+    """A slate as it was answered, without what depends on when it was asked for."""
+    found: dict[str, Any] = json.loads(answer)
+    return {name: value for name, value in found.items() if name not in ("batch", "age")}
+
+
+def test_the_readme_runs_live(tmp_path: Path) -> None:
+    """The README's run takes what its commands send, answers as it says, and ends well."""
+    blocks = pasted(tmp_path)
+    with running(tmp_path, blocks[RUN]) as process:
+        told = until(process, tmp_path, "cat said", "live page and HTTP: http")
+        url = told.split()[-1]
+        assert told.replace(url, URL).splitlines() == shown("millstream: ")
+
+        sent = said(tmp_path, blocks[SEND].replace(URL, url)).splitlines()
+        assert sent == shown("accepted") + shown('{"stream"')
+        read = blocks[READ].replace(URL, url)
+        answer = until(process, tmp_path, read, '"count":3')
+        assert [stable(answer)] == [stable(line) for line in shown('{"update"')]
+
+        client = blocks[CLIENT].replace("Client()", f"Client({url!r})")
+        said(tmp_path, f"python -c {shlex.quote(client)}")
+        watched = "millstream slates watch count Walmart --limit 1"
+        assert '"slate":{"count":4}' in until(process, tmp_path, watched, '"count":4')
+
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 0
+    told = (tmp_path / "said").read_text()
+    assert re.search(r"^millstream: 5 events in \d+ batch", told, re.MULTILINE), told
+    assert not re.search(r"Traceback|WARN|ERROR", told), told
+    assert said(tmp_path, "millstream slates get count Walmart") == '{"count":4}\n'
+
+
 def test_the_readme_runs_as_pasted(tmp_path: Path) -> None:
     """The README's files, commands and test give what it says."""
-    blocks = dict(BLOCK.findall(README.read_text()))
-    assert {"retail.py", COMMANDS, OUTPUT, "test_retail.py"} <= set(blocks)
-    for name, text in blocks.items():
-        if name not in (COMMANDS, OUTPUT):
-            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / name).write_text(text)
+    blocks = pasted(tmp_path)
     assert said(tmp_path, blocks[COMMANDS]) == blocks[OUTPUT]
     assert "1 passed" in said(tmp_path, "python -m pytest -q -p no:cacheprovider test_retail.py")
     assert "[recognise]" in said(tmp_path, "millstream graph retail.py")

@@ -1,9 +1,11 @@
 """The command `millstream`: one module a command, and what they share.
 
 main         the front door: the group, its errors and exit codes
-run, new, check, graph, slates, deadletters    the commands
+run, new, check, graph, send, tail, slates, deadletters    the commands
 dump         `slates dump`
 store        which store a reading command means
+server_options    which server a command talks to
+lines        lines out of a pipe or a file, as they come
 progress     what a run shows of itself
 failing      an error as one line and an exit code
 stopping     Ctrl-C and SIGTERM

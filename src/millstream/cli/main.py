@@ -19,7 +19,10 @@ from millstream.cli.failing import exit_code, show
 from millstream.cli.graph import graph
 from millstream.cli.new import new
 from millstream.cli.run import run
+from millstream.cli.send import send
+from millstream.cli.serve import serve
 from millstream.cli.slates import slates
+from millstream.cli.tail import tail
 from millstream.errors import MillstreamError
 
 
@@ -61,7 +64,7 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (new, run, check, graph, slates, deadletters):
+for command in (new, run, serve, send, tail, slates, deadletters, check, graph):
     main.add_command(command)
 
 

@@ -1,7 +1,8 @@
-"""What a run shows of itself on stderr: a bar, or a line now and then, and a summary.
+"""What a run shows of itself on stderr: a bar, live lines or a line now and then, and a summary.
 
-A run over what is there has an end, so a terminal gets a bar; a run that goes on, and any log, gets
-plain lines about every five seconds, and one for what came last. The clock is an argument.
+A run over what is there has an end, so a terminal gets a bar; of a run that goes on it gets two
+lines that stay (see `live`). Elsewhere, as in a log, there are plain lines about every five
+seconds, and one for what came last. The clock is an argument.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
+
+from millstream.cli.live import Live
 
 if TYPE_CHECKING:
     from millstream.spark.report import BatchSummary, RunSummary
@@ -31,10 +34,12 @@ class Display(Protocol):
     def close(self) -> None: ...
 
 
-def display(available_now: bool, clock: Callable[[], float]) -> Display:
-    """The display that fits where we are."""
-    if available_now and sys.stderr.isatty():
-        return Bar()
+def display(
+    available_now: bool, clock: Callable[[], float], title: Callable[[], str] = str
+) -> Display:
+    """The display that fits where we are; `title` heads the lines of a run that goes on."""
+    if sys.stderr.isatty():
+        return Bar() if available_now else Live(title, clock)
     return Lines(clock, endless=not available_now)
 
 

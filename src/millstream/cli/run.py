@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import click
 
 from millstream.cli.check import checked
 from millstream.cli.failing import tell_in_one_line
-from millstream.cli.progress import display, say, summary, waiting_hint
-from millstream.cli.stopping import stoppable
+from millstream.cli.progress import say, summary, waiting_hint
+from millstream.cli.running import run_served
 from millstream.config import load
 from millstream.errors import CommandError, DefinitionError, MillstreamError
 from millstream.model.app import App
@@ -22,8 +21,7 @@ from millstream.modules import being_loaded
 from millstream.setting_values import LANES
 from millstream.settings import Settings, resolve
 
-if TYPE_CHECKING:
-    from millstream.spark.report import RunSummary
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _addresses(
@@ -41,6 +39,23 @@ def _addresses(
             raise CommandError(f"{flag}: {name!r} is given twice")
         addresses[name] = address
     return addresses or None
+
+
+def serving_options(command: Command) -> Command:
+    """Add the options of the HTTP server to a command."""
+    for option in (
+        click.option("--tls-key", type=click.Path(path_type=Path), help="Its key."),
+        click.option("--tls-cert", type=click.Path(path_type=Path), help="Serve HTTPS with this."),
+        click.option(
+            "--token-file",
+            type=click.Path(path_type=Path),
+            help="The secret that every request must bring; or MILLSTREAM_TOKEN holds it.",
+        ),
+        click.option("--port", metavar="N", help="0: any that is free.  [default: 8470]"),
+        click.option("--host", metavar="NAME", help="Where to listen.  [default: 127.0.0.1]"),
+    ):
+        command = option(command)
+    return command
 
 
 @click.command()
@@ -75,13 +90,22 @@ def _addresses(
 @click.option("--lane", type=click.Choice(LANES), help="How batches run.  [default: auto]")
 @click.option("--master", help="Spark's master.  [default: local[*]]")
 @click.option("--memory", metavar="SIZE", help="Memory of Spark's driver.  [default: 1g]")
+@click.option(
+    "--serve/--no-serve",
+    default=None,
+    help="A live page and HTTP beside it.  [default: unless it is to stop by itself]",
+)
+@serving_options
 def run(app: str, **flags: Any) -> None:
     """Run an application on Spark until Ctrl-C, or until the input ends.
 
-    Started again, it goes on where it was: nothing is lost, nothing counted twice.
+    Started again, it goes on where it was: nothing is lost, nothing counted twice. While it runs,
+    a live page shows it, events can be sent to it and slates read over HTTP; a source without an
+    address takes what is sent.
 
     \b
     Examples:
+        millstream run app.py
         millstream run app.py --source checkins=json:data/checkins --available-now
         millstream run app.toml
         millstream run app.py --source checkins=json:in --sink hot=parquet:out
@@ -112,17 +136,7 @@ def _run(app: App, settings: Settings) -> None:
     """Run, and show it; the only place that loads Spark."""
     checked(app)
     say(f"app {app.name}, store {shown_path(settings.store)}, starting Spark ...")
-    shown = display(settings.available_now, time.monotonic)
-
-    def work(stop: threading.Event) -> RunSummary:
-        from millstream.spark.query import run as run_on_spark
-
-        return run_on_spark(app, settings, shown, stop=stop)
-
-    try:
-        result = stoppable(work)
-    finally:
-        shown.close()
+    result = run_served(app, settings)
     say(f"{summary(result)}; store {shown_path(settings.store)}")
     hint = waiting_hint(result) if settings.available_now else None
     if hint:

@@ -1,30 +1,37 @@
-"""`millstream slates`: read slates while they change, always as of one committed batch."""
+"""`millstream slates`: read slates while they change, always as of one committed batch.
+
+From the store itself, where it is; over HTTP, from anywhere, with `--url`.
+"""
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
+from millstream.cli.server_options import open_client, url_instead_options, url_options
 from millstream.cli.store import chosen_store, store_options
-from millstream.errors import DefinitionError
+from millstream.errors import CommandError, DefinitionError
 from millstream.nearest import did_you_mean
 
 if TYPE_CHECKING:
+    from millstream.client import Slate
     from millstream.stores.reader import SlateReader, StoredSlate
 
 
 @click.group()
 def slates() -> None:
-    """Read slates: one, a range, or all of them.
+    """Read slates: one, a range, or all of them, or each change of one.
 
     \b
     Examples:
         millstream slates get count Walmart
         millstream slates scan count --prefix W --limit 10
         millstream slates dump count --to parquet:counts
+        millstream slates watch count Walmart
     """
 
 
@@ -32,16 +39,31 @@ def slates() -> None:
 @click.argument("update")
 @click.argument("key")
 @store_options
+@url_instead_options
 @click.pass_context
-def get(ctx: click.Context, update: str, key: str, store: Path | None, app: str | None) -> None:
+def get(
+    ctx: click.Context,
+    update: str,
+    key: str,
+    store: Path | None,
+    app: str | None,
+    url: str | None,
+    token_file: Path | None,
+) -> None:
     """Print the slate of KEY as JSON; exit 1 if there is none.
 
     \b
-    Example:
+    Examples:
         millstream slates get count Walmart
+        millstream slates get count Walmart --url http://127.0.0.1:8470
     """
-    with open_reader(chosen_store(store, app), update) as reader:
-        found = reader.get(update, key)
+    found: StoredSlate | Slate | None
+    if _over_http(url, token_file, store, app):
+        with open_client(url, token_file) as client:
+            found = client.get(update, key)
+    else:
+        with open_reader(chosen_store(store, app), update) as reader:
+            found = reader.get(update, key)
     if found is None:
         click.echo(f"update {update!r} has no slate for key {key!r}", err=True)
         ctx.exit(1)
@@ -51,11 +73,19 @@ def get(ctx: click.Context, update: str, key: str, store: Path | None, app: str 
 @slates.command()
 @click.argument("update")
 @store_options
+@url_instead_options
 @click.option("--prefix", default="", help="Only keys that begin so.")
 @click.option("--after", metavar="KEY", help="Only keys after this one: the last of a page before.")
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
 def scan(
-    update: str, store: Path | None, app: str | None, prefix: str, after: str | None, limit: int
+    update: str,
+    store: Path | None,
+    app: str | None,
+    url: str | None,
+    token_file: Path | None,
+    prefix: str,
+    after: str | None,
+    limit: int,
 ) -> None:
     """Print slates in key order, one JSON object a line.
 
@@ -63,6 +93,11 @@ def scan(
     Example:
         millstream slates scan count --prefix W --limit 10
     """
+    if _over_http(url, token_file, store, app):
+        with open_client(url, token_file) as client:
+            for found in client.scan(update, prefix=prefix, after=after, limit=limit):
+                click.echo(as_json(record(found)))
+        return
     with open_reader(chosen_store(store, app), update) as reader:
         for slate in reader.scan(update, prefix=prefix, after=after, limit=limit):
             click.echo(as_json(record(slate)))
@@ -108,6 +143,41 @@ def dump(
     click.echo(f"wrote {wrote} to {place.folder} ({parts})", err=True)
 
 
+@slates.command()
+@click.argument("update")
+@click.argument("key")
+@url_options
+@click.option("--limit", type=click.IntRange(1), help="Stop after so many.  [default: never]")
+def watch(
+    update: str, key: str, url: str | None, token_file: Path | None, limit: int | None
+) -> None:
+    """Print the slate of KEY now and whenever it changes, one JSON object a line, until Ctrl-C.
+
+    It comes from a server, which may be restarted meanwhile. Where there is no slate, null stands
+    for it.
+
+    \b
+    Example:
+        millstream slates watch count Walmart
+    """
+    try:
+        with open_client(url, token_file) as client:
+            for found in islice(client.watch(update, key), limit):
+                none = {"key": key, "slate": None, "ts": None}
+                click.echo(as_json(none if found is None else record(found)))
+    except KeyboardInterrupt:
+        pass  # how a watch ends
+
+
+def _over_http(url: str | None, token: Path | None, store: Path | None, app: str | None) -> bool:
+    """Whether to ask a server, which only `--url` says: a store needs none."""
+    if url is not None and (store is not None or app is not None):
+        raise CommandError("name a server with --url, or a store with --store or --app, not both")
+    if url is None and token is not None:
+        raise CommandError("--token-file is for a server; name it with --url")
+    return url is not None
+
+
 def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
@@ -126,7 +196,7 @@ def open_reader(store: Path, update: str) -> SlateReader:
     return reader
 
 
-def record(slate: StoredSlate) -> dict[str, Any]:
+def record(slate: StoredSlate | Slate) -> dict[str, Any]:
     """A slate as one line of output."""
     return {"key": slate.key, "slate": slate.value, "ts": slate.ts}
 

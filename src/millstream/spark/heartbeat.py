@@ -34,7 +34,6 @@ from pyspark.sql.streaming.datasource import (
 from millstream.engine.horizon import is_due
 from millstream.model.workflow import Workflow
 from millstream.sources.address import Address
-from millstream.sources.files import NOWHERE
 from millstream.spark.inputs import open_input
 from millstream.spark.pickling import dumps, loads
 from millstream.stores.home import Home
@@ -124,7 +123,7 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         share = max(1, self._planned.batch_bytes // max(1, len(self._inputs)))
         taken = dict(positions)
         for name, source in self._inputs.items():
-            start = positions.get(name, NOWHERE)
+            start = positions.get(name, source.begin)
             until = source.take(start, share)
             if until != start:
                 taken[name] = until

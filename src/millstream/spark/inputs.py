@@ -12,14 +12,19 @@ from typing import Protocol
 
 from millstream.log.reader import LogReader
 from millstream.sources.address import LOG, Address
-from millstream.sources.files import FileLog, Position
+from millstream.sources.files import NOWHERE, FileLog, Position
 from millstream.sources.formats import CHUNK_RECORDS, Chunk, Format, Split, format_named
 from millstream.sources.json_lines import decode_lines
 from millstream.stores.home import Home
+from millstream.stores.progress import Progress
 
 
 class Input(Protocol):
     """The records of a source, as the planner and the driver see them."""
+
+    @property
+    def begin(self) -> Position:
+        """Where a source that has taken nothing begins."""
 
     @property
     def end(self) -> Position: ...
@@ -57,6 +62,10 @@ class FileInput(FileLog):
         super().__init__(log, format, write=write)
         self._directory = directory
 
+    @property
+    def begin(self) -> Position:
+        return NOWHERE
+
     def look(self) -> list[str]:
         return self.refresh(self._directory).warnings
 
@@ -76,6 +85,10 @@ class LogInput:
     def __init__(self, path: str) -> None:
         self._path = path
         self._reader = LogReader(Path(path))
+
+    @property
+    def begin(self) -> Position:
+        return self._reader.start  # of a log that others have read before, the old may be gone
 
     @property
     def end(self) -> Position:
@@ -125,6 +138,17 @@ def open_input(home: Home, source: str, address: Address, *, write: bool = False
     # What the source was until now is remembered there; positions of files mean nothing in a log.
     FileLog(record, _LogFormat(), write=write).close()  # type: ignore[arg-type]  # only its name
     return LogInput(address.path)
+
+
+def position_of(progress: Progress, source: str) -> Position | None:
+    """How far a source was taken in; None if nothing was."""
+    known = progress.sources.get(source)
+    return known.position or None if known is not None else None
+
+
+def commit(home: Home, source: Input, position: Position | None) -> None:
+    """Tell a source how far the store's application is with it: retention waits for that."""
+    source.commit(f"{home.facts.app}-{home.facts.id[:8]}", position or source.begin)
 
 
 def read_split(format: str, split: Split) -> Iterator[Chunk]:

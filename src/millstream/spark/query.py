@@ -23,7 +23,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -33,30 +32,25 @@ from millstream.engine.beat import next_beat
 from millstream.engine.horizon import lane_of
 from millstream.engine.plan import Plan
 from millstream.engine.points import reach
-from millstream.engine.progress import advanced, least
+from millstream.engine.progress import advanced
 from millstream.errors import MillstreamError, RunError, StoreError
 from millstream.model.app import App
 from millstream.model.slate import slate_kind
 from millstream.model.workflow import Workflow
 from millstream.settings import Settings
-from millstream.sources.files import NOWHERE
 from millstream.spark.continuing import check_continues
 from millstream.spark.heartbeat import Heartbeat, Planned, clock
-from millstream.spark.inputs import Input, open_input
 from millstream.spark.job import Job, PackedPlan, SourceSplit
 from millstream.spark.lanes import run_batch
 from millstream.spark.offsets import check_offsets, clear_torn, query_id, read_offset
 from millstream.spark.places import addresses, check_places
 from millstream.spark.publisher import Publisher
+from millstream.spark.reading import Reading
 from millstream.spark.report import BatchSummary, RunSummary
 from millstream.spark.session import open_session
 from millstream.stores.home import Home, held
 from millstream.stores.progress import Progress, decoded
 
-SPLIT_BYTES = 8 << 20
-"""How large a piece of a file one task reads at a time."""
-COMMIT_SECONDS = 1.0
-"""How often the event logs are told what was committed."""
 STOP_PATIENCE = 4.0
 """Seconds that a running batch is given to end when the application is stopped."""
 OnReport = Callable[[BatchSummary], None]
@@ -100,12 +94,9 @@ class Driver:
         self.before = self.progress
         self._epoch = home.raise_epoch()
         self._publisher: Publisher | None = None
-        self._inputs: dict[str, Input] = {}
-        self._committing = 0.0
-        """When the event logs are next told what was committed."""
-        self._reader = f"{workflow.name}-{home.facts.id[:8]}"
+        self._reading = Reading(home, self._sources)
         self._recover()
-        self._commit_inputs()
+        self._reading.commit(self.progress)
 
     def _recover(self) -> None:
         """Bring every shard back to the last committed batch, and the sinks up to it."""
@@ -131,8 +122,7 @@ class Driver:
         """Let go of the sinks and the sources."""
         if self._publisher is not None:
             self._publisher.close()
-        for source in self._inputs.values():
-            source.close()
+        self._reading.close()
 
     def _open_publisher(self, query: str) -> Publisher:
         if self._publisher is None:
@@ -195,9 +185,9 @@ class Driver:
         query = query_id(self._home.checkpoint) or ""
         publisher = self._open_publisher(query)
         offset, checksum = read_offset(self._home.checkpoint, batch)
-        splits, size, oldest = self._input(offset["positions"])
+        taken = self._reading.between(self.progress, offset["positions"])
         before, workflow, settings = self.progress, self._workflow, self._settings
-        lane = lane_of(workflow, settings.lane, size, before.waiting, settings.small_bytes)
+        lane = lane_of(workflow, settings.lane, taken.bytes, before.waiting, settings.small_bytes)
         beat = next_beat(
             workflow,
             before,
@@ -207,7 +197,7 @@ class Driver:
             started=offset["started"],
             final=offset["final"],
             lane=lane,
-            fresh={split.source for split in splits},
+            fresh={split.source for split in taken.splits},
         )
         job = Job(
             self._packed,
@@ -216,7 +206,7 @@ class Driver:
             self._home.facts.id,
             self._home.facts.shards,
             self._tasks,
-            _grouped(splits, self._tasks),
+            _grouped(taken.splits, self._tasks),
         )
         reports = run_batch(self._spark, job, lane, len(self._plan.layers))
         staged = publisher.stage(batch, reports)
@@ -226,67 +216,21 @@ class Driver:
         after.written, after.last_seconds = clock(), time.perf_counter() - began
         after.seconds = before.seconds + after.last_seconds
         after.latency = before.latency
-        if splits:
-            after.latency = max(0, after.written - (oldest or offset["clock"]))
+        if taken.splits:
+            after.latency = max(0, after.written - (taken.oldest or offset["clock"]))
         self._home.write_progress(after)
         self.progress = after
         reach("batch-recorded", batch)
         publisher.publish(batch, staged)
         reach("sinks-published", batch)
-        self._commit_inputs()
+        self._reading.commit(after)
         self.batches += 1
         if self._report is not None:
             self._report(self._told(before, lane, time.perf_counter() - began))
 
-    def _input(self, positions: dict[str, Any]) -> tuple[list[SourceSplit], int, int | None]:
-        """What lies between the last committed batch's positions and these: the pieces, their
-        bytes, and when the oldest record came in, if that is known."""
-        splits: list[SourceSplit] = []
-        size, oldest = 0, None
-        for name, until in positions.items():
-            known = self.progress.sources.get(name)
-            start = known.position if known is not None and known.position else NOWHERE
-            if start == until:
-                continue
-            if name not in self._sources:
-                raise StoreError(
-                    f"{self._home.path}: a batch that was planned has records of source {name!r}, "
-                    "which the application no longer has; put it back for one run"
-                )
-            source = self._source(name)
-            source.reload()
-            size += source.bytes_between(start, until)
-            oldest = least(oldest, source.stamp_at(start))
-            kind = self._sources[name].format
-            pieces = source.splits(start, until, SPLIT_BYTES)
-            splits.extend(SourceSplit(name, kind, split) for split in pieces)
-        return splits, size, oldest
-
-    def _source(self, name: str) -> Input:
-        if name not in self._inputs:
-            self._inputs[name] = open_input(self._home, name, self._sources[name])
-        return self._inputs[name]
-
-    def _commit_inputs(self) -> None:
-        """Tell the event logs what is no longer needed of them; that may lag behind, and does."""
-        now = time.monotonic()
-        if now < self._committing:
-            return
-        self._committing = now + COMMIT_SECONDS
-        for name in self._sources:
-            known = self.progress.sources.get(name)
-            position = known.position if known is not None and known.position else NOWHERE
-            self._source(name).commit(self._reader, position)
-
     def _told(self, before: Progress, lane: str, seconds: float) -> BatchSummary:
         after = self.progress
-        done = total = behind = 0
-        for name, known in after.sources.items():
-            if known.position and name in self._sources:
-                source = self._source(name)
-                done += source.bytes_between(NOWHERE, known.position)
-                total += source.bytes_between(NOWHERE, source.end)
-                behind += source.records_after(known.position) or 0
+        left = self._reading.left(after)
         return BatchSummary(
             batch=after.batch,
             events=after.events - before.events,
@@ -296,13 +240,13 @@ class Driver:
             total_events=after.events,
             total_late=after.late,
             total_dead_letters=after.dead_letters,
-            bytes_done=done,
-            bytes_total=total,
+            bytes_done=left.bytes_done,
+            bytes_total=left.bytes_total,
             waiting=after.waiting,
             horizon=after.horizon if self._plan.waits else None,
             lane=lane,
             latency=after.latency / 1e6 if after.events > before.events and after.latency else None,
-            behind=behind,
+            behind=left.records,
             slates=sum(after.slates.values()),
         )
 

@@ -3,19 +3,24 @@
 Works while the application runs, while it restarts and when it does not run. A scan holds one read
 transaction a shard for as long as it lasts: consistent however long, at the price that the store
 cannot reuse room meanwhile. Page with `after` and `limit` to keep it short.
+
+Slates come as values (`get`, `scan`) or as the JSON text that they are stored as (`get_written`,
+`written`), which whoever passes them on need not take apart.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from millstream.codec import decode_value, shard_of
+import msgspec
+
+from millstream.codec import BYTES_TAG, decode_value, shard_of
 from millstream.errors import StaleRead, StoreError
 from millstream.nearest import did_you_mean
 from millstream.stores.contract import View, after_prefix
@@ -37,12 +42,32 @@ class StoredSlate:
     batch: int
 
 
-class SlateReader:
-    """Reads the slates of a store. A context manager; cheap to open."""
+@dataclass(frozen=True, slots=True)
+class WrittenSlate:
+    """A slate as JSON text, as of a committed batch. Bytes in a table are base64."""
 
-    def __init__(self, store: Path) -> None:
-        self._home = Home.open(Path(store))
+    key: str
+    json: bytes
+    ts: int
+    batch: int
+
+
+class SlateReader:
+    """Reads the slates of a store. A context manager; cheap to open.
+
+    Whoever follows the store anyway gives its `home` and how to learn the last `committed` batch.
+    """
+
+    def __init__(
+        self,
+        store: Path,
+        home: Home | None = None,
+        committed: Callable[[], int] | None = None,
+    ) -> None:
+        self._home = home or Home.open(Path(store))
+        self._committed = committed or self._home.committed
         self._store = self._home.store()
+        self._shards = [self._store.shard(number) for number in range(self._store.shards)]
 
     def __enter__(self) -> SlateReader:
         return self
@@ -60,19 +85,15 @@ class SlateReader:
     @property
     def batch(self) -> int:
         """The last committed batch."""
-        return self._home.committed()
+        return self._committed()
 
     def get(self, update: str, key: str) -> StoredSlate | None:
         """The slate of a key, or None."""
-        kind = self._kind(update)
-        shard = self._store.shard(shard_of(update, key, self._home.facts.shards))
+        return self._get(update, key, _decoded)
 
-        def read(batch: int) -> StoredSlate | None:
-            with shard.at(batch) as view:
-                row = view.get_many([slates_of(update) + key.encode()])[0]
-                return None if row is None else _decoded(view, update, kind, key, row, batch)
-
-        return self._current(read)
+    def get_written(self, update: str, key: str, batch: int | None = None) -> WrittenSlate | None:
+        """The slate of a key as JSON, or None; as of `batch` if that is not forgotten yet."""
+        return self._get(update, key, _written, batch)
 
     def scan(
         self,
@@ -83,7 +104,41 @@ class SlateReader:
         limit: int | None = None,
     ) -> Iterator[StoredSlate]:
         """Slates in key order over all shards: keys with the prefix, past `after`."""
-        kind = self._kind(update)
+        with self._scanned(update, prefix, after, _decoded) as (_, slates):
+            yield from islice(slates, limit)
+
+    @contextmanager
+    def written(
+        self, update: str, *, prefix: str = "", after: str | None = None
+    ) -> Iterator[tuple[int, Iterator[WrittenSlate]]]:
+        """Like `scan`, as JSON, with the batch that all of them are of."""
+        with self._scanned(update, prefix, after, _written) as found:
+            yield found
+
+    def kind(self, update: str) -> str:
+        """The kind of an update's slates: dict, dataclass or table; StoreError if unknown."""
+        kind = self._home.facts.updates.get(update)
+        if kind is None:
+            hint = did_you_mean(update, self.updates)
+            raise StoreError(f"{self._home.path}: no update {update!r} is there; {hint}")
+        return kind
+
+    def _get(self, update: str, key: str, made: Made[T], batch: int | None = None) -> T | None:
+        kind = self.kind(update)
+        shard = self._shards[shard_of(update, key, len(self._shards))]
+
+        def read(batch: int) -> T | None:
+            with shard.at(batch) as view:
+                row = view.get_many([slates_of(update) + key.encode()])[0]
+                return None if row is None else made(view, update, kind, key, row, batch)
+
+        return self._current(read, batch)
+
+    @contextmanager
+    def _scanned(
+        self, update: str, prefix: str, after: str | None, made: Made[T]
+    ) -> Iterator[tuple[int, Iterator[T]]]:
+        kind = self.kind(update)
         start = slates_of(update)
         first, last = start + prefix.encode(), after_prefix(start + prefix.encode())
         if after is not None:
@@ -91,49 +146,46 @@ class SlateReader:
 
         def open_all(batch: int) -> tuple[ExitStack, list[View], int]:
             with ExitStack() as opened:
-                shards = range(self._home.facts.shards)
                 views: list[View] = [
-                    opened.enter_context(self._store.shard(n).at(batch)) for n in shards
+                    opened.enter_context(shard.at(batch)) for shard in self._shards
                 ]
                 return opened.pop_all(), views, batch
 
         opened, views, batch = self._current(open_all)
         with opened:
-            yield from islice(slates_in(views, update, kind, batch, first, last), limit)
+            yield batch, _slates_in(views, update, kind, batch, first, last, made)
 
-    def _kind(self, update: str) -> str:
-        kind = self._home.facts.updates.get(update)
-        if kind is None:
-            hint = did_you_mean(update, self.updates)
-            raise StoreError(f"{self._home.path}: no update {update!r} is there; {hint}")
-        return kind
-
-    def _current(self, read: Callable[[int], T]) -> T:
-        """Read as of the last committed batch, again if the shards moved on meanwhile."""
+    def _current(self, read: Callable[[int], T], batch: int | None = None) -> T:
+        """Read as of a batch, the last committed one, again if the shards moved on meanwhile."""
         for _ in range(TRIES):
             try:
-                return read(self._home.committed())
+                return read(self._committed() if batch is None else batch)
             except StaleRead as error:
                 stale = error
+                batch = None
         raise stale
 
 
-def slates_in(
+def slates_in(views: Sequence[View], update: str, kind: str, batch: int) -> Iterator[StoredSlate]:
+    """All slates of an update in these views, which are of `batch`, in key order."""
+    start = slates_of(update)
+    return _slates_in(views, update, kind, batch, start, after_prefix(start), _decoded)
+
+
+def _slates_in(
     views: Sequence[View],
     update: str,
     kind: str,
     batch: int,
-    first: bytes | None = None,
-    last: bytes | None = None,
-) -> Iterator[StoredSlate]:
-    """The slates of an update in these views, which are of `batch`, in key order; all of them, or
-    those whose rows are from `first` up to `last`."""
-    start = slates_of(update)
-    if first is None:
-        first, last = start, after_prefix(start)
+    first: bytes,
+    last: bytes | None,
+    made: Made[T],
+) -> Iterator[T]:
+    """Those whose rows are from `first` up to `last`."""
+    length = len(slates_of(update))
     rows = [_numbered(number, view.scan(first, last)) for number, view in enumerate(views)]
     for row, number, data in heapq.merge(*rows):
-        yield _decoded(views[number], update, kind, row[len(start) :].decode(), data, batch)
+        yield made(views[number], update, kind, row[length:].decode(), data, batch)
 
 
 def _numbered(
@@ -143,13 +195,34 @@ def _numbered(
     return ((row, number, data) for row, data in rows)
 
 
+Made = Callable[[View, str, str, str, bytes, int], T]
+"""A slate from a view, its update, kind, key, row and batch."""
+
+
 def _decoded(view: View, update: str, kind: str, key: str, row: bytes, batch: int) -> StoredSlate:
     last, data, _ = unpack_slate(row)
     if kind != "table":
         return StoredSlate(key, decode_value(data), last, batch)
-    prefix = table_of(update, key)
-    entries = {
-        entry[len(prefix) :].decode(): decode_value(value)
-        for entry, value in view.scan(prefix, after_prefix(prefix))
-    }
+    entries = {entry: decode_value(value) for entry, value in _entries(view, update, key)}
     return StoredSlate(key, entries, last, batch)
+
+
+def _written(view: View, update: str, kind: str, key: str, row: bytes, batch: int) -> WrittenSlate:
+    last, data, _ = unpack_slate(row)
+    if kind != "table":
+        return WrittenSlate(key, _as_json(data), last, batch)
+    entries = [
+        msgspec.json.encode(entry) + b":" + _as_json(value)
+        for entry, value in _entries(view, update, key)
+    ]
+    return WrittenSlate(key, b"{" + b",".join(entries) + b"}", last, batch)
+
+
+def _as_json(data: bytes) -> bytes:
+    return data if data[:1] != BYTES_TAG else msgspec.json.encode(data[1:])
+
+
+def _entries(view: View, update: str, key: str) -> Iterator[tuple[str, bytes]]:
+    prefix = table_of(update, key)
+    for entry, value in view.scan(prefix, after_prefix(prefix)):
+        yield entry[len(prefix) :].decode(), value

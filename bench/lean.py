@@ -1,0 +1,180 @@
+"""A lean HTTP client for load: the requests are ready bytes, an answer is looked at only for its
+end and its status, one thread waits for all connections.
+
+Every request has a time at which it is *due*. When all connections are busy it waits for one, and
+its latency counts from when it was due: a server that stalls is charged for all who would have
+come meanwhile (no coordinated omission).
+
+    load = Load(url, 8)
+    load.at(due, ask, told)     `ask()` gives the bytes when they are sent; it may call `at` again
+    load.run()                  until nothing is due and nothing awaited
+"""
+
+from __future__ import annotations
+
+import gc
+import http.client
+import json
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from bench.apart import RunFailedError
+
+now = time.monotonic
+"""The same clock in all processes of a machine."""
+PATIENCE = 60.0
+_LENGTH = b"content-length: "
+
+
+class Answer(NamedTuple):
+    """An answer, with the times of its request."""
+
+    due: float
+    sent: float
+    came: float
+    status: int
+    body: bytes
+
+
+Ask = Callable[[], bytes]
+Told = Callable[[Answer], None]
+
+
+class _Awaited(NamedTuple):
+    due: float
+    sent: float
+    told: Told
+    parts: list[bytes]
+
+
+class Load:
+    """Requests over a few connections that are kept open. A context manager."""
+
+    def __init__(self, url: str, connections: int) -> None:
+        self._sockets: dict[int, socket.socket] = {}
+        self._idle: deque[int] = deque()
+        self._due: list[tuple[float, int, Ask, Told]] = []
+        self._awaited: dict[int, _Awaited] = {}
+        self._number = count()
+        for _ in range(connections):
+            connection = socket.create_connection(address(url), PATIENCE)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._sockets[connection.fileno()] = connection
+            self._idle.append(connection.fileno())
+
+    def __enter__(self) -> Load:
+        gc.disable()  # a collection would be a pause of this process, and look like the server's
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        gc.enable()
+        for connection in self._sockets.values():
+            connection.close()
+
+    def at(self, due: float, ask: Ask, told: Told) -> None:
+        """Send a request when it is due, and tell of its answer."""
+        heappush(self._due, (due, next(self._number), ask, told))
+
+    def run(self) -> None:
+        """Send what is due and take what comes, until there is nothing of either."""
+        while self._due or self._awaited:
+            pause = self._send()
+            if not self._awaited:
+                time.sleep(pause)
+                continue
+            # select, for its timeout is in microseconds; epoll's is in milliseconds.
+            ready = select.select(list(self._awaited), (), (), pause)[0]
+            if not ready and pause >= PATIENCE:
+                raise RunFailedError(f"the server gave no answer for {PATIENCE:.0f} seconds")
+            for handle in ready:
+                self._take(handle)
+
+    def _send(self) -> float:
+        """Send what is due while there are connections; how long until more is."""
+        due, idle = self._due, self._idle
+        while due and idle:
+            moment = now()
+            if due[0][0] > moment:
+                return due[0][0] - moment
+            when, _, ask, told = heappop(due)
+            request = ask()
+            handle = idle.popleft()
+            sent = now()
+            self._sockets[handle].sendall(request)
+            self._awaited[handle] = _Awaited(when, sent, told, [])
+        return PATIENCE
+
+    def _take(self, handle: int) -> None:
+        awaited = self._awaited[handle]
+        data = self._sockets[handle].recv(1 << 16)
+        if not data:
+            raise RunFailedError("the server closed a connection that was in use")
+        if awaited.parts:
+            data = b"".join((*awaited.parts, data))
+        found = whole(data)
+        if found is None:
+            awaited.parts[:] = [data]
+            return
+        came = now()
+        del self._awaited[handle]
+        self._idle.append(handle)
+        awaited.told(Answer(awaited.due, awaited.sent, came, *found))
+
+
+def whole(data: bytes) -> tuple[int, bytes] | None:
+    """The status and the body of an answer that has come whole; None if it has not.
+
+    >>> whole(b"HTTP/1.1 200 OK\\r\\ncontent-length: 2\\r\\n\\r\\n{}")
+    (200, b'{}')
+    >>> whole(b"HTTP/1.1 200 OK\\r\\ncontent-length: 2\\r\\n\\r\\n{") is None
+    True
+    """
+    head = data.find(b"\r\n\r\n")
+    if head < 0:
+        return None
+    at = data.index(_LENGTH, 0, head) + len(_LENGTH)
+    length = int(data[at : data.index(b"\r", at)])
+    if len(data) < head + 4 + length:
+        return None
+    return int(data[9:12]), data[head + 4 :]
+
+
+def address(url: str) -> tuple[str, int]:
+    """The host and the port of a server."""
+    parts = urlsplit(url)
+    return parts.hostname or "127.0.0.1", parts.port or 80
+
+
+def get_request(url: str, path: str) -> bytes:
+    """The bytes of a GET; the path must be percent-encoded."""
+    return f"GET {path} HTTP/1.1\r\nHost: {urlsplit(url).netloc}\r\n\r\n".encode()
+
+
+def post_request(url: str, path: str, kind: str, body: bytes) -> bytes:
+    """The bytes of a POST."""
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: {urlsplit(url).netloc}\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def get_json(url: str, path: str) -> Any:
+    """What one GET answers, without any hurry."""
+    connection = http.client.HTTPConnection(*address(url), timeout=PATIENCE)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        body = answer.read()
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise RunFailedError(f"GET {path}: {answer.status} {body[:200]!r}")
+    return json.loads(body)

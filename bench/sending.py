@@ -1,0 +1,136 @@
+"""Who sends to a live application. Called in processes of their own (`apart`).
+
+Each begins at once and ends by itself, and tells what it saw. `parts` names the processes of the
+application (see `spent`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from itertools import islice
+from random import Random
+from typing import Any
+
+from bench.apart import RunFailedError
+from bench.lean import Answer, Load, now, post_request
+from bench.meter import Meter, caught_up, latencies, others_than_200
+
+STREAM = "events"
+NDJSON = "application/x-ndjson"
+READY = 64
+"""Batches made beforehand, chosen from at random."""
+
+
+def fill(url: str, keys: int, batch: int) -> None:
+    """Post one event of every key, and wait until the application has taken them in."""
+    numbers = iter(range(keys))
+
+    def ask() -> bytes:
+        created = time.time_ns() // 1_000
+        some = [f'{{"key":"k{n}","ts":{created},"n":0}}\n' for n in islice(numbers, batch)]
+        return post_request(url, f"/streams/{STREAM}", NDJSON, "".join(some).encode())
+
+    def told(answer: Answer) -> None:
+        if answer.status != 200:
+            raise RunFailedError(f"events were not taken: {answer.body[:200]!r}")
+
+    with Load(url, 1) as load:
+        for _ in range(0, keys, batch):
+            load.at(now(), ask, told)
+        load.run()
+    caught_up(url)
+
+
+def feed(url: str, rate: int, every: float, seconds: float, keys: int, stop: str) -> dict[str, Any]:
+    """Post `rate` events a second, in one request each beat, for so long or until `stop` is there.
+
+    The beat does not wait for answers. Events are stamped with times since the beat before.
+    """
+    random, share, beats, parent = Random(1), round(rate * every), seconds / every, os.getppid()
+    offset = time.time() - now()
+    waits: list[float] = []
+    statuses: Counter[int] = Counter()
+    accepted, began = 0, now()
+
+    def beat(number: int) -> None:
+        due = began + number * every
+
+        def ask() -> bytes:
+            gone = os.getppid() != parent or os.path.exists(stop)
+            if number + 1 < round(beats) and not gone:
+                beat(number + 1)
+            created = [due + offset - every * (share - n) / share for n in range(share)]
+            return post_request(url, f"/streams/{STREAM}", NDJSON, lines(random, keys, created))
+
+        load.at(due, ask, told)
+
+    def told(answer: Answer) -> None:
+        nonlocal accepted
+        statuses[answer.status] += 1
+        if answer.status == 200:
+            accepted += json.loads(answer.body)["accepted"]
+        waits.append(answer.came - answer.due)
+
+    with Load(url, 8) as load:
+        beat(0)
+        load.run()
+    whole = now() - began
+    return {
+        "per_s": accepted / whole,
+        "seconds": whole,
+        "cpu_s": time.process_time(),
+        **latencies(waits),
+        **others_than_200(statuses),
+    }
+
+
+def lines(random: Random, keys: int, created: list[float]) -> bytes:
+    """Events of random keys, created at these times of day."""
+    return "".join(
+        f'{{"key":"k{random.randrange(keys)}","ts":{int(at * 1_000_000)},"n":{number}}}\n'
+        for number, at in enumerate(created)
+    ).encode()
+
+
+def post_closed(
+    url: str, parts: dict[str, int], connections: int, batch: int, seconds: float, keys: int
+) -> dict[str, Any]:
+    """Batches of events, each connection posting again as soon as it has its answer.
+
+    Then waits until the application has taken them all in.
+    """
+    random, created = Random(4), [time.time()] * batch
+    path = f"/streams/{STREAM}"
+    ready = [post_request(url, path, NDJSON, lines(random, keys, created)) for _ in range(READY)]
+    waits: list[float] = []
+    statuses: Counter[int] = Counter()
+    accepted = 0
+
+    def told(answer: Answer) -> None:
+        nonlocal accepted
+        statuses[answer.status] += 1
+        if answer.status == 200:
+            accepted += json.loads(answer.body)["accepted"]
+        waits.append(answer.came - answer.sent)
+        if answer.came < end:
+            load.at(answer.came, lambda: random.choice(ready), told)
+
+    with Load(url, connections) as load:
+        meter = Meter(url, parts)
+        began = now()
+        end = began + seconds
+        for _ in range(connections):
+            load.at(began, lambda: random.choice(ready), told)
+        load.run()
+        ended = now()
+    return {
+        "accepted": accepted,
+        "per_s": accepted / (ended - began),
+        **latencies(waits),
+        **meter.read(),
+        "caught_up_s": caught_up(url) - ended,
+        **others_than_200(statuses),
+    }

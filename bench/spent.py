@@ -1,0 +1,57 @@
+"""Whose time it was: the cores that each part of a live application used over a while.
+
+The parts are told by their processes: the server, the driver with its JVM and workers, whoever
+feeds, and the process that asks. All else that the machine did is `others`; `stolen` is what the
+machine below this one kept for itself.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.processes import TICKS, Process, below, busy, processes
+
+
+class Spent(NamedTuple):
+    """Seconds of work, up to a moment."""
+
+    at: float
+    busy: float
+    stolen: float
+    parts: dict[str, float]
+
+
+def spent(parts: dict[str, int]) -> Spent:
+    """What the processes of these parts have used until now; `driver` stands for all below it."""
+    return Spent(time.monotonic(), busy(), _stolen(), by_part(parts, processes()))
+
+
+def by_part(parts: dict[str, int], found: list[Process]) -> dict[str, float]:
+    """The seconds of each part; below the driver, a JVM and its workers are parts too."""
+    own = {**{pid: part for part, pid in parts.items()}, os.getpid(): "load"}
+    named = dict.fromkeys(own.values(), 0.0)
+    for process in found:
+        if process.pid in own:
+            named[own[process.pid]] += process.cpu
+    driver = parts.get("driver", -1)
+    for process in below(driver, found):
+        if process.pid not in own:
+            part = "jvm" if process.name == "java" else "workers"
+            named[part] = named.get(part, 0.0) + process.cpu
+    return named
+
+
+def shares(before: Spent, after: Spent) -> dict[str, float]:
+    """The cores that each part used between two moments, 1.0 for one that was always busy."""
+    seconds = after.at - before.at
+    used = {part: end - before.parts.get(part, 0.0) for part, end in after.parts.items()}
+    used["others"] = max(0.0, after.busy - before.busy - sum(used.values()))
+    used["stolen"] = after.stolen - before.stolen
+    return {part: round(work / seconds, 3) for part, work in used.items()}
+
+
+def _stolen() -> float:
+    return int(Path("/proc/stat").read_text().split(maxsplit=9)[8]) / TICKS

@@ -1,0 +1,112 @@
+"""What a run that goes on shows in a terminal: two calm lines that stay where they are.
+
+    retail is running: http://127.0.0.1:8470
+    4,012 events/s   latency 0.21 s   behind 0   slates 1,204   dead letters 0   batch 482
+
+They change at most twice a second. Rates are over the last few seconds. The clock is an argument.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from millstream.spark.report import BatchSummary
+
+WINDOW = 5.0
+"""Seconds that a rate is taken over."""
+
+
+class Rate:
+    """Events a second, from the totals of the last few seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def add(self, total: int, before: int) -> None:
+        """The total after a batch, and before it."""
+        now = self._clock()
+        if not self._seen:
+            self._seen.append((now, before))
+        self._seen.append((now, total))
+
+    def __call__(self) -> float:
+        """The rate now: it falls while nothing comes."""
+        now = self._clock()
+        while len(self._seen) > 1 and self._seen[1][0] < now - WINDOW:
+            self._seen.popleft()
+        if len(self._seen) < 2:
+            return 0.0
+        (_, first), (_, last) = self._seen[0], self._seen[-1]
+        since = max(self._seen[0][0], now - WINDOW)
+        return (last - first) / max(1.0, now - since)
+
+
+class Live:
+    """The lines. `title` is asked for each time, because the address comes a little later."""
+
+    def __init__(
+        self,
+        title: Callable[[], str],
+        clock: Callable[[], float],
+        console: Console | None = None,
+    ) -> None:
+        from rich.console import Console
+        from rich.live import Live as RichLive
+
+        self._title = title
+        self._rate = Rate(clock)
+        self._report: BatchSummary | None = None
+        self._latency: float | None = None
+        self._live = RichLive(
+            console=console or Console(stderr=True),
+            get_renderable=self.lines,
+            refresh_per_second=2,
+            transient=True,  # the summary takes its place
+            redirect_stdout=False,
+            redirect_stderr=True,  # a warning of the planner goes above the lines
+        )
+        self._live.start()
+
+    def __call__(self, report: BatchSummary) -> None:
+        self._report = report
+        self._rate.add(report.total_events, report.total_events - report.events)
+        if report.latency is not None:
+            self._latency = report.latency
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def lines(self) -> Text:
+        """The two lines as they are now."""
+        from rich.text import Text
+
+        text = Text(f"{self._title()}\n", no_wrap=True, overflow="ellipsis")
+        report = self._report
+        if report is None:
+            return text.append("starting Spark ...", style="dim")
+        latency = "-" if self._latency is None else f"{self._latency:.2f} s"
+        figures = [
+            (f"{self._rate():,.0f}", "events/s"),
+            (latency, "latency"),
+            (f"{report.behind:,}", "behind"),
+            (f"{report.slates:,}", "slates"),
+            (f"{report.total_dead_letters:,}", "dead letters"),
+        ]
+        if report.total_late:
+            figures.append((f"{report.total_late:,}", "late"))
+        if report.waiting:
+            figures.append((f"{report.waiting:,}", "waiting"))
+        figures.append((f"{report.batch:,}", "batch"))
+        for number, (value, name) in enumerate(figures):
+            text.append("   " if number else "")
+            alarm = name == "dead letters" and report.total_dead_letters
+            text.append(value, style="bold red" if alarm else "bold")
+            text.append(f" {name}", style="dim")
+        return text

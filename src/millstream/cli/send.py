@@ -1,0 +1,158 @@
+"""`millstream send`: events from files, a pipe or the command line to a stream of a server.
+
+Lines go as they are; the server says which of them it refuses, and why. What comes through a pipe
+is sent as it comes, and a file in batches.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from io import BufferedReader
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from millstream.cli.lines import lines_of
+from millstream.cli.progress import say
+from millstream.cli.server_options import open_client, url_options
+from millstream.errors import CommandError, MillstreamError
+
+if TYPE_CHECKING:
+    from millstream.client import Sent
+
+SECONDS_BETWEEN = 0.2
+INTERRUPTED = 130
+
+
+@click.command()
+@click.argument("stream")
+@click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(path_type=Path))
+@click.option("--event", "events", multiple=True, metavar="JSON", help="An event. Repeatable.")
+@url_options
+@click.pass_context
+def send(
+    ctx: click.Context,
+    stream: str,
+    files: tuple[Path, ...],
+    events: tuple[str, ...],
+    url: str | None,
+    token_file: Path | None,
+) -> None:
+    """Send events to a source: one JSON value a line, from files or from stdin.
+
+    An event counts as accepted once it is on the server's disk. A connection that breaks is made
+    again, and nothing counts twice. Each refused line is shown, with the reason; exit 1 if any was.
+
+    \b
+    Examples:
+        millstream send checkins data/monday.jsonl data/tuesday.jsonl
+        millstream send checkins --event '{"user": "ann", "venue": "Walmart"}'
+        tail -f checkins.jsonl | millstream send checkins
+    """
+    if files and events:
+        raise CommandError("send files or --event, not both")
+    tally = Tally(_size(files), time.monotonic)
+    try:
+        with open_client(url, token_file) as client:
+            for name, lines in _inputs(files, events, tally):
+                tally.name = name
+                client.send_lines(stream, lines, progress=tally)
+    except (MillstreamError, KeyboardInterrupt) as error:
+        tally.clear()
+        if tally.accepted or tally.refused:
+            click.echo(tally.words())
+        if isinstance(error, MillstreamError):
+            raise
+        ctx.exit(INTERRUPTED)
+    tally.clear()
+    click.echo(tally.words())
+    ctx.exit(1 if tally.refused else 0)
+
+
+def _size(files: tuple[Path, ...]) -> int:
+    """The bytes of all files, which must be there before any of them is sent; 0 for a pipe."""
+    try:
+        return sum(os.stat(file).st_size for file in files)
+    except OSError as error:
+        raise _unreadable(Path(error.filename), error) from None
+
+
+def _inputs(
+    files: tuple[Path, ...], events: tuple[str, ...], tally: Tally
+) -> Iterator[tuple[str, Iterator[bytes | None]]]:
+    """What there is to send, each with its name."""
+    if events:
+        # No string of JSON holds a line break as such: it can only be a blank between its parts.
+        yield "--event", iter([event.replace("\n", " ").encode() for event in events])
+    for file in files:
+        yield str(file), _lines_in(file, tally)
+    if not events and not files:
+        if sys.stdin.isatty():
+            say("reading events from the terminal, one JSON value a line; Ctrl-D ends")
+        yield "stdin", lines_of(cast(BufferedReader, sys.stdin.buffer).read1)
+
+
+def _lines_in(file: Path, tally: Tally) -> Iterator[bytes | None]:
+    try:
+        with file.open("rb") as opened:
+
+            def read(size: int) -> bytes:
+                piece = opened.read(size)
+                tally.read += len(piece)
+                return piece
+
+            # All of a file is there, so its batches may be as large as they like.
+            yield from (line for line in lines_of(read) if line is not None)
+    except OSError as error:
+        raise _unreadable(file, error) from None
+
+
+def _unreadable(file: Path, error: OSError) -> CommandError:
+    return CommandError(f"cannot read {file}: {error.strerror or error}")
+
+
+class Tally:
+    """Counts what was sent, shows each refused line, and on a terminal how far it is."""
+
+    def __init__(self, total: int, clock: Callable[[], float]) -> None:
+        self.name = ""
+        """What is being sent."""
+        self.accepted = 0
+        self.refused = 0
+        self.read = 0
+        self._total = total
+        self._clock = clock
+        self._shown: float | None = None
+
+    def __call__(self, sent: Sent) -> None:
+        self.accepted += sent.accepted
+        self.refused += sent.refused_count
+        if sent.refused:
+            self.clear()
+        for one in sent.refused:
+            click.echo(f"{self.name}:{one.line}: {one.error}: {one.text}", err=True)
+        more = sent.refused_count - len(sent.refused)
+        if more:
+            click.echo(f"{self.name}: ... and {more:,} more after line {one.line}", err=True)
+        self._show()
+
+    def words(self) -> str:
+        return f"accepted {self.accepted:,}, refused {self.refused:,}"
+
+    def clear(self) -> None:
+        """Take away what was shown of the progress."""
+        if self._shown is not None:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+    def _show(self) -> None:
+        now = self._clock()
+        if self._shown is None and not sys.stderr.isatty():
+            return
+        if self._shown is None or now - self._shown >= SECONDS_BETWEEN:
+            self._shown = now
+            share = f" ({self.read / self._total:.0%} of the input)" if self._total else ""
+            click.echo(f"\rmillstream: {self.words()}{share} ", nl=False, err=True)

@@ -1,0 +1,124 @@
+"""The server beside a run: started before Spark, started again if it ends, stopped with the run.
+
+It is a process of its own, so that reading slates and taking events in do not wait for the driver.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.cli.progress import say
+from millstream.errors import DefinitionError, MillstreamError
+from millstream.model.app import App
+from millstream.settings import Settings
+
+if TYPE_CHECKING:
+    from millstream.server.child import ServerChild
+    from millstream.server.options import Options
+
+PAUSE = 1.0
+"""Seconds before a server that has ended is started again."""
+
+
+def describe_app(app: App, settings: Settings) -> None:
+    """Leave in the store what a server must know of the application, and with the event logs that
+    it reads them: retention must wait for it even before its first run."""
+    from millstream.description import describe, write_description
+    from millstream.spark.inputs import commit, open_input, position_of
+    from millstream.spark.places import addresses
+    from millstream.stores.home import Home
+    from millstream.stores.progress import decoded
+
+    found = addresses(settings.sources, settings.store)
+    home = Home.open(settings.store)
+    progress = decoded(home.read_progress())
+    for name, address in found.items():
+        with closing(open_input(home, name, address)) as source:
+            commit(home, source, position_of(progress, name))
+    described = describe(app.checked(), {name: str(one) for name, one in found.items()})
+    write_description(settings.store, described)
+
+
+def options_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> Options:
+    """How the server of a run is to serve; DefinitionError if that is not safe."""
+    from millstream.server.options import Options, check
+
+    options = Options(
+        store=settings.store.absolute(),
+        host=settings.host,
+        port=settings.port,
+        token=token_of(settings.token_file, environ),
+        tls_cert=settings.tls_cert,
+        tls_key=settings.tls_key,
+        hosts=settings.hosts,
+    )
+    check(options)
+    return options
+
+
+def token_of(file: Path | None, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The secret: from its file, else from MILLSTREAM_TOKEN."""
+    if file is None:
+        return environ.get("MILLSTREAM_TOKEN") or None
+    try:
+        token = file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        what = getattr(error, "strerror", None) or error
+        raise DefinitionError(f"the token file {file} cannot be read: {what}") from None
+    if not token:
+        raise DefinitionError(f"the token file {file} is empty; write one line of text into it")
+    return token
+
+
+class Serving:
+    """A server for as long as a run lasts. A context manager."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._stop = threading.Event()
+        self._child: ServerChild | None = None
+        self._watch: threading.Thread | None = None
+        self.url = ""
+
+    def __enter__(self) -> Serving:
+        return self
+
+    def start(self) -> None:
+        """Start it, or find the one that serves this store already."""
+        from millstream.server.child import ServerChild
+        from millstream.server.process import served_at
+
+        running = served_at(self._options.store)
+        if running is not None:
+            self.url = running
+            say(f"a server is there already, and goes on: {running}")
+            return
+        self._child = ServerChild.start(self._options)
+        self.url = self._child.url
+        say(f"live page and HTTP: {self.url}")
+        self._watch = threading.Thread(target=self._look_after, name="server", daemon=True)
+        self._watch.start()
+
+    def _look_after(self) -> None:
+        from millstream.server.child import ServerChild
+
+        while self._child is not None:
+            code = self._child.wait()
+            if self._stop.wait(PAUSE):
+                return
+            say(f"the server has ended (exit code {code}); starting it again")
+            try:
+                self._child = ServerChild.start(self._options)
+            except MillstreamError as error:
+                say(f"the server cannot be started again: {error}")
+                return
+
+    def __exit__(self, *exc: object) -> None:
+        self._stop.set()
+        if self._child is not None:
+            self._child.stop()

@@ -1,0 +1,54 @@
+"""What the server's answers look like, as far as the client reads them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from millstream.client.values import Refused
+
+
+class Taken(msgspec.Struct):
+    refused: list[Refused] | None = None
+    accepted: int = 0
+    refused_count: int = 0
+
+
+class Row(msgspec.Struct):
+    key: str
+    slate: Any
+    ts: int
+
+
+class Page(msgspec.Struct):
+    batch: int
+    slates: list[Row]
+    next: str | None
+
+
+class Named(msgspec.Struct):
+    name: str
+
+
+class Updates(msgspec.Struct):
+    updates: list[Named]
+
+
+class Streams(msgspec.Struct):
+    streams: list[dict[str, Any]]
+
+
+class Numbered(msgspec.Struct):
+    record: int
+
+
+class Records(msgspec.Struct):
+    records: list[Numbered]
+    next: int
+
+
+class GapSaid(msgspec.Struct, rename={"start": "from"}):
+    start: int
+    to: int
+    """The first record that is there again."""

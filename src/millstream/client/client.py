@@ -1,0 +1,297 @@
+"""The client itself: events in, slates and records out.
+
+Every call may be retried (see retrying.py), and what counts, counts once: each batch of events has
+an idempotency key of its own. `watch` and `tail` connect again by themselves and go on where they
+were. Threads may share a client; an iterator belongs to the thread that reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Literal, TypeVar
+from urllib.parse import quote
+from uuid import uuid4
+
+import httpx
+import msgspec
+
+from millstream.client.answers import GapSaid, Page, Records, Row, Streams, Taken, Updates
+from millstream.client.batches import Batch, as_lines, batches, encode_event, encoded
+from millstream.client.listening import listen
+from millstream.client.values import Gap, Record, Refused, Sent, Slate
+from millstream.client.wire import Wire
+from millstream.errors import ClientError, CodecError
+
+T = TypeVar("T")
+Progress = Callable[[Sent], None]
+DEFAULT_URL = "http://127.0.0.1:8470"
+PAGE = 1000
+KEPT_REFUSALS = 1000
+"""Of one call; past them the refused are only counted, so that a long call needs no memory."""
+
+
+class Client:
+    """A Millstream server.
+
+        with Client() as client:
+            client.send("checkins", [{"user": "ann", "venue": "Walmart"}])
+            print(client.get("count", "Walmart"))
+
+    `token` is what the server was started with, if it was with one. `timeout` is in seconds. At
+    most `retries` tries in a row follow one that failed; None tries for ever. If the server has an
+    https certificate of your own making, name its file in the variable SSL_CERT_FILE.
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        token: str | None = None,
+        timeout: float = 10.0,
+        retries: int | None = 8,
+    ) -> None:
+        self._wire = Wire(url, token, timeout, retries)
+        self._updates: set[str] = set()
+        """Those that are known to be there, so that a 404 means that there is no slate."""
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._wire.close()
+
+    @property
+    def url(self) -> str:
+        return self._wire.url
+
+    # events in
+
+    def send(
+        self,
+        stream: str,
+        events: Iterable[Any],
+        *,
+        idempotency_key: str | None = None,
+        progress: Progress | None = None,
+    ) -> Sent:
+        """Send events, each what JSON can carry; returns when they are on the server's disk.
+
+        They go in batches of at most 500 events and 1 MiB, as a generator gives them. With an
+        `idempotency_key` the whole call may be repeated, with the same events, and counts once;
+        without one a batch is counted once however often this call has to send it. `progress` is
+        called with what became of each batch.
+        """
+        if isinstance(events, Mapping | str | bytes):
+            raise CodecError(
+                f"send takes many events, as in [event]; got one {type(events).__name__}: "
+                "use send_one for it"
+            )
+        return self._send(stream, encoded(events), idempotency_key, progress)
+
+    def send_lines(
+        self,
+        stream: str,
+        lines: Iterable[bytes | str | None],
+        *,
+        idempotency_key: str | None = None,
+        progress: Progress | None = None,
+    ) -> Sent:
+        """`send` of events that are JSON already, one a line; blank lines are skipped.
+
+        None among them sends those before it at once.
+        """
+        return self._send(stream, as_lines(lines), idempotency_key, progress)
+
+    def send_one(self, stream: str, event: Any, *, idempotency_key: str | None = None) -> None:
+        """Send one event; ClientError if it is refused."""
+        sent = self._send(stream, [encode_event(event)], idempotency_key)
+        if sent.refused:
+            raise ClientError(sent.refused[0].error, 422)
+
+    def _send(
+        self,
+        stream: str,
+        lines: Iterable[bytes | None],
+        key: str | None,
+        progress: Progress | None = None,
+    ) -> Sent:
+        base = uuid4().hex if key is None else key
+        if not (base and base.isascii() and base.isprintable()):
+            raise ClientError(f"an idempotency key must be printable ASCII characters; got {key!r}")
+        accepted, count, refused = 0, 0, list[Refused]()
+        try:
+            for number, batch in enumerate(batches(lines)):
+                sent = self._send_batch(stream, batch, f"{base}-{number}")
+                accepted, count = accepted + sent.accepted, count + sent.refused_count
+                refused += sent.refused[: KEPT_REFUSALS - len(refused)]
+                if progress is not None:
+                    progress(sent)
+        except (ClientError, CodecError) as error:
+            if accepted:
+                error.args = (f"{error}; {accepted:,} events before were accepted",)
+            raise
+        return Sent(accepted, tuple(refused), count)
+
+    def _send_batch(self, stream: str, batch: Batch, key: str) -> Sent:
+        if not batch.lines:
+            return Sent(0, tuple(batch.refused), len(batch.refused))
+        headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
+        try:
+            response = self._wire.post(_path("streams", stream), batch.body, headers)
+        except ClientError as error:
+            if error.status is None and self._wire.reached:
+                first, last = batch.numbers[0], batch.numbers[-1]
+                error.args = (f"{error}; whether it took events {first:,} to {last:,} is unknown",)
+            raise
+        if response.status_code not in (200, 422):
+            raise self._wire.refusal(response)
+        taken = self._wire.decoded(response.content, Taken)
+        if taken.refused is None:
+            raise self._wire.refusal(response)  # a 422 that is not about the lines
+        refused = [Refused(batch.numbers[r.line - 1], r.error, r.text) for r in taken.refused]
+        refused = sorted(refused + batch.refused, key=lambda one: one.line)
+        return Sent(taken.accepted, tuple(refused), taken.refused_count + len(batch.refused))
+
+    # slates out
+
+    def get(self, update: str, key: str) -> Slate | None:
+        """The slate of a key as of the last committed batch, or None."""
+        response = self._wire.ask(_path("slates", update), {"key": key}, missing=True)
+        if response.status_code == 404:
+            if not self._has(update):
+                raise self._wire.refusal(response)
+            return None
+        return self._wire.decoded(response.content, Slate)
+
+    def scan(
+        self, update: str, *, prefix: str = "", after: str | None = None, limit: int | None = None
+    ) -> Iterator[Slate]:
+        """Slates in key order: keys with the prefix, past `after`, at most `limit` of them.
+
+        They come in pages of up to 1,000, each as of one committed batch; see `Slate.batch`.
+        """
+        left = limit
+        while left is None or left > 0:
+            size = PAGE if left is None else min(left, PAGE)
+            query = {"prefix": prefix, "after": after, "limit": size}
+            page = self._asked(_path("slates", update), Page, query)
+            for row in page.slates:
+                yield Slate(row.key, row.slate, row.ts, page.batch)
+            after, left = page.next, None if left is None else left - len(page.slates)
+            if after is None:
+                return
+
+    def dump(self, update: str) -> Iterator[Slate]:
+        """Every slate in key order, all as of one committed batch, read as they come.
+
+        A dump that breaks off raises ClientError: what another one gives is of another batch. Read
+        it without long pauses: a server cuts off who takes nothing for half a minute.
+        """
+        decode, tries, count = msgspec.json.Decoder(Row).decode, 0, 0
+        while True:
+            try:
+                with self._wire.open(_path("slates", update, "dump")) as response:
+                    batch = int(response.headers["Millstream-Batch"])
+                    for line in _lines(response.iter_bytes()):
+                        row = decode(line)
+                        yield Slate(row.key, row.slate, row.ts, batch)
+                        count += 1
+                    return
+            except (KeyError, ValueError) as error:
+                raise self._wire.strange(error) from error
+            except (httpx.HTTPError, ClientError) as error:
+                if count:
+                    why = f"the dump of {update!r} broke off after {count:,} slates: {error}"
+                    raise ClientError(why) from error
+                tries += 1
+                self._wire.wait(tries, error)
+
+    def watch(self, update: str, key: str) -> Iterator[Slate | None]:
+        """The slate of a key now and whenever it changes; None while there is none. Never ends."""
+        for event in listen(self._wire, _path("slates", update, "watch"), {"key": key}):
+            if event.kind == "slate":
+                yield self._wire.decoded(event.data, Slate)
+            elif event.kind == "gone":
+                yield None
+
+    # records out
+
+    def tail(
+        self, stream: str, *, start: int | Literal["end", "start"] = "end", limit: int | None = None
+    ) -> Iterator[Record | Gap]:
+        """The records of a stream's log as they are appended; never ends without a `limit`.
+
+        `start` is the number of the first record wanted, "start" for the first there is, "end" for
+        those appended from now on, or -5 for the last five too. If the log's retention has removed
+        records that were to come, a `Gap` says which, and the tail goes on after them.
+        """
+        page = self._asked(
+            _path("streams", stream, "records"), Records, {"from": start, "limit": 1}
+        )
+        if not isinstance(start, int) or start < 0:  # the number means the same when asked again
+            start = page.records[0].record if page.records else page.next
+        return self._tail(stream, start, limit)
+
+    def _tail(self, stream: str, first: int, limit: int | None) -> Iterator[Record | Gap]:
+        left = limit
+        if left == 0:
+            return
+        for event in listen(self._wire, _path("streams", stream, "tail"), {"from": first}):
+            if event.kind == "gap":
+                gap = self._wire.decoded(event.data, GapSaid)
+                yield Gap(gap.start, gap.to - 1)
+            elif event.kind == "record":
+                yield Record(
+                    self._wire.decoded(event.id, int), self._wire.decoded(event.data, object)
+                )
+                left = None if left is None else left - 1
+                if left == 0:
+                    return
+
+    # the server itself
+
+    def status(self) -> dict[str, Any]:
+        """How the application does: its batches, rates, lags, queues and dead letters."""
+        return self._asked("/status", dict[str, Any])
+
+    def streams(self) -> list[dict[str, Any]]:
+        """The streams, which of them take events and which can be tailed."""
+        return self._asked("/streams", Streams).streams
+
+    def graph(self) -> dict[str, Any]:
+        """The application: its sources, its functions and how they are connected."""
+        return self._asked("/graph", dict[str, Any])
+
+    def _asked(self, path: str, kind: type[T], query: Mapping[str, Any] | None = None) -> T:
+        return self._wire.decoded(self._wire.ask(path, query).content, kind)
+
+    def _has(self, update: str) -> bool:
+        """Whether there is such an update: a 404 alone does not tell."""
+        if update not in self._updates:
+            found = self._asked("/slates", Updates)
+            self._updates = {one.name for one in found.updates}
+        return update in self._updates
+
+
+def _path(*parts: str) -> str:
+    """A path; a part's own slashes are no slashes of it."""
+    return "".join(f"/{quote(part, safe='')}" for part in parts)
+
+
+def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Lines that end in a line feed and in nothing else: JSON text may hold other line ends."""
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest

@@ -1,0 +1,22 @@
+"""The live service: a store over HTTP, in a process of its own that never runs user code.
+
+    process       binds, locks the store, runs uvicorn until told to stop
+    child         starts that in another process; __main__ is what it starts
+    options       what a server is told
+    connection    a client's connection: limits on heads, on time, on clients that take nothing
+    guard         looks at every request first: rate, Host, Origin, token, body
+    app           finds the route (paths), turns what it raises into an answer (answers)
+    service       what the routes share; open_store is the store, followed as it changes
+    limits        token buckets and slots, pure
+
+Routes, each module with `routes(service)`:
+
+    slates        which there are, one, a page        dump          all of them
+    watch         one as it changes                   streams       send events; list, page, tail
+    status        rates, lags, history, the graph     metrics       the same for Prometheus
+    page_files    the live page                       health        GET /healthz
+    openapi       the document of all; its content is in operations
+
+A request costs no thread and no timer. What takes long is streamed (streamed, events) or read in a
+few threads beside the event loop.
+"""

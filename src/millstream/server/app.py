@@ -1,0 +1,79 @@
+"""The application that the server runs: guard, routes, errors as JSON."""
+
+from __future__ import annotations
+
+import logging
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from millstream.errors import StoreError
+from millstream.server import (
+    dump,
+    health,
+    metrics,
+    openapi,
+    page_files,
+    slates,
+    status,
+    streams,
+    watch,
+)
+from millstream.server.answers import Refusal
+from millstream.server.guard import Guard
+from millstream.server.paths import Route, Routes
+from millstream.server.service import Service, count_answer
+
+log = logging.getLogger("millstream.server")
+
+
+def all_routes(service: Service) -> list[Route]:
+    """The routes of all modules."""
+    modules = (slates, dump, watch, streams, status, metrics, page_files, health, openapi)
+    return [route for module in modules for route in module.routes(service)]
+
+
+def build_app(service: Service) -> ASGIApp:
+    """The whole application of a service."""
+    return Guard(Dispatcher(service, Routes(all_routes(service))), service)
+
+
+class Dispatcher:
+    """Finds the route of each request and turns what it raises into an answer."""
+
+    def __init__(self, service: Service, routes: Routes) -> None:
+        self._service = service
+        self._find = routes.find
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = scope["method"]
+        try:
+            endpoint, scope["path_params"] = self._find(method, scope["raw_path"])
+            answer = await endpoint(Request(scope, receive, send))
+        except Refusal as refusal:
+            answer = refusal.answer()
+        except StoreError as error:
+            answer = Refusal(503, str(error), headers={"Retry-After": "1"}).answer()
+        except ClientDisconnect:
+            return
+        except Exception:
+            log.exception("%s %s failed", method, scope["path"][:200])
+            answer = Refusal(500, "the server failed on this request; its log says how").answer()
+        count_answer(self._service.counters.answers, answer.status_code)
+        if method == "HEAD":
+            await _head_only(answer, send)
+        else:
+            await answer(scope, receive, send)
+
+
+async def _head_only(answer: Response, send: Send) -> None:
+    """The head of an answer; a stream is not begun."""
+    await send(
+        {
+            "type": "http.response.start",
+            "status": answer.status_code,
+            "headers": answer.raw_headers,
+        }
+    )
+    await send({"type": "http.response.body", "body": b""})

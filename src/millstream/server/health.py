@@ -1,0 +1,20 @@
+"""GET /healthz: whether the store can be read; says little, so that it can be asked often."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from millstream.server.answers import json_answer
+from millstream.server.paths import Route, query
+from millstream.server.service import Service
+
+
+def routes(service: Service) -> list[Route]:
+    async def healthz(request: Request) -> Response:
+        query(request, ())
+        service.store.home  # noqa: B018  raises if there is no store any more
+        running, batch = service.store.running(), service.store.progress().batch
+        return json_answer({"ok": True, "running": running, "batch": batch})
+
+    return [Route("GET", ("healthz",), healthz)]

@@ -1,0 +1,167 @@
+"""The status for Prometheus: GET /metrics.
+
+The same figures as GET /status, under names by Prometheus' conventions: base units (seconds,
+bytes), counters end in `_total` and only go up for as long as the store lives (those of HTTP: the
+server). What is not known has no sample. Rates are left out: Prometheus makes them from counters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+from starlette.requests import Request
+from starlette.responses import Response
+
+from millstream.server.paths import Route, query
+from millstream.server.samples import SECOND
+from millstream.server.service import Service
+from millstream.server.status import Overview
+
+Status = dict[str, Any]
+Family = type[CounterMetricFamily | GaugeMetricFamily]
+COUNTER, GAUGE = CounterMetricFamily, GaugeMetricFamily
+
+OF_SOURCES: list[tuple[Family, str, str, str]] = [
+    (COUNTER, "events", "events", "Records taken in."),
+    (COUNTER, "source_dead_letters", "dead_letters", "Records that did not become events."),
+    (GAUGE, "lag_bytes", "lag_bytes", "Size of what is in the log and was not taken in yet."),
+    (GAUGE, "lag_events", "lag_events", "Records in the log that were not taken in yet."),
+    (GAUGE, "lag_seconds", "lag_seconds", "Age of the oldest record not taken in yet."),
+]
+OF_STREAMS: list[tuple[Family, str, str, str]] = [
+    (COUNTER, "stream_events", "events", "Events put onto the stream."),
+]
+OF_FUNCTIONS: list[tuple[Family, str, str, str]] = [
+    (COUNTER, "function_events", "processed", "Events that the function has processed."),
+    (COUNTER, "function_seconds", "seconds", "Time that the function took, over all tasks."),
+    (COUNTER, "dead_letters", "dead_letters", "Events that the function failed on."),
+    (GAUGE, "waiting", "waiting", "Events that wait for the horizon at the function."),
+]
+OF_UPDATES: list[tuple[Family, str, str, str]] = [
+    (GAUGE, "slates", "slates", "Slates of the update."),
+]
+"""A kind of metric, its name, the field of the status that it shows, and its help."""
+
+
+def families(status: Status) -> Iterator[Metric]:
+    """All metrics of a status."""
+    yield from _application(status)
+    yield from _each("source", status["sources"], OF_SOURCES)
+    yield from _each("stream", status["streams"], OF_STREAMS)
+    yield from _each("function", status["functions"], OF_FUNCTIONS)
+    updates = [one for one in status["functions"] if one["kind"] == "update"]
+    yield from _each("update", updates, OF_UPDATES)
+    yield from _server(status["server"])
+
+
+def _application(status: Status) -> Iterator[Metric]:
+    names = {"app": status["app"], "order": status["order"]}
+    latency = status["latency"]
+    yield InfoMetricFamily("millstream_app", "The application whose store is served.", names)
+    yield _one(GAUGE, "running", int(status["running"]), "Whether the application runs: 1 or 0.")
+    yield _one(GAUGE, "batch", status["batch"], "The last committed batch; -1 before the first.")
+    yield _one(
+        GAUGE,
+        "commit_time_seconds",
+        _seconds(status["written"]),
+        "When the last batch was committed, in seconds since the epoch.",
+    )
+    yield _one(
+        GAUGE,
+        "horizon_seconds",
+        _seconds(status["horizon"]),
+        "How far event time has come, in seconds since the epoch.",
+    )
+    yield _one(COUNTER, "batch_seconds", status["seconds"], "Time that all batches took.")
+    yield _one(GAUGE, "last_batch_seconds", status["batch_seconds"], "Time of the last batch.")
+    yield _one(
+        GAUGE,
+        "latency_seconds",
+        latency["last"],
+        "Time from the oldest record of the last batch to its commit.",
+    )
+    yield _labelled(
+        GAUGE,
+        "latency_quantile_seconds",
+        "quantile",
+        [("0.5", latency["p50"]), ("0.99", latency["p99"])],
+        "Latency of the batches of the last minute.",
+    )
+    yield _one(COUNTER, "late", status["late"], "Events that came after the horizon.")
+    yield _one(GAUGE, "feedback", status["feedback"], "Feedback events kept for the next batch.")
+
+
+def _server(server: dict[str, Any]) -> Iterator[Metric]:
+    yield _one(
+        GAUGE,
+        "server_start_time_seconds",
+        _seconds(server["since"]),
+        "When the server started, in seconds since the epoch.",
+    )
+    yield _labelled(
+        COUNTER,
+        "http_requests",
+        "status",
+        server["answers"].items(),
+        "Requests, by the class of their answer's status.",
+    )
+    yield _one(COUNTER, "http_accepted", server["accepted"], "Events accepted over HTTP.")
+    yield _one(COUNTER, "http_refused", server["refused"], "Lines refused over HTTP.")
+
+
+def _each(
+    label: str, rows: list[dict[str, Any]], metrics: list[tuple[Family, str, str, str]]
+) -> Iterator[Metric]:
+    for kind, name, field, help_ in metrics:
+        yield _labelled(kind, name, label, [(row["name"], row[field]) for row in rows], help_)
+
+
+def _one(kind: Family, name: str, value: float | None, help_: str) -> Metric:
+    return kind(f"millstream_{name}", help_, value)
+
+
+def _labelled(
+    kind: Family, name: str, label: str, samples: Iterable[tuple[str, float | None]], help_: str
+) -> Metric:
+    family = kind(f"millstream_{name}", help_, labels=[label])
+    for text, value in samples:
+        if value is not None:
+            family.add_metric([text], value)
+    return family
+
+
+def _seconds(microseconds: int | None) -> float | None:
+    return None if microseconds is None else microseconds / SECOND
+
+
+class StatusCollector(Collector):
+    """Gives a registry the metrics of the status as it is when they are asked for."""
+
+    def __init__(self, status: Callable[[], Status]) -> None:
+        self._status = status
+
+    def collect(self) -> Iterator[Metric]:
+        return families(self._status())
+
+
+def routes(service: Service) -> list[Route]:
+    registry = CollectorRegistry()
+    registry.register(StatusCollector(Overview(service).now))
+    ProcessCollector(registry=registry)  # the server's own memory, time and open files
+
+    async def metrics(request: Request) -> Response:
+        query(request, ())
+        text = generate_latest(registry)
+        return Response(text, headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
+
+    return [Route("GET", ("metrics",), metrics)]

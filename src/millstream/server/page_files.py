@@ -1,0 +1,56 @@
+"""The live page and its parts: a few files beside this module, read once, sent as they are.
+
+GET /              the page
+GET /page/{file}   its style, scripts and icon; a name is looked up among them, never on disk
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from millstream.nearest import did_you_mean
+from millstream.server.answers import Refusal
+from millstream.server.paths import Route
+from millstream.server.service import Service
+
+FOLDER = Path(__file__).parent / "page"
+FIRST = "index.html"
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+def read_files() -> dict[str, tuple[bytes, str]]:
+    """Every file of the page by its name, with its type."""
+    return {
+        file.name: (file.read_bytes(), TYPES[file.suffix])
+        for file in sorted(FOLDER.iterdir())
+        if file.suffix in TYPES
+    }
+
+
+def routes(service: Service) -> list[Route]:
+    files = read_files()
+
+    async def page(request: Request) -> Response:
+        return _answer(files, FIRST)
+
+    async def part(request: Request) -> Response:
+        return _answer(files, request.path_params["file"])
+
+    return [Route("GET", ("",), page), Route("GET", ("page", "{file}"), part)]
+
+
+def _answer(files: Mapping[str, tuple[bytes, str]], name: str) -> Response:
+    if name not in files:
+        hint = did_you_mean(name, files)
+        raise Refusal(404, f"the page has no file {name[:100]!r}; {hint}")
+    content, kind = files[name]
+    return Response(content, headers={"Content-Type": kind})

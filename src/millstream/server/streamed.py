@@ -1,0 +1,90 @@
+"""An answer in pieces, as they come: dumps and server-sent events.
+
+The client sets the pace: the next piece is asked for when the last was taken; one that takes
+nothing for long is cut off by its connection (see `connection`). A stream that does not reach its
+end, because of an error or a server that stops, breaks the connection instead of ending the answer,
+so that nobody takes a part for the whole. In every case the generator is closed, and what it holds
+is released.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import ExitStack
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from millstream.errors import MillstreamError
+from millstream.server.answers import Refusal
+
+log = logging.getLogger("millstream.server")
+
+BREAK = "millstream.break"
+"""Where the scope of a request has the call that breaks its connection."""
+
+
+class CutOff(Exception):
+    """Raised by a generator that cannot go on, when there is nothing to tell anybody."""
+
+
+class Streamed(Response):
+    """An answer from an async generator of bytes.
+
+    What the generator needs from the start is in `held`: that is let go even if it never ran.
+    """
+
+    def __init__(
+        self,
+        pieces: AsyncGenerator[bytes, None],
+        media_type: str,
+        headers: Mapping[str, str] | None = None,
+        held: ExitStack | None = None,
+    ) -> None:
+        self._pieces = pieces
+        self._held = held or ExitStack()
+        self.status_code = 200
+        self.media_type = media_type
+        self.background = None
+        self.init_headers(headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sending = asyncio.ensure_future(self._send_all(send))
+        leaving = asyncio.ensure_future(_left(receive))
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sending.cancel()
+            leaving.cancel()
+            await asyncio.wait({sending, leaving})
+            await self._pieces.aclose()
+            self._held.close()
+            if sending.cancelled():
+                scope[BREAK]()
+            elif (error := sending.exception()) is not None:
+                _log(scope["path"], error)
+                scope[BREAK]()
+
+    async def _send_all(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async for piece in self._pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _left(receive: Receive) -> None:
+    """Returns when the client has gone."""
+    try:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+    except Refusal:
+        pass  # it sends a body that nobody asked for, and badly
+
+
+def _log(path: str, error: BaseException) -> None:
+    if isinstance(error, MillstreamError):
+        log.error("%s was cut off: %s", path[:200], error)
+    elif not isinstance(error, CutOff):
+        log.error("%s was cut off", path[:200], exc_info=error)

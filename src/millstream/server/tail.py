@@ -1,0 +1,106 @@
+"""GET /streams/{name}/tail: the records of a log as they come, as server-sent events.
+
+The id of an event is the record's number; whoever comes back with it goes on at the next one. When
+records that were asked for are no longer there, a `gap` event says from which to which. Each
+client has its own place in the log and reads at its own pace; the log is the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from millstream.server.answers import Refusal
+from millstream.server.catalogue import Catalogue
+from millstream.server.events import Poller, event, events_answer, last_event
+from millstream.server.numbered import Numbered, begin_at
+from millstream.server.paths import Route, query, whole_number
+from millstream.server.service import Service
+
+CHUNK_BYTES = 64 * 1024
+CHUNK_RECORDS = 1000
+MOST = 10**18
+_NUMBER = re.compile(r"-1|[0-9]{1,18}")
+
+
+class TailFeed:
+    """The records of one log, for one client: from `record` on, at most `left` of them."""
+
+    def __init__(self, log: Numbered, record: int, left: int) -> None:
+        self.wake = asyncio.Event()
+        self.log = log
+        self._next = record
+        self._left = left
+        self._end = log.end
+        """How far the log was seen to go."""
+
+    @property
+    def has_news(self) -> bool:
+        return self.log.end != self._end
+
+    def take(self) -> bytes | None:
+        log, replaced = self.log, self.log.end < self._end
+        self._end = log.end
+        if replaced or not self._left:
+            return None  # who listened to a log that is no more has to begin anew
+        lines = log.lines(self._next, min(self._left, CHUNK_RECORDS), CHUNK_BYTES)
+        if not lines and self._next < log.start:
+            return self.gap(log.start)
+        sent = [event("record", number, line) for number, line in enumerate(lines, self._next)]
+        self._next += len(lines)
+        self._left -= len(lines)
+        return b"".join(sent)
+
+    def gap(self, to: int) -> bytes:
+        """Skip records that are not there."""
+        data = msgspec.json.encode({"from": self._next, "to": to})
+        self._next = to
+        return event("gap", to - 1, data)
+
+
+class ResumedFeed(TailFeed):
+    """Goes on after the last record that a client got; it may be of another log than this."""
+
+    def take(self) -> bytes | None:
+        if self._next > self.log.end and self.log.end == self._end:
+            return self.gap(self.log.end)
+        return super().take()
+
+
+class Tails:
+    """The logs that are tailed, and by whom."""
+
+    def __init__(self, service: Service, catalogue: Catalogue) -> None:
+        self._service = service
+        self._catalogue = catalogue
+        self._poller: Poller[TailFeed] = Poller(self._look, service.stopping)
+
+    def routes(self) -> list[Route]:
+        return [Route("GET", ("streams", "{name}", "tail"), self._tail)]
+
+    async def _tail(self, request: Request) -> Response:
+        found = query(request, ("from", "limit"))
+        limit = whole_number(found, "limit", MOST, 1, MOST)
+        log = self._catalogue.log_of(request.path_params["name"])
+        record = begin_at(found.get("from", "end"), log.start, log.end)
+        feed = TailFeed(log, record, limit)
+        got = last_event(request)
+        if got is not None:
+            if _NUMBER.fullmatch(got) is None:
+                raise Refusal(400, f"Last-Event-ID must be a record's number; got {got[:40]!r}")
+            record = int(got) + 1
+            feed = ResumedFeed(log, record, limit)
+        await log.locate(record, self._service)
+        return events_answer(self._service, self._poller, feed)
+
+    async def _look(self) -> None:
+        feeds = set(self._poller.feeds)
+        for log in {feed.log for feed in feeds}:
+            log.reload()
+        for feed in feeds:
+            if feed.has_news:
+                feed.wake.set()

@@ -1,0 +1,144 @@
+"""GET /metrics: the status in Prometheus' text format."""
+
+import re
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from served import MadeStore, asked
+
+from millstream.server.metrics import StatusCollector
+from millstream.server.samples import SECOND
+
+NOW = 1_700_000_000 * SECOND
+
+
+def a_status(**changes) -> dict:
+    """A status as GET /status answers it, of an application with odd names."""
+    source = {"name": 'in"\\\n', "events": 100, "dead_letters": 4, "rate": 1.0, "highest": NOW}
+    lags = {"lag_bytes": 5000, "lag_events": 12, "lag_seconds": 1.5, "address": "log:/x"}
+    files = {"lag_bytes": None, "lag_events": None, "lag_seconds": None, "address": "json:/x"}
+    function = {"processed": 40, "seconds": 0.25, "dead_letters": 3, "waiting": 7}
+    return {
+        "app": "retail",
+        "order": "arrival",
+        "running": True,
+        "batch": 30,
+        "written": NOW,
+        "horizon": NOW - 5 * SECOND,
+        "late": 9,
+        "feedback": 2,
+        "seconds": 31.5,
+        "batch_seconds": 1.25,
+        "latency": {"last": 0.5, "p50": 0.25, "p99": 0.75},
+        "sources": [{**source, **lags}, {**source, **files, "name": "files"}],
+        "streams": [{"name": "known", "events": 60, "rate": 3.0}],
+        "functions": [
+            {**function, "name": "count", "kind": "update", "slates": 55},
+            {**function, "name": "tidy", "kind": "map", "slates": None},
+        ],
+        "server": {
+            "since": NOW - 60 * SECOND,
+            "accepted": 2,
+            "refused": 1,
+            "answers": {"2xx": 5, "4xx": 1},
+        },
+        **changes,
+    }
+
+
+def parsed(status: dict) -> dict[str, Metric]:
+    """The families of the text that Prometheus is given."""
+    registry = CollectorRegistry()
+    registry.register(StatusCollector(lambda: status))
+    text = generate_latest(registry).decode()
+    return {family.name: family for family in text_string_to_metric_families(text)}
+
+
+def values(family: Metric) -> dict[tuple[str, ...], float]:
+    """The samples by the values of their labels."""
+    return {tuple(sample.labels.values()): sample.value for sample in family.samples}
+
+
+def test_every_figure_is_there() -> None:
+    """Each has the value of the status, in base units, under its name and labels."""
+    found = parsed(a_status())
+    assert {name: values(family) for name, family in found.items()} == {
+        "millstream_app_info": {("retail", "arrival"): 1},
+        "millstream_running": {(): 1},
+        "millstream_batch": {(): 30},
+        "millstream_commit_time_seconds": {(): NOW / SECOND},
+        "millstream_horizon_seconds": {(): NOW / SECOND - 5},
+        "millstream_batch_seconds": {(): 31.5},
+        "millstream_last_batch_seconds": {(): 1.25},
+        "millstream_latency_seconds": {(): 0.5},
+        "millstream_latency_quantile_seconds": {("0.5",): 0.25, ("0.99",): 0.75},
+        "millstream_late": {(): 9},
+        "millstream_feedback": {(): 2},
+        "millstream_events": {('in"\\\n',): 100, ("files",): 100},
+        "millstream_source_dead_letters": {('in"\\\n',): 4, ("files",): 4},
+        "millstream_lag_bytes": {('in"\\\n',): 5000},
+        "millstream_lag_events": {('in"\\\n',): 12},
+        "millstream_lag_seconds": {('in"\\\n',): 1.5},
+        "millstream_stream_events": {("known",): 60},
+        "millstream_function_events": {("count",): 40, ("tidy",): 40},
+        "millstream_function_seconds": {("count",): 0.25, ("tidy",): 0.25},
+        "millstream_dead_letters": {("count",): 3, ("tidy",): 3},
+        "millstream_waiting": {("count",): 7, ("tidy",): 7},
+        "millstream_slates": {("count",): 55},
+        "millstream_server_start_time_seconds": {(): NOW / SECOND - 60},
+        "millstream_http_requests": {("2xx",): 5, ("4xx",): 1},
+        "millstream_http_accepted": {(): 2},
+        "millstream_http_refused": {(): 1},
+    }
+
+
+def test_names_and_types_follow_the_conventions() -> None:
+    """Counters end in _total and nothing else does; every metric has a help that is a sentence."""
+    for name, family in parsed(a_status()).items():
+        assert re.fullmatch(r"millstream(_[a-z]+)+", name)
+        assert re.fullmatch(r"[A-Z].*[^ ]\.", family.documentation), name
+        assert family.type in ("counter", "gauge"), name
+        for sample in family.samples:
+            assert sample.name.endswith("_total") == (family.type == "counter"), sample.name
+            assert sample.name.startswith("millstream_")
+
+
+def test_what_is_not_known_has_no_sample() -> None:
+    """A gap in a graph is right, a zero would be wrong."""
+    unknown = a_status(
+        written=None,
+        horizon=None,
+        batch_seconds=None,
+        latency={"last": None, "p50": None, "p99": None},
+    )
+    found = parsed(unknown)
+    for name in ("commit_time", "horizon", "last_batch", "latency", "latency_quantile"):
+        assert values(found[f"millstream_{name}_seconds"]) == {}
+
+
+def test_a_server_is_scraped(tmp_path: Path) -> None:
+    """The answer is of the type that Prometheus knows, and is as of now each time."""
+    made = MadeStore(tmp_path / "store", {"count": "dict"})
+    made.progress.slates["count"] = 2
+    made.commit(late=3, processed={"count": 8})
+    with asked(made.path) as client:
+
+        def scraped() -> dict[str, Metric]:
+            answer = client.get("/metrics")
+            assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+            return {one.name: one for one in text_string_to_metric_families(answer.text)}
+
+        found = scraped()
+        assert values(found["millstream_batch"]) == {(): 0}
+        assert values(found["millstream_running"]) == {(): 0}
+        assert values(found["millstream_late"]) == {(): 3}
+        assert values(found["millstream_slates"]) == {("count",): 2}
+        assert values(found["process_resident_memory_bytes"])[()] > 0
+        made.commit(late=4)
+        client.get("/nothing")
+        found = scraped()
+        assert values(found["millstream_batch"]) == {(): 1}
+        assert values(found["millstream_late"]) == {(): 4}
+        assert values(found["millstream_http_requests"]) == {("2xx",): 1, ("4xx",): 1}
