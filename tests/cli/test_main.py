@@ -127,7 +127,8 @@ def test_a_script_ends_of_an_error_as_the_command_does(tmp_path):
         "one with app.run(sources={'in': 'json:DIR'})\n"
     )
     script.write_text(
-        f"{SCRIPT}try:\n    app.run(available_now=True)\nexcept ms.DefinitionError:\n    raise ValueError('mine')\n"
+        f"{SCRIPT}try:\n    app.run(available_now=True)\n"
+        "except ms.DefinitionError:\n    raise ValueError('mine')\n"
     )
     done = python("script.py", cwd=tmp_path)
     assert done.returncode == 1

@@ -19,8 +19,9 @@ from served import MadeStore, served, until
 
 from millstream.errors import DefinitionError, MillstreamError, StoreError, StoreLocked
 from millstream.server.child import ServerChild, options_in, written
+from millstream.server.lock import served_at
 from millstream.server.options import Options
-from millstream.server.process import serve, served_at
+from millstream.server.process import serve
 
 
 @pytest.fixture

@@ -92,21 +92,15 @@ class Live:
         if report is None:
             return text.append("starting Spark ...", style="dim")
         latency = "-" if self._latency is None else f"{self._latency:.2f} s"
-        figures = [
-            (f"{self._rate():,.0f}", "events/s"),
-            (latency, "latency"),
-            (f"{report.behind:,}", "behind"),
-            (f"{report.slates:,}", "slates"),
-            (f"{report.total_dead_letters:,}", "dead letters"),
-        ]
-        if report.total_late:
-            figures.append((f"{report.total_late:,}", "late"))
-        if report.waiting:
-            figures.append((f"{report.waiting:,}", "waiting"))
-        figures.append((f"{report.batch:,}", "batch"))
-        for number, (value, name) in enumerate(figures):
-            text.append("   " if number else "")
+        text.append(f"{self._rate():,.0f}", style="bold").append(" events/s", style="dim")
+        figures = [("latency", latency), ("behind", f"{report.behind:,}")]
+        figures.append(("slates", f"{report.slates:,}"))
+        figures.append(("dead letters", f"{report.total_dead_letters:,}"))
+        figures += [("late", f"{report.total_late:,}")] if report.total_late else []
+        figures += [("waiting", f"{report.waiting:,}")] if report.waiting else []
+        figures.append(("batch", f"{report.batch:,}"))
+        for name, value in figures:
             alarm = name == "dead letters" and report.total_dead_letters
+            text.append(f"   {name} ", style="dim")
             text.append(value, style="bold red" if alarm else "bold")
-            text.append(f" {name}", style="dim")
         return text

@@ -13,8 +13,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-import click
-
 from millstream.cli.live import Live
 
 if TYPE_CHECKING:
@@ -197,7 +195,8 @@ def moment(ts: int) -> str:
 
 
 def say(message: str) -> None:
-    click.echo(f"millstream: {message}", err=True)
+    """A line on stderr: above the live lines, if there are any, which take the place of stderr."""
+    print(f"millstream: {message}", file=sys.stderr, flush=True)
 
 
 def _troubles(late: int, dead: int) -> str:

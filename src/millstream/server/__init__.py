@@ -3,6 +3,7 @@
     process       binds, locks the store, runs uvicorn until told to stop
     child         starts that in another process; __main__ is what it starts
     options       what a server is told
+    lock          who serves a store, and where
     connection    a client's connection: limits on heads, on time, on clients that take nothing
     guard         looks at every request first: rate, Host, Origin, token, body
     app           finds the route (paths), turns what it raises into an answer (answers)

@@ -125,8 +125,13 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def timeout_keep_alive_handler(self) -> None:
-        if not self.transport.get_write_buffer_size():  # else it is the sweep's
+        if not self.transport.get_write_buffer_size():
             super().timeout_keep_alive_handler()
+            return
+        # Not idle yet: it still takes its last answer, or the sweep will find that it does not.
+        self.timeout_keep_alive_task = self.loop.call_later(
+            self.timeout_keep_alive, self.timeout_keep_alive_handler
+        )
 
     def look(self, now: float, head: float, stall: float) -> None:
         """Cut the client off if it has had its time."""

@@ -1,40 +1,33 @@
 """A server from its start to its end, in this process.
 
-It takes the store's `server.lock`, binds and serves until it is told to stop; then it takes no new
-request, gives those under way a second, and closes. The lock's file has the server's process and
-address; the lock is freed by the system if the process dies, so what the file says counts only for
-as long as somebody holds it.
+It takes the store's lock, binds and serves until it is told to stop; then it takes no new request,
+gives those under way a second, and closes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import fcntl
-import os
 import socket
 import ssl
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
-from pathlib import Path
 
-import msgspec
 import uvicorn
 
-from millstream.errors import DefinitionError, MillstreamError, StoreLocked
+from millstream.errors import DefinitionError, MillstreamError
 from millstream.server.app import build_app
 from millstream.server.connection import Connection, sweep
 from millstream.server.guard import SECURITY_HEADERS
+from millstream.server.lock import ServerLock
+from millstream.server.lock import served_at as served_at
 from millstream.server.open_store import OpenStore
 from millstream.server.options import Options, check
 from millstream.server.service import Service
 
-LOCK = "server.lock"
-LOOKS, LOOK_SECONDS = 10, 0.02
 PATIENCE = 1
 """Seconds that requests under way are given when the server stops."""
 SWITCH_SECONDS = 0.0005
@@ -47,14 +40,14 @@ def serve(options: Options, stop: threading.Event | None, ready: Callable[[str],
     check(options)
     with (
         closing(OpenStore(options.store.absolute())) as store,
-        _locked(store.path) as announce,
+        closing(ServerLock(store.path)) as lock,
         closing(_bound(options.host, options.port)) as listening,
     ):
         options = replace(options, store=store.path, port=listening.getsockname()[1])
         url = address(options)
-        announce(url)
+        lock.announce(url)
         service = Service(options, store, url)
-        server = _Server(_config(service), service, stop, ready)
+        server = _Server(_config(service), service, lock, stop, ready)
         usual = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_SECONDS)
         try:
@@ -76,11 +69,13 @@ class _Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         service: Service,
+        lock: ServerLock,
         stop: threading.Event | None,
         ready: Callable[[str], None],
     ) -> None:
         super().__init__(config)
         self._service = service
+        self._lock = lock
         self._stop = stop
         self._ready = ready
 
@@ -96,6 +91,7 @@ class _Server(uvicorn.Server):
         if counter % 10 == 0:  # about once a second
             now = asyncio.get_running_loop().time()
             sweep(self.server_state.connections, now, self._service.options)
+            self._lock.follow()
         if self._stop is not None and self._stop.is_set():
             self.should_exit = True
         return await super().on_tick(counter)
@@ -163,63 +159,3 @@ def _why(error: OSError) -> str:
     if error.errno == errno.EACCES:
         return "ports below 1024 need rights; name a higher one with --port"
     return error.strerror or str(error)
-
-
-@contextmanager
-def _locked(store: Path) -> Iterator[Callable[[str], None]]:
-    """Hold the store's server lock; gives what to call with the address once it is known."""
-    handle = os.open(store / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
-
-    def announce(url: str) -> None:
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, msgspec.json.encode(_Holder(os.getpid(), url)), 0)
-
-    try:
-        if not any(_take(handle, fcntl.LOCK_EX, n) for n in range(LOOKS)):
-            holder = _holder(handle)
-            who = f"process {holder.pid}, {holder.url}" if holder else "it is just starting"
-            raise StoreLocked(
-                f"{store}: another server ({who}) serves this store already; use that one, or "
-                "stop it first"
-            )
-        yield announce
-        os.ftruncate(handle, 0)
-    finally:
-        os.close(handle)
-
-
-def served_at(store: Path) -> str | None:
-    """The address of the server that serves a store; None if none does."""
-    try:
-        handle = os.open(store / LOCK, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return None
-    try:
-        if _take(handle, fcntl.LOCK_SH, 0):
-            return None
-        holder = _holder(handle)
-        return None if holder is None else holder.url
-    finally:
-        os.close(handle)
-
-
-def _take(handle: int, kind: int, tried: int) -> bool:
-    """Take a lock if it is free. Who only looks has it for a moment: whoever starts tries again."""
-    time.sleep(LOOK_SECONDS if tried else 0.0)
-    try:
-        fcntl.flock(handle, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-class _Holder(msgspec.Struct):
-    pid: int
-    url: str
-
-
-def _holder(handle: int) -> _Holder | None:
-    try:
-        return msgspec.json.decode(os.pread(handle, 4_096, 0), type=_Holder)
-    except msgspec.DecodeError:
-        return None

@@ -1,0 +1,57 @@
+"""The live lines of a run that goes on, on a terminal of our own."""
+
+import io
+
+from rich.console import Console
+
+from millstream.cli.live import Live, Rate
+from millstream.spark.report import BatchSummary
+
+
+def report(batch: int, total: int, **more: object) -> BatchSummary:
+    known = {
+        "batch": batch, "events": 1000, "late": 0, "dead_letters": 0, "seconds": 0.1,
+        "total_events": total, "total_late": 0, "total_dead_letters": 0, "bytes_done": 1,
+        "bytes_total": 1, "waiting": 0, "horizon": None, "lane": "one-task", "latency": 0.214,
+        "behind": 7, "slates": 1204,
+    }  # fmt: skip
+    return BatchSummary(**(known | more))
+
+
+def live(clock) -> Live:
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    return Live(lambda: "retail is running: http://127.0.0.1:8470", clock, console)
+
+
+def test_two_lines():
+    """They have the address, the rate, the latency, the lag, the slates and the dead letters."""
+    now = [0.0]
+    lines = live(lambda: now[0])
+    try:
+        assert "starting Spark" in lines.lines().plain
+        lines(report(0, 1000))
+        now[0] = 2.0
+        lines(report(1, 5000, events=4000))
+        assert lines.lines().plain == (
+            "retail is running: http://127.0.0.1:8470\n"
+            "2,500 events/s   latency 0.21 s   behind 7   slates 1,204   dead letters 0   batch 1"
+        )
+        lines(report(2, 5000, events=0, total_dead_letters=3, total_late=2, waiting=9))
+        assert "dead letters 3   late 2   waiting 9   batch 2" in lines.lines().plain
+    finally:
+        lines.close()
+
+
+def test_the_rate_falls_when_nothing_comes():
+    """It is over the last five seconds, and nothing after them."""
+    now = [10.0]
+    rate = Rate(lambda: now[0])
+    assert rate() == 0
+    rate.add(100, 0)
+    now[0] = 12.0
+    rate.add(200, 100)
+    assert rate() == 100
+    now[0] = 14.0
+    assert rate() == 50
+    now[0] = 18.0
+    assert rate() == 0
