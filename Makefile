@@ -13,7 +13,7 @@ setup-tests:
 	@scripts/setup browser
 
 demo: setup  ## the retail check-ins, live, with their page, until Ctrl-C
-	@$(PY) -m examples.demo
+	@$(PY) -m examples.demo $(DEMO)
 
 test: setup-tests  ## all tests
 	@$(PY) -m pytest

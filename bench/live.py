@@ -50,13 +50,13 @@ class Plan:
     read_connections: int = 8
     read_rate: int = 4_000
     """Reads a second of the open loop."""
-    open_connections: int = 32
+    open_connections: int = 200
     post_connections: int = 4
     post_batch: int = 500
     poll: float = 0.002
 
 
-QUICK = Plan(rounds=1, warm_up=3, feed_only=2, reads=3, samples=40, follow=4, posts=3)
+QUICK = Plan(rounds=1, warm_up=2, feed_only=2, reads=3, samples=30, follow=3, posts=2)
 
 
 def run(bench: Bench) -> Outcome:

@@ -15,11 +15,13 @@ ALIKE = (
 )
 """The columns that are numbers found as they are, in this order."""
 CORES = ("server", "load", "feeder", "driver", "jvm", "workers")
+WAITS = ("server", "load")
 NOTES = [
     "medians of the rounds (max_ms: the greatest); each: the rounds' own; sent_p99_ms: from the "
     "sending on; own_p99_ms: how late the load's own process was to send",
     "server_us: CPU of the server's process a read, less what the feed costs it; per_core: reads "
-    "that one core gives at that; cores_*: how many cores each part used",
+    "that one core gives at that; cores_*: how many cores each part used; waits_*: the share of "
+    "the time that it was ready and had none",
     "end to end: from a POST's acknowledgement to its slate being read, asked for every 2 ms",
     "calibration: million steps/s of plain Python on one core (bench/calibration.py)",
 ]
@@ -59,6 +61,8 @@ def _row(what: str, rounds: list[Found], rate: int) -> Found:
         for part in CORES:
             if part in used[0]:
                 row[f"cores_{part}"] = median(cores[part] for cores in used)
+        for part in WAITS:
+            row[f"waits_{part}"] = median(found["waits"][part] for found in rounds)
         machine = os.cpu_count() or 1
         row["cpu_others"] = max(cores["others"] for cores in used) / machine
         row["cpu_stolen"] = max(cores["stolen"] for cores in used) / machine

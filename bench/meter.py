@@ -9,7 +9,7 @@ from typing import Any
 from bench.apart import RunFailedError
 from bench.figures import percentile
 from bench.lean import get_json, now
-from bench.spent import shares, spent
+from bench.spent import shares, spent, waits
 
 PATIENCE = 60.0
 SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
@@ -31,6 +31,7 @@ class Meter:
         return {
             "seconds": seconds,
             "cores": shares(self._before, after),
+            "waits": waits(self._before, after),
             "processed_per_s": (status["events"] - self._events) / seconds,
             **behind(status),
         }

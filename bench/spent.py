@@ -2,7 +2,8 @@
 
 The parts are told by their processes: the server, the driver with its JVM and workers, whoever
 feeds, and the process that asks. All else that the machine did is `others`; `stolen` is what the
-machine below this one kept for itself.
+machine below this one kept for itself. *Waiting* is the time that a part was ready to work and had
+no core: where the cores are shared, that is where slow answers come from.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ class Spent(NamedTuple):
     busy: float
     stolen: float
     parts: dict[str, float]
+    waiting: dict[str, float]
+    """Of the server, and of the process that asks."""
 
 
 def spent(parts: dict[str, int]) -> Spent:
     """What the processes of these parts have used until now; `driver` stands for all below it."""
-    return Spent(time.monotonic(), busy(), _stolen(), by_part(parts, processes()))
+    waiting = {"server": _waiting(parts["server"]), "load": _waiting(os.getpid())}
+    return Spent(time.monotonic(), busy(), _stolen(), by_part(parts, processes()), waiting)
 
 
 def by_part(parts: dict[str, int], found: list[Process]) -> dict[str, float]:
@@ -51,6 +55,26 @@ def shares(before: Spent, after: Spent) -> dict[str, float]:
     used["others"] = max(0.0, after.busy - before.busy - sum(used.values()))
     used["stolen"] = after.stolen - before.stolen
     return {part: round(work / seconds, 3) for part, work in used.items()}
+
+
+def waits(before: Spent, after: Spent) -> dict[str, float]:
+    """The share of the time that a part was ready and had no core; all its threads together."""
+    seconds = after.at - before.at
+    return {
+        part: round((end - before.waiting[part]) / seconds, 3)
+        for part, end in after.waiting.items()
+    }
+
+
+def _waiting(pid: int) -> float:
+    """Seconds that the threads of a process have waited for a core."""
+    found = 0.0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        try:
+            found += int((thread / "schedstat").read_text().split()[1]) / 1e9
+        except OSError:
+            continue  # it ended meanwhile
+    return found
 
 
 def _stolen() -> float:

@@ -18,7 +18,7 @@ from bench.lean import Answer, Load, get_json, get_request, now, whole
 from bench.prefill import fill_store
 from bench.processes import Process
 from bench.served import Served, served
-from bench.spent import Spent, by_part, shares
+from bench.spent import Spent, by_part, shares, waits
 
 KEYS = 50
 TINY = live.Plan(
@@ -137,10 +137,10 @@ def test_time_is_told_apart_by_part() -> None:
     ]
     parts = by_part({"driver": 1, "server": 2}, found)
     assert parts == {"driver": 10.0, "server": 1.0, "jvm": 4.0, "workers": 2.5, "load": 3.0}
-    used = shares(
-        Spent(100.0, 50.0, 1.0, {"server": 1.0}), Spent(110.0, 60.0, 1.5, {"server": 4.0})
-    )
-    assert used == {"server": 0.3, "others": 0.7, "stolen": 0.05}
+    before = Spent(100.0, 50.0, 1.0, {"server": 1.0}, {"server": 7.0})
+    after = Spent(110.0, 60.0, 1.5, {"server": 4.0}, {"server": 8.0})
+    assert shares(before, after) == {"server": 0.3, "others": 0.7, "stolen": 0.05}
+    assert waits(before, after) == {"server": 0.1}
 
 
 def test_rows_are_medians_of_rounds() -> None:
@@ -149,7 +149,9 @@ def test_rows_are_medians_of_rounds() -> None:
     def one(rate: float, server: float) -> dict[str, dict[str, object]]:
         cores = {"server": server, "load": 0.1, "others": 0.2, "stolen": 0.0}
         reads = {"reads": 9, "per_s": rate, "p99_ms": 3.0, "max_ms": rate, "cores": cores}
-        return {"feed alone": {"cores": {**cores, "server": 0.1}}, "reads, closed": reads}
+        waits = {"server": 0.1, "load": 0.2}
+        alone = {"cores": {**cores, "server": 0.1}, "waits": waits}
+        return {"feed alone": alone, "reads, closed": {**reads, "waits": waits}}
 
     alone, reads = live_rows.rows([one(5_000, 0.6), one(1_000, 0.2), one(4_000, 0.3)], 4_000)
     assert alone["what"] == "feed alone"

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from click.testing import CliRunner
 from client.live_server import OUTPUTS, LiveServer
 
 from millstream.cli.main import main
-from millstream.cli.server_options import chosen_url, served_at
+from millstream.cli.server_options import chosen_url
+from millstream.server.lock import ServerLock
 
 SOURCE = Path(__file__).parents[2] / "src"
 UNUSED = iter(OUTPUTS)
@@ -239,17 +241,15 @@ def test_which_server(live, here, tmp_path):
     lock = stores / "one" / "server.lock"
     lock.write_text("")
     assert chosen_url(None, {}, stores) == usual
-    lock.write_text(f'{{"pid": {os.getpid()}, "url": "http://127.0.0.1:1"}}')
-    assert chosen_url(None, {}, stores) == "http://127.0.0.1:1"
+    lock.write_text('{"pid": 1, "url": "http://127.0.0.1:1"}')
+    assert chosen_url(None, {}, stores) == usual  # of a server that has died
+    with closing(ServerLock(lock.parent)) as held:
+        held.announce("http://127.0.0.1:1")
+        assert chosen_url(None, {}, stores) == "http://127.0.0.1:1"
     assert chosen_url(None, {"MILLSTREAM_URL": "http://b"}, stores) == "http://b"
     assert chosen_url("http://a", {"MILLSTREAM_URL": "http://b"}, stores) == "http://a"
-    ended = subprocess.Popen(["true"])
-    ended.wait()
-    lock.write_text(f'{{"pid": {ended.pid}, "url": "http://127.0.0.1:1"}}')
-    assert chosen_url(None, {}, stores) == usual
     store = {"MILLSTREAM_STORE": str(live.made.path)}
     assert chosen_url(None, store, stores) == live.url
-    assert served_at(live.made.path / "server.lock") == live.url
 
 
 def test_a_server_that_serves_here_is_found(here, monkeypatch):

@@ -385,6 +385,18 @@ def test_a_body_in_drops(url):
     assert time.monotonic() - began > 2
 
 
+def test_many_large_bodies_at_once(url):
+    """Each is within the limit, all together are not: some are refused, and none is held after."""
+    part = post(url, "Transfer-Encoding: chunked") + b"17318\r\n" + b"1" * 95_000 + b"\r\n"
+    with ExitStack() as stack:
+        senders = [stack.enter_context(connected(url)) for _ in range(12)]
+        for sender in senders:
+            sender.sendall(part)
+        statuses = {answer(sender).status for sender in senders}
+    assert statuses == {408, 503}
+    assert httpx.post(f"{url}/streams/checkins", json="x" * 90_000).status_code == 200
+
+
 def test_a_body_that_is_asked_for(url):
     """A client that waits to be told to go on is told."""
     with connected(url) as connection:

@@ -1,20 +1,20 @@
-"""`make demo`, ended by force and started again."""
+"""`make demo`: started, watched on its page, ended by force, started again and stopped."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import subprocess
-import sys
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
+from server.browser import launched, opened
 
-from millstream.stores.home import Home
+from millstream.sinks.log_sink import read_log_rows
+from millstream.stores.home import log_of
 from millstream.stores.reader import SlateReader
 
 pytestmark = pytest.mark.spark
@@ -29,10 +29,10 @@ SPELLINGS = {
 }
 
 
-def start(store: Path, seconds: int) -> subprocess.Popen[str]:
-    """The demo in a process group of its own, its JVM included."""
+def start(store: Path, *flags: str) -> subprocess.Popen[str]:
+    """`make demo` in a process group of its own, its JVM included."""
     return subprocess.Popen(
-        [sys.executable, "-m", "examples.demo", "--seconds", str(seconds), "--store", str(store)],
+        ["make", "demo", f"DEMO=--store {store} --port 0 {' '.join(flags)}"],
         cwd=ROOT,
         env={k: v for k, v in os.environ.items() if not k.startswith("MILLSTREAM_")},
         stdout=subprocess.PIPE,
@@ -42,16 +42,24 @@ def start(store: Path, seconds: int) -> subprocess.Popen[str]:
     )
 
 
-def kill_after_a_few_batches(demo: subprocess.Popen[str], store: Path) -> None:
-    deadline = time.monotonic() + 200
-    try:
-        while not (store / "progress").exists() or Home.open(store).committed() < 2:
-            assert time.monotonic() < deadline, "no batch was committed"
-            assert demo.poll() is None, demo.communicate()[0]
-            time.sleep(0.05)
-    finally:
-        os.killpg(demo.pid, signal.SIGKILL)
-        demo.communicate()
+def address(demo: subprocess.Popen[str]) -> str:
+    """Where the demo says its page is."""
+    assert demo.stdout is not None
+    said = []
+    for line in demo.stdout:
+        said.append(line)
+        if found := re.search(r"The live page: +(http://\S+)", line):
+            return found[1]
+    raise AssertionError("".join(said))
+
+
+def watch(url: str) -> None:
+    """See on the page that a retailer is counted, and that its count moves."""
+    with launched() as chromium, opened(chromium, url) as page:
+        walmart = page.locator("#slates-list").get_by_text(re.compile(r'"count":'))
+        expect(walmart.last).to_be_visible(timeout=120_000)
+        before = walmart.last.inner_text()
+        expect(walmart.last).not_to_have_text(before, timeout=60_000)
 
 
 def counts(store: Path) -> dict[str, int]:
@@ -60,9 +68,8 @@ def counts(store: Path) -> dict[str, int]:
 
 
 def recount(store: Path) -> Counter[str]:
-    """The check-ins of each retailer, from the input files alone."""
-    lines = (line for f in (store / "checkins").glob("*.json") for line in f.open())
-    venues = Counter(json.loads(line)["venue"] for line in lines)
+    """The check-ins of each retailer, from the log of what was sent alone."""
+    venues = Counter(row["venue"] for row in read_log_rows(log_of(store, "checkins")))
     found: Counter[str] = Counter()
     for venue, number in venues.items():
         for retailer, spelling in SPELLINGS.items():
@@ -72,16 +79,22 @@ def recount(store: Path) -> Counter[str]:
 
 
 def test_the_counts_go_on_after_a_kill(tmp_path: Path) -> None:
-    """Killed with its JVM in the middle and started again, the demo ends with exactly the check-ins
-    of both runs counted, none lost and none twice, and has told what it found at the start."""
+    """The counts move on the page. Killed with its JVM in the middle and started again, the demo
+    ends with exactly the check-ins of both runs counted, none lost and none twice, and has told
+    what it found at the start."""
     store = tmp_path / "retail-demo"
-    kill_after_a_few_batches(start(store, 0), store)
-    before, files = counts(store), len(list((store / "checkins").glob("*.json")))
+    demo = start(store)
+    try:
+        watch(address(demo))
+    finally:
+        os.killpg(demo.pid, signal.SIGKILL)
+        demo.communicate()
+    before, sent = counts(store), sum(1 for _ in read_log_rows(log_of(store, "checkins")))
     assert sum(before.values()) > 0
-    again = start(store, 3)
+    again = start(store, "--seconds 3")
     said, _ = again.communicate(timeout=200)
     assert again.returncode == 0, said
-    assert len(list((store / "checkins").glob("*.json"))) > files
+    assert sum(1 for _ in read_log_rows(log_of(store, "checkins"))) > sent
     assert counts(store) == recount(store)
     assert "There are counts from before" in said
     for retailer, number in before.items():

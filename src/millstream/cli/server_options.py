@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import msgspec
 
 from millstream.cli.serving import token_of
 from millstream.errors import CommandError
+from millstream.server.lock import FILE, served_at
 
 if TYPE_CHECKING:
     from millstream.client import Client
@@ -63,33 +63,10 @@ def chosen_url(url: str | None, environ: Mapping[str, str], stores: Path) -> str
     if named:
         return named
     if environ.get("MILLSTREAM_STORE"):
-        locks = [Path(environ["MILLSTREAM_STORE"]) / "server.lock"]
+        places = [Path(environ["MILLSTREAM_STORE"])]
     else:
-        locks = sorted(stores.glob("*/server.lock"))
-    found = [served for served in map(served_at, locks) if served is not None]
+        places = sorted(lock.parent for lock in stores.glob(f"*/{FILE}"))
+    found = [served for served in map(served_at, places) if served is not None]
     if len(found) > 1:
         raise CommandError(f"several servers run here; name one with --url: {', '.join(found)}")
     return found[0] if found else DEFAULT_URL
-
-
-def served_at(lock: Path) -> str | None:
-    """The address in a store's server.lock, if the process that wrote it lives.
-
-    The lock itself is not tried: to hold it, however briefly, could keep a server from starting.
-    """
-    try:
-        holder = msgspec.json.decode(lock.read_bytes(), type=_Holder)
-    except (OSError, msgspec.DecodeError):
-        return None
-    try:
-        os.kill(holder.pid, 0)
-    except PermissionError:
-        pass  # it lives, and is another user's
-    except OSError:
-        return None
-    return holder.url
-
-
-class _Holder(msgspec.Struct):
-    pid: int
-    url: str

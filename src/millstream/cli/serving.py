@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from millstream.cli.progress import say
 from millstream.errors import DefinitionError, MillstreamError
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from millstream.server.child import ServerChild
     from millstream.server.options import Options
 
+ORPHAN_SECONDS = 5.0
 PAUSE = 1.0
 """Seconds before a server that has ended is started again."""
 
@@ -91,15 +95,21 @@ class Serving:
     def start(self) -> None:
         """Start it, or find the one that serves this store already."""
         from millstream.server.child import ServerChild
-        from millstream.server.process import served_at
+        from millstream.server.lock import served_by
 
-        running = served_at(self._options.store)
-        if running is not None:
-            self.url = running
-            say(f"a server is there already, and goes on: {running}")
-            return
+        deadline = time.monotonic() + ORPHAN_SECONDS
+        while (there := served_by(self._options.store)) is not None:
+            if not there.beside:
+                self.url = there.url
+                say(f"a server is there already, and goes on: {there.url}")
+                return
+            if time.monotonic() > deadline:
+                break  # the new one's error will say who it is
+            time.sleep(0.05)  # it belonged to a run that has died, and is about to end
         self._child = ServerChild.start(self._options)
         self.url = self._child.url
+        port = urlsplit(self.url).port or self._options.port
+        self._options = replace(self._options, port=port)  # started again, it is where it was
         say(f"live page and HTTP: {self.url}")
         self._watch = threading.Thread(target=self._look_after, name="server", daemon=True)
         self._watch.start()

@@ -27,7 +27,7 @@ def main() -> int:
     try:
         from millstream.server.process import serve
 
-        serve(options_in(line), stop, lambda url: _tell(Told(url=url)))
+        serve(options_in(line), stop, lambda url: _tell(Told(url=url)), beside=True)
     except MillstreamError as error:
         _tell(Told(error=str(error)))
         return 1

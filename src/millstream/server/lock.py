@@ -20,16 +20,21 @@ FILE = "server.lock"
 TRIES, TRY_SECONDS = 10, 0.02
 
 
-class _Holder(msgspec.Struct):
+class Holder(msgspec.Struct, frozen=True):
+    """Who serves a store."""
+
     pid: int
     url: str
+    beside: bool = False
+    """Whether it was started beside a run, and ends with it."""
 
 
 class ServerLock:
     """The lock as the server has it."""
 
-    def __init__(self, store: Path) -> None:
+    def __init__(self, store: Path, *, beside: bool = False) -> None:
         """Take it; StoreLocked with the address of the server that has it."""
+        self._beside = beside
         self._file = store / FILE
         self._made = store / "store.json"
         self._url = ""
@@ -38,8 +43,9 @@ class ServerLock:
     def announce(self, url: str) -> None:
         """Say where the store is served."""
         self._url = url
+        holder = Holder(os.getpid(), url, self._beside)
         os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, msgspec.json.encode(_Holder(os.getpid(), url)), 0)
+        os.pwrite(self._handle, msgspec.json.encode(holder), 0)
 
     def follow(self) -> None:
         """Take the lock of the store that is there now, if it was deleted and made again."""
@@ -82,17 +88,22 @@ class ServerLock:
         )
 
 
-def served_at(store: Path) -> str | None:
-    """The address of the server that serves a store; None if none does."""
+def served_by(store: Path) -> Holder | None:
+    """Who serves a store; None if nobody does."""
     try:
         handle = os.open(store / FILE, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        holder = None if _free(handle, fcntl.LOCK_SH) else _holder(handle)
-        return None if holder is None else holder.url
+        return None if _free(handle, fcntl.LOCK_SH) else _holder(handle)
     finally:
         os.close(handle)
+
+
+def served_at(store: Path) -> str | None:
+    """The address of the server that serves a store; None if none does."""
+    holder = served_by(store)
+    return None if holder is None else holder.url
 
 
 def _free(handle: int, kind: int) -> bool:
@@ -104,8 +115,8 @@ def _free(handle: int, kind: int) -> bool:
     return True
 
 
-def _holder(handle: int) -> _Holder | None:
+def _holder(handle: int) -> Holder | None:
     try:
-        return msgspec.json.decode(os.pread(handle, 4_096, 0), type=_Holder)
+        return msgspec.json.decode(os.pread(handle, 4_096, 0), type=Holder)
     except msgspec.DecodeError:
         return None

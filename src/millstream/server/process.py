@@ -34,13 +34,22 @@ SWITCH_SECONDS = 0.0005
 """How long a reading thread may keep the event loop waiting: a tenth of the interpreter's usual."""
 
 
-def serve(options: Options, stop: threading.Event | None, ready: Callable[[str], None]) -> None:
-    """Serve until `stop` is set (None: until the process is ended); `ready` gets the address."""
+def serve(
+    options: Options,
+    stop: threading.Event | None,
+    ready: Callable[[str], None],
+    *,
+    beside: bool = False,
+) -> None:
+    """Serve until `stop` is set (None: until the process is ended); `ready` gets the address.
+
+    `beside` is said of a server that belongs to a run and ends with it.
+    """
     options = replace(options, host=options.host.strip("[]"))
     check(options)
     with (
         closing(OpenStore(options.store.absolute())) as store,
-        closing(ServerLock(store.path)) as lock,
+        closing(ServerLock(store.path, beside=beside)) as lock,
         closing(_bound(options.host, options.port)) as listening,
     ):
         options = replace(options, store=store.path, port=listening.getsockname()[1])
