@@ -3,7 +3,8 @@ end and its status, one thread waits for all connections.
 
 Every request has a time at which it is *due*. When all connections are busy it waits for one, and
 its latency counts from when it was due: a server that stalls is charged for all who would have
-come meanwhile (no coordinated omission).
+come meanwhile (no coordinated omission). Beside when this process took an answer stands when it
+arrived, by the kernel: the difference is this process waiting for a core, not the server.
 
     load = Load(url, 8)
     load.at(due, ask, told)     `ask()` gives the bytes when they are sent; it may call `at` again
@@ -17,6 +18,7 @@ import http.client
 import json
 import select
 import socket
+import struct
 import time
 from collections import deque
 from collections.abc import Callable
@@ -31,6 +33,9 @@ now = time.monotonic
 """The same clock in all processes of a machine."""
 PATIENCE = 60.0
 _LENGTH = b"content-length: "
+_TIMESTAMPING, _ON_ARRIVAL, _ROOM = 37, 0b11000, 128
+"""Linux: SO_TIMESTAMPING, by the kernel and for what comes in; bytes that hold one."""
+_TIMESPEC = struct.Struct("qq")
 
 
 class Answer(NamedTuple):
@@ -38,6 +43,7 @@ class Answer(NamedTuple):
 
     due: float
     sent: float
+    arrived: float
     came: float
     status: int
     body: bytes
@@ -63,9 +69,11 @@ class Load:
         self._due: list[tuple[float, int, Ask, Told]] = []
         self._awaited: dict[int, _Awaited] = {}
         self._number = count()
+        self._epoch = time.time() - now()  # the kernel's stamps are times of day
         for _ in range(connections):
             connection = socket.create_connection(address(url), PATIENCE)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setsockopt(socket.SOL_SOCKET, _TIMESTAMPING, _ON_ARRIVAL)
             self._sockets[connection.fileno()] = connection
             self._idle.append(connection.fileno())
 
@@ -113,7 +121,8 @@ class Load:
 
     def _take(self, handle: int) -> None:
         awaited = self._awaited[handle]
-        data = self._sockets[handle].recv(1 << 16)
+        data, stamps, _, _ = self._sockets[handle].recvmsg(1 << 16, _ROOM)
+        came = now()
         if not data:
             raise RunFailedError("the server closed a connection that was in use")
         if awaited.parts:
@@ -122,10 +131,11 @@ class Load:
         if found is None:
             awaited.parts[:] = [data]
             return
-        came = now()
+        seconds, rest = _TIMESPEC.unpack_from(stamps[0][2])
+        arrived = min(came, seconds + rest / 1e9 - self._epoch)
         del self._awaited[handle]
         self._idle.append(handle)
-        awaited.told(Answer(awaited.due, awaited.sent, came, *found))
+        awaited.told(Answer(awaited.due, awaited.sent, arrived, came, *found))
 
 
 def whole(data: bytes) -> tuple[int, bytes] | None:

@@ -10,15 +10,17 @@ from bench.figures import Bar, shown
 
 Found = dict[str, Any]
 ALIKE = (
-    *("per_s", "p50_ms", "p95_ms", "p99_ms", "max_ms", "own_p99_ms", "sent_p99_ms"),
+    *("per_s", "p50_ms", "p95_ms", "p99_ms", "max_ms"),
+    *("server_p50_ms", "server_p99_ms", "own_p99_ms"),
     *("server_us", "per_core", "processed_per_s", "lag_events", "lag_s", "caught_up_s", "missing"),
 )
 """The columns that are numbers found as they are, in this order."""
 CORES = ("server", "load", "feeder", "driver", "jvm", "workers")
 WAITS = ("server", "load")
 NOTES = [
-    "medians of the rounds (max_ms: the greatest); each: the rounds' own; sent_p99_ms: from the "
-    "sending on; own_p99_ms: how late the load's own process was to send",
+    "medians of the rounds (max_ms: the greatest), each: the rounds' own, with what others took of "
+    "the machine; latencies count from when a request was due to when its answer was taken; "
+    "server_*_ms: from the sending to the arrival; own_p99_ms: the rest, the load's own process",
     "server_us: CPU of the server's process a read, less what the feed costs it; per_core: reads "
     "that one core gives at that; cores_*: how many cores each part used; waits_*: the share of "
     "the time that it was ready and had none",
@@ -72,6 +74,8 @@ def _row(what: str, rounds: list[Found], rate: int) -> Found:
     main = MAIN.get(what, "p99_ms")
     if all(main in found for found in rounds):
         row["each"] = " ".join(shown(found[main]) for found in rounds)
+    if used:
+        row["each_others"] = " ".join(f"{cores['others'] / machine:.2f}" for cores in used)
     return row
 
 

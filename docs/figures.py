@@ -26,6 +26,21 @@ _COLUMNS: dict[str, dict[str, str]] = {
         "disk_before_mib": "disk before, MiB",
         "disk_after_mib": "disk after, MiB",
     },
+    "live": {
+        "per_s": "a second",
+        "p50_ms": "p50, ms",
+        "p99_ms": "p99, ms",
+        "max_ms": "max, ms",
+        "cores_server": "server's cores",
+        "per_core": "a second, by one core alone",
+    },
+    "dump": {
+        "slates_per_s": "slates/s",
+        "seconds": "whole, s",
+        "first_ms": "first piece, ms",
+        "anon_before_mib": "server's memory before, MiB",
+        "anon_max_mib": "at most, MiB",
+    },
 }
 _SAYS = {
     "keyed_updates": "A count in a dict slate, 1,000,000 events over 100,000 uniform keys, durable "
@@ -36,6 +51,12 @@ _SAYS = {
     "latency": "Two updates in a chain, 4,000 events/s for 60 s from another process: from a "
     "file's arrival to its slate being readable",
     "growth": "The same load, 100,000 active keys, over a store that holds so many slates already",
+    "live": "Over HTTP, while 4,000 events/s come in and are counted over 10,000 keys: reads of "
+    "one slate, as fast as they are answered (closed) and at 4,000/s whatever is answered (open); "
+    "from the acknowledgement of an event to its slate being read (end to end); then, without the "
+    "feed, events sent in bodies of 500 (posts). Medians of three rounds, the load on the same "
+    "cores",
+    "dump": "All slates of an update over HTTP (`GET /slates/{update}/dump`)",
 }
 
 

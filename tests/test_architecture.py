@@ -30,7 +30,7 @@ KNOWS = {
     "engine": "errors model codec stores",
     "toml": "errors nearest model",
     "modules": "errors nearest model",
-    "setting_values": "errors sources",
+    "setting_values": "errors model sources",
     "settings": "errors model nearest setting_values sources",
     "app_file": "errors model nearest modules setting_values toml",
     "config": "errors model nearest modules app_file",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import millstream as ms
-from millstream.settings import Settings, resolve, store_of
+from millstream.settings import Settings, resolve, served_settings, store_of
 
 MIB = 1024 * 1024
 ADDRESSES = {"sources": {"checkins": "json:in"}}
@@ -169,3 +169,25 @@ def test_the_advice_fits_where_the_settings_come_from():
     """A command is told of --source, a script of the argument of `app.run`."""
     assert "with --source checkins=json:DIR" in refused(flags={"final": True})
     assert "with app.run(sources={'checkins': 'json:DIR'})" in refused(code={"final": True})
+
+
+def test_how_long_logs_are_kept():
+    """Age and size are set as text with a unit, or are for ever; what is neither is refused."""
+    found = resolve(an_app(), toml={"retain_age": "36h", "retain_bytes": "2GiB"})
+    assert (found.retain_age, found.retain_bytes) == (36 * 3_600_000_000, 2 << 30)
+    for_ever = resolve(an_app(), environ={"MILLSTREAM_RETAIN_AGE": "for ever"})
+    assert for_ever.retain_age is None
+    assert "must be a duration" in refused(toml={"retain_age": "long"})
+
+
+def test_a_server_without_its_application():
+    """Where only a store is at hand, a server's settings are flags over variables."""
+    environ = {"MILLSTREAM_PORT": "9000", "MILLSTREAM_HOSTS": "a.example,b.example"}
+    found = served_settings(Path("kept"), environ, {"port": "9001", "token_file": None})
+    assert (found.store, found.port, found.hosts) == (
+        Path("kept"),
+        9001,
+        ("a.example", "b.example"),
+    )
+    with pytest.raises(ms.DefinitionError, match="--port must be from 0 to 65535; got '-1'"):
+        served_settings(Path("kept"), {}, {"port": "-1"})

@@ -35,6 +35,12 @@ class SourceDescription(msgspec.Struct, frozen=True):
     """Whether this is all there is to know: False when its key or ts is a Python function."""
     address: str
 
+    @property
+    def log(self) -> Path | None:
+        """The event log that it reads; None if it reads something else."""
+        kind, _, path = self.address.partition(":")
+        return Path(path) if kind == "log" else None
+
     def source(self) -> Source:
         """The source itself, to try records on."""
         return Source(self.name, self.key, self.ts, self.unit)

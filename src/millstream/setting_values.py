@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from millstream.errors import DefinitionError, InputError
+from millstream.model.duration import UNITS, microseconds
 from millstream.sources.address import parse_address
 
 SINK_FORMATS = ("json", "parquet", "log")
 LANES = ("auto", "one-task", "shuffled")
 MIB = 1024 * 1024
+DAY = UNITS["d"]
+FOR_EVER = "for ever"
 _KIB = 1024
 _BYTES = {
     **{"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3},
@@ -147,6 +150,14 @@ def _hosts(value: Any, where: str) -> tuple[str, ...]:
     return tuple(_name(host, where) for host in given)
 
 
+def _age(value: Any, where: str) -> int | None:
+    return None if value == FOR_EVER else microseconds(value, where)
+
+
+def _kept(value: Any, where: str) -> int | None:
+    return None if value == FOR_EVER else _bytes(0)(value, where)
+
+
 PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "store": _path,
     "sources": _addresses(sink=False),
@@ -167,6 +178,11 @@ PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "token_file": _path,
     "tls_cert": _path,
     "tls_key": _path,
+    "max_body": _bytes(1),
+    "rate": _whole(1),
+    "backlog_bytes": _bytes(1),
+    "retain_age": _age,
+    "retain_bytes": _kept,
 }
 """Every setting's name and parser."""
 PATHS = {name for name, parser in PARSERS.items() if parser is _path}

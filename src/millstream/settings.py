@@ -22,11 +22,16 @@ from millstream.model.app import App
 from millstream.model.function import RESERVED_STREAMS
 from millstream.model.workflow import Workflow
 from millstream.nearest import did_you_mean
-from millstream.setting_values import MIB, PARSERS
+from millstream.setting_values import DAY, MIB, PARSERS
 from millstream.sources.address import LOG
 
 Lane = Literal["auto", "one-task", "shuffled"]
-_FLAGS = {"sources": "source", "sinks": "sink"}
+SERVED = (
+    *("host", "port", "hosts", "token_file", "tls_cert", "tls_key"),
+    *("max_body", "rate", "backlog_bytes", "retain_age", "retain_bytes"),
+)
+"""The settings of the server."""
+_FLAGS = {"sources": "source", "sinks": "sink", "hosts": "allow-host"}
 """Flags that are not called as their setting is."""
 
 
@@ -67,6 +72,16 @@ class Settings:
     """The file with the secret that every request must bring; or `MILLSTREAM_TOKEN` holds it."""
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    max_body: int = 16 * MIB
+    """The largest request that the server takes."""
+    rate: int = 20_000
+    """Requests a second that one address may send."""
+    backlog_bytes: int = 4096 * MIB
+    """How far the application may be behind before no more events are taken."""
+    retain_age: int | None = 7 * DAY
+    """How long event logs keep records that every reader has, in microseconds; None: for ever."""
+    retain_bytes: int | None = 1024 * MIB
+    """How much an event log keeps of them; None: all."""
 
 
 def resolve(
@@ -123,6 +138,17 @@ def _check_log(app: App, source: str, store: Path, command: bool) -> None:
             f"source {source!r} of app {app.name!r} has no address, and nothing was sent to it; "
             f"give it one with {advice}"
         )
+
+
+def served_settings(store: Path, environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
+    """The settings of a server for a store whose application is not at hand."""
+    given = {key: environ.get(f"MILLSTREAM_{key.upper()}") or None for key in SERVED}
+    values = {}
+    for key, value, where in chain(
+        _known(given, "MILLSTREAM_{}"), _known({key: flags.get(key) for key in SERVED}, "--{}")
+    ):
+        values[key] = PARSERS[key](value, where)
+    return Settings("", store, **values)
 
 
 def store_of(

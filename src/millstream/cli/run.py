@@ -53,6 +53,14 @@ def serving_options(command: Command) -> Command:
         ),
         click.option("--port", metavar="N", help="0: any that is free.  [default: 8470]"),
         click.option("--host", metavar="NAME", help="Where to listen.  [default: 127.0.0.1]"),
+        click.option(
+            "--allow-host",
+            "hosts",
+            multiple=True,
+            callback=lambda ctx, param, given: given or None,
+            metavar="NAME",
+            help="A name, besides its own, that the server is called by. Repeatable.",
+        ),
     ):
         command = option(command)
     return command

@@ -16,7 +16,7 @@ from millstream.cli.stopping import stoppable
 from millstream.cli.store import chosen_store
 from millstream.config import load
 from millstream.model.place import shown_path
-from millstream.settings import Settings, resolve
+from millstream.settings import Settings, resolve, served_settings
 
 
 @click.command()
@@ -36,10 +36,7 @@ def serve(app: str | None, store: Path | None, **flags: Any) -> None:
         millstream serve --store .millstream/retail --port 9000
     """
     if app is None:
-        from millstream.setting_values import PARSERS
-
-        given = {key: PARSERS[key](value, f"--{key}") for key, value in flags.items() if value}
-        settings = Settings("", chosen_store(store, None), **given)
+        settings = served_settings(chosen_store(store, None), os.environ, flags)
     else:
         target = load(app)
         settings = resolve(target.app, target.toml, os.environ, {**flags, "store": store})

@@ -50,6 +50,7 @@ def describe_app(app: App, settings: Settings) -> None:
 
 def options_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> Options:
     """How the server of a run is to serve; DefinitionError if that is not safe."""
+    from millstream.log.retention import Retention
     from millstream.server.options import Options, check
 
     options = Options(
@@ -60,6 +61,10 @@ def options_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> O
         tls_cert=settings.tls_cert,
         tls_key=settings.tls_key,
         hosts=settings.hosts,
+        max_body=settings.max_body,
+        rate=settings.rate,
+        backlog_bytes=settings.backlog_bytes,
+        retention=Retention(settings.retain_age, settings.retain_bytes),
     )
     check(options)
     return options

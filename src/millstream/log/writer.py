@@ -31,7 +31,7 @@ from millstream.log.tags import Tags, remembered
 
 __all__ = ["Appended", "Entry", "LogWriter", "Retention", "TagMismatch"]
 
-SEGMENT_BYTES = 64 << 20
+SEGMENT_BYTES, LEAST_SEGMENT_BYTES = 64 << 20, 64 << 10
 
 
 class Entry(NamedTuple):
@@ -57,6 +57,13 @@ class TagMismatch(LogError):
     """A tag came again with another digest: the entry was not appended."""
 
 
+def segment_size(retention: Retention) -> int:
+    """Segments go whole, so that little can be kept only in small ones."""
+    if retention.max_bytes is None:
+        return SEGMENT_BYTES
+    return min(SEGMENT_BYTES, max(LEAST_SEGMENT_BYTES, retention.max_bytes // 8))
+
+
 def wall_clock() -> int:
     """The time of day in microseconds."""
     return time.time_ns() // 1000
@@ -69,13 +76,13 @@ class LogWriter:
         self,
         path: Path | str,
         *,
-        segment_bytes: int = SEGMENT_BYTES,
+        segment_bytes: int | None = None,
         retention: Retention = Retention(),  # noqa: B008  # frozen
         clock: Callable[[], int] = wall_clock,
         tags: bool = True,
     ) -> None:
         self.path = Path(path)
-        self._segment_bytes = segment_bytes
+        self._segment_bytes = segment_bytes or segment_size(retention)
         self._retention = retention
         self._clock = clock
         self._dedupe = tags

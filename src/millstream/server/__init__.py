@@ -10,7 +10,7 @@
     service       what the routes share; open_store is the store, followed as it changes
     limits        token buckets and slots, pure
 
-Routes, each module with `routes(service)`:
+Routes, each module with one function `routes`:
 
     slates        which there are, one, a page        dump          all of them
     watch         one as it changes                   streams       send events; list, page, tail

@@ -23,15 +23,26 @@ from millstream.server import (
 from millstream.server.answers import Refusal
 from millstream.server.guard import Guard
 from millstream.server.paths import Route, Routes
-from millstream.server.service import Service, count_answer
+from millstream.server.service import Service
+from millstream.server.status import Overview
 
-log = logging.getLogger("millstream.server")
+logger = logging.getLogger("millstream.server")
 
 
 def all_routes(service: Service) -> list[Route]:
     """The routes of all modules."""
-    modules = (slates, dump, watch, streams, status, metrics, page_files, health, openapi)
-    return [route for module in modules for route in module.routes(service)]
+    overview = Overview(service)
+    return [
+        *slates.routes(service),
+        *dump.routes(service),
+        *watch.routes(service),
+        *streams.routes(service),
+        *status.routes(service, overview),
+        *metrics.routes(overview),
+        *page_files.routes(),
+        *health.routes(service),
+        *openapi.routes(),
+    ]
 
 
 def build_app(service: Service) -> ASGIApp:
@@ -58,9 +69,9 @@ class Dispatcher:
         except ClientDisconnect:
             return
         except Exception:
-            log.exception("%s %s failed", method, scope["path"][:200])
+            logger.exception("%s %s failed", method, scope["path"][:200])
             answer = Refusal(500, "the server failed on this request; its log says how").answer()
-        count_answer(self._service.counters.answers, answer.status_code)
+        self._service.counters.answered(answer.status_code)
         if method == "HEAD":
             await _head_only(answer, send)
         else:

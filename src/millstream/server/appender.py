@@ -19,6 +19,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from millstream.errors import LogError
+from millstream.log.retention import Retention
 from millstream.log.writer import Appended, Entry, LogWriter, TagMismatch
 
 GROUP_BYTES = 4 << 20
@@ -44,9 +45,10 @@ class _Pending:
 class Appender:
     """Appends to one log. Its methods are called on the event loop."""
 
-    def __init__(self, path: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, say: Callable[[str], None], retention: Retention) -> None:
         self.path = path
         self._say = say
+        self._retention = retention
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[_Pending | None] = SimpleQueue()
         self._waiting = 0
@@ -136,7 +138,7 @@ class Appender:
 
     def _opened(self) -> LogWriter:
         if self._writer is None:
-            self._writer = LogWriter(self.path)
+            self._writer = LogWriter(self.path, retention=self._retention)
             if self._writer.torn:
                 self._say(f"millstream: {self._writer.torn_said}")
         return self._writer
@@ -157,14 +159,19 @@ class Appender:
 class Appenders:
     """The appenders of all source logs, each made when it is first needed."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        retention: Retention = Retention(),  # noqa: B008  # frozen
+    ) -> None:
         self._say = say
+        self._retention = retention
         self._appenders: dict[Path, Appender] = {}
 
     def of(self, path: Path) -> Appender:
         appender = self._appenders.get(path)
         if appender is None:
-            appender = self._appenders[path] = Appender(path, self._say)
+            appender = self._appenders[path] = Appender(path, self._say, self._retention)
         return appender
 
     async def close(self) -> None:

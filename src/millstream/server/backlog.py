@@ -8,11 +8,8 @@ from typing import Any
 
 from millstream.description import Description
 from millstream.errors import LogError
-from millstream.log.reader import LogReader
-from millstream.server.catalogue import SCHEME
+from millstream.log.reader import NOWHERE, LogReader
 from millstream.stores.progress import Progress, SourceProgress
-
-NOWHERE = [0, 0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +32,8 @@ class Backlogs:
         """The backlog of every source that reads a log; a log that cannot be read is left out."""
         found = {}
         for source in description.sources:
-            if source.address.startswith(SCHEME):
-                path = Path(source.address.removeprefix(SCHEME))
+            path = source.log
+            if path is not None:
                 position = progress.sources.get(source.name, SourceProgress()).position
                 try:
                     found[source.name] = self._behind(path, position or NOWHERE)

@@ -11,8 +11,8 @@ from millstream.nearest import did_you_mean
 from millstream.server.answers import Refusal
 from millstream.server.numbered import Numbered
 from millstream.server.open_store import OpenStore
+from millstream.stores.home import log_of
 
-SCHEME = "log:"
 OWN = ("late", "deadletters")
 """Streams that every application has."""
 
@@ -30,7 +30,7 @@ class Stream:
     @property
     def posts(self) -> bool:
         """Whether events can be sent to it."""
-        return self.source is not None and self.source.address.startswith(SCHEME)
+        return self.source is not None and self.source.log is not None
 
 
 def streams_of(description: Description | None, store: Path) -> dict[str, Stream]:
@@ -38,23 +38,17 @@ def streams_of(description: Description | None, store: Path) -> dict[str, Stream
     found: dict[str, Stream] = {}
     if description is not None:
         for source in description.sources:
-            log = None
-            if source.address.startswith(SCHEME):
-                log = Path(source.address.removeprefix(SCHEME))
-            elif source.name in description.outputs:
-                log = _log_of(store, source.name)
+            log = source.log
+            if log is None and source.name in description.outputs:
+                log = log_of(store, source.name)
             found[source.name] = Stream(source.name, "source", source, log)
         for name in description.outputs:
-            found.setdefault(name, Stream(name, "output", None, _log_of(store, name)))
+            found.setdefault(name, Stream(name, "output", None, log_of(store, name)))
         for name in description.streams:
             found.setdefault(name, Stream(name, "inner", None, None))
     for name in OWN:
-        found.setdefault(name, Stream(name, name, None, _log_of(store, name)))
+        found.setdefault(name, Stream(name, name, None, log_of(store, name)))
     return found
-
-
-def _log_of(store: Path, name: str) -> Path:
-    return store / "logs" / name
 
 
 class Catalogue:
@@ -91,13 +85,14 @@ class Catalogue:
                 f"stream {name!r} is not a source, and only sources take events; "
                 f"{_there_are(takers)}",
             )
-        if stream.log is None or not stream.posts:
+        log = stream.source.log
+        if log is None:
             raise Refusal(
                 409,
                 f"source {name!r} reads {stream.source.address}, and only one that reads a log "
                 f"takes events; run the application with --source {name}=log",
             )
-        return stream.source, stream.log
+        return stream.source, log
 
     def log(self, path: Path) -> Numbered:
         """A log as it is now; kept open, and shared by all who read it."""

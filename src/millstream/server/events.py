@@ -27,7 +27,7 @@ from millstream.server.limits import Slots
 from millstream.server.service import Service
 from millstream.server.streamed import Streamed
 
-log = logging.getLogger("millstream.server")
+logger = logging.getLogger("millstream.server")
 
 BEAT_SECONDS = 15.0
 LOOK_SECONDS = 0.05
@@ -90,7 +90,7 @@ class Poller(Generic[F]):
                 except (MillstreamError, Refusal, OSError):
                     pass  # it cannot be read just now: whoever asks is told why, this looks again
                 except Exception:
-                    log.exception("looking for news failed")
+                    logger.exception("looking for news failed")
                     pause = 20 * LOOK_SECONDS
                 await asyncio.sleep(pause)
         finally:

@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from millstream.server.answers import Refusal
 from millstream.server.limits import Buckets
 from millstream.server.options import Options
-from millstream.server.service import Service, count_answer
+from millstream.server.service import Service
 
 MOST_HEADERS = 100
 LONGEST_URL = 16 << 10
@@ -77,7 +77,7 @@ class Guard:
         try:
             bodied = self._check(scope)
         except Refusal as refusal:
-            count_answer(self._counters.answers, refusal.status)
+            self._counters.answered(refusal.status)
             await refusal.answer()(scope, receive, send)
             return
         if not bodied:

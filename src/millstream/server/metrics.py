@@ -24,7 +24,6 @@ from starlette.responses import Response
 
 from millstream.server.paths import Route, query
 from millstream.server.samples import SECOND
-from millstream.server.service import Service
 from millstream.server.status import Overview
 
 Status = dict[str, Any]
@@ -154,9 +153,9 @@ class StatusCollector(Collector):
         return families(self._status())
 
 
-def routes(service: Service) -> list[Route]:
+def routes(overview: Overview) -> list[Route]:
     registry = CollectorRegistry()
-    registry.register(StatusCollector(Overview(service).now))
+    registry.register(StatusCollector(overview.now))
     ProcessCollector(registry=registry)  # the server's own memory, time and open files
 
     async def metrics(request: Request) -> Response:

@@ -14,7 +14,6 @@ from starlette.responses import Response
 from millstream.server.answers import json_answer
 from millstream.server.operations import OPERATIONS, Operation
 from millstream.server.paths import Route, query
-from millstream.server.service import Service
 
 ALWAYS = {
     400: "The request is malformed.",
@@ -102,7 +101,7 @@ def _answer(what: str, media: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"description": what, "content": {media: {"schema": schema}}}
 
 
-def routes(service: Service) -> list[Route]:
+def routes() -> list[Route]:
     whole = document()
 
     async def openapi(request: Request) -> Response:

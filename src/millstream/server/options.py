@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from millstream.errors import DefinitionError
+from millstream.log.retention import Retention
 
 MIB = 1 << 20
 PORT = 8470
@@ -37,6 +38,8 @@ class Options:
     """Seconds after which a client that takes nothing of its answer is cut off."""
     backlog_bytes: int = 4 << 30
     """How far the application may be behind a source before no more events are taken."""
+    retention: Retention = field(default_factory=Retention)
+    """How long the logs of sources keep what every reader has."""
 
 
 def check(options: Options) -> None:

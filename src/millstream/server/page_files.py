@@ -15,7 +15,6 @@ from starlette.responses import Response
 from millstream.nearest import did_you_mean
 from millstream.server.answers import Refusal
 from millstream.server.paths import Route
-from millstream.server.service import Service
 
 FOLDER = Path(__file__).parent / "page"
 FIRST = "index.html"
@@ -36,7 +35,7 @@ def read_files() -> dict[str, tuple[bytes, str]]:
     }
 
 
-def routes(service: Service) -> list[Route]:
+def routes() -> list[Route]:
     files = read_files()
 
     async def page(request: Request) -> Response:

@@ -23,7 +23,6 @@ from millstream.server.app import build_app
 from millstream.server.connection import Connection, sweep
 from millstream.server.guard import SECURITY_HEADERS
 from millstream.server.lock import ServerLock
-from millstream.server.lock import served_at as served_at
 from millstream.server.open_store import OpenStore
 from millstream.server.options import Options, check
 from millstream.server.service import Service

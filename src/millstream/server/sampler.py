@@ -13,7 +13,6 @@ import msgspec
 
 from millstream.errors import MillstreamError
 from millstream.server.samples import Samples
-from millstream.server.service import Service
 from millstream.stores.progress import Progress
 
 EVERY = 0.1
@@ -51,13 +50,3 @@ class Sampler:
         while True:
             self.take()
             await asyncio.sleep(EVERY)
-
-
-def sampler_of(service: Service) -> Sampler:
-    """The one sampler of a server, which starts and stops with it."""
-    if service.sampler is None:
-        service.sampler = sampler = Sampler(service.store.progress, service.clock)
-        service.on_start(sampler.start)
-        service.on_stop(sampler.stop)
-    found: Sampler = service.sampler
-    return found

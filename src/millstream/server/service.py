@@ -1,7 +1,7 @@
 """What the routes share: the options, the store, what is counted, and what runs beside requests.
 
-A routes module has one function, `routes(service) -> list[Route]`. It keeps what it needs on the
-service or in its own objects, and has them started and stopped with the server:
+A routes module has one function, `routes`, which gives its routes. It keeps what it needs in its
+own objects, and has them started and stopped with the server:
 
     service.on_start(sampler.start)     async, on the event loop, before the first request
     service.on_stop(appenders.close)    async, after the last; in the reverse order
@@ -16,15 +16,12 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from millstream.server.limits import Slots
 from millstream.server.open_store import OpenStore
 from millstream.server.options import Options
-
-if TYPE_CHECKING:
-    from millstream.server.appender import Appenders
-    from millstream.server.sampler import Sampler
+from millstream.stores.progress import Progress
 
 T = TypeVar("T")
 Hook = Callable[[], Awaitable[None]]
@@ -51,10 +48,9 @@ class Counters:
     answers: dict[int, int] = field(default_factory=dict)
     """How many answers had each status."""
 
-
-def count_answer(answers: dict[int, int], status: int) -> None:
-    """One more answer of this status."""
-    answers[status] = answers.get(status, 0) + 1
+    def answered(self, status: int) -> None:
+        """One more answer of this status."""
+        self.answers[status] = self.answers.get(status, 0) + 1
 
 
 class Service:
@@ -76,10 +72,6 @@ class Service:
         self.event_streams = Slots(EVENT_STREAMS)
         self.dumps = Slots(DUMPS)
         self.stopping = asyncio.Event()
-        self.appenders: Appenders
-        """Who writes the logs of the sources; set by their routes."""
-        self.sampler: Sampler | None = None
-        """What remembers the last minutes; made by the first routes that need it."""
         self._threads = ThreadPoolExecutor(READING_THREADS, thread_name_prefix="reading")
         self._starts: list[Hook] = []
         self._stops: list[Hook] = []
@@ -89,6 +81,10 @@ class Service:
 
     def on_stop(self, hook: Hook) -> None:
         self._stops.append(hook)
+
+    def age(self, progress: Progress) -> float:
+        """Seconds since a batch was committed; 0 before the first."""
+        return max(0.0, (self.clock() - progress.written) / 1e6) if progress.written else 0.0
 
     async def in_thread(self, read: Callable[..., T], *arguments: Any) -> T:
         """Run a longer read beside the event loop."""

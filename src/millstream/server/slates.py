@@ -15,6 +15,7 @@ from millstream.nearest import did_you_mean
 from millstream.server.answers import Refusal, Written, json_answer
 from millstream.server.paths import Route, query, whole_number
 from millstream.server.service import Service
+from millstream.stores.progress import Progress
 from millstream.stores.reader import SlateReader, WrittenSlate
 
 PAGE, LONGEST_PAGE = 100, 1_000
@@ -51,20 +52,14 @@ def routes(service: Service) -> list[Route]:
         return await page(update, found)
 
     async def one(update: str, key: str) -> Response:
-        progress, reader = store.now()
-        if known_kind(reader, update) == "table":
-            with store.lease() as leased:
-                slate = await service.in_thread(leased.get_written, update, key)
-        else:
-            slate = reader.get_written(update, key, progress.batch)
+        progress, slate = await read_slate(service, update, key)
         if slate is None:
             raise Refusal(404, f"update {update!r} has no slate for key {key[:100]!r}")
         if slate.batch != progress.batch:  # one was committed meanwhile
             progress = store.progress()
-        age = (service.clock() - progress.written) / 1e6 if progress.written else 0.0
         return Written(
             b'{"update":%b,"key":%b,"slate":%b,"ts":%d,"batch":%d,"age":%.3f}'
-            % (_text(update), _text(key), slate.json, slate.ts, slate.batch, max(age, 0.0))
+            % (_text(update), _text(key), slate.json, slate.ts, slate.batch, service.age(progress))
         )
 
     async def page(update: str, found: dict[str, str]) -> Response:
@@ -81,6 +76,20 @@ def routes(service: Service) -> list[Route]:
         Route("GET", ("slates", "{update}", "{key}"), by_path),
         Route("GET", ("slates", "{update}"), by_query),
     ]
+
+
+async def read_slate(
+    service: Service, update: str, key: str
+) -> tuple[Progress, WrittenSlate | None]:
+    """The slate of a key, and the progress that was known before it was read.
+
+    Refusal if there is no such update.
+    """
+    progress, reader = service.store.now()
+    if known_kind(reader, update) != "table":
+        return progress, reader.get_written(update, key, progress.batch)
+    with service.store.lease() as leased:
+        return progress, await service.in_thread(leased.get_written, update, key)
 
 
 def known_kind(reader: SlateReader, update: str) -> str:

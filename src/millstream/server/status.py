@@ -7,7 +7,7 @@ application is listed even when nothing has come through it yet.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,8 @@ from millstream.description import Description, FunctionDescription, SourceDescr
 from millstream.server.answers import Refusal, json_answer
 from millstream.server.backlog import Backlog, Backlogs
 from millstream.server.paths import Route, query, whole_number
-from millstream.server.sampler import sampler_of
-from millstream.server.samples import SECOND, Samples, Window, percentile
+from millstream.server.sampler import Sampler
+from millstream.server.samples import SECOND, Count, Samples, Window, percentile
 from millstream.server.service import Service
 from millstream.stores.home import Facts
 from millstream.stores.progress import Progress, SourceProgress
@@ -27,8 +27,6 @@ from millstream.stores.progress import Progress, SourceProgress
 RATE_SECONDS, RECENT_SECONDS = 10, 60
 """Rates are over the last 10 seconds; times and latencies over the last 60."""
 QUEUES, SLOWEST = 10, 5
-
-Count = Callable[[Progress], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +172,15 @@ def _function(function: FunctionDescription, progress: Progress, rates: Rates) -
 
 
 class Overview:
-    """The status of what a service serves, put together when it is asked for."""
+    """The status of what a service serves, put together when it is asked for. One a server."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._sampler = sampler_of(service)
+        self._sampler = Sampler(service.store.progress, service.clock)
         self._backlogs = Backlogs()
-        service.on_stop(self.close)
+        service.on_start(self._sampler.start)
+        service.on_stop(self._sampler.stop)
+        service.on_stop(self._close)
 
     def now(self) -> dict[str, Any]:
         service, store = self._service, self._service.store
@@ -209,7 +209,7 @@ class Overview:
         self._sampler.take()
         return self._sampler.samples.history(self._service.clock(), seconds)
 
-    async def close(self) -> None:
+    async def _close(self) -> None:
         self._backlogs.close()
 
 
@@ -244,9 +244,7 @@ def bare_description(facts: Facts, progress: Progress) -> Description:
     )
 
 
-def routes(service: Service) -> list[Route]:
-    overview = Overview(service)
-
+def routes(service: Service, overview: Overview) -> list[Route]:
     async def status(request: Request) -> Response:
         query(request, ())
         return json_answer(overview.now())

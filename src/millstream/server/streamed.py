@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from millstream.errors import MillstreamError
 from millstream.server.answers import Refusal
 
-log = logging.getLogger("millstream.server")
+logger = logging.getLogger("millstream.server")
 
 BREAK = "millstream.break"
 """Where the scope of a request has the call that breaks its connection."""
@@ -85,6 +85,6 @@ async def _left(receive: Receive) -> None:
 
 def _log(path: str, error: BaseException) -> None:
     if isinstance(error, MillstreamError):
-        log.error("%s was cut off: %s", path[:200], error)
+        logger.error("%s was cut off: %s", path[:200], error)
     elif not isinstance(error, CutOff):
-        log.error("%s was cut off", path[:200], exc_info=error)
+        logger.error("%s was cut off", path[:200], exc_info=error)

@@ -37,12 +37,16 @@ PAGE, LONGEST_PAGE = 100, 1000
 PAGE_BYTES = 4 << 20
 
 
+def _say(sentence: str) -> None:
+    print(f"millstream: {sentence}", file=sys.stderr, flush=True)
+
+
 def routes(service: Service) -> list[Route]:
     catalogue = Catalogue(service.store)
-    service.appenders = Appenders(lambda sentence: print(sentence, file=sys.stderr, flush=True))
+    appenders = Appenders(_say, service.options.retention)
     service.on_stop(catalogue.close)
-    service.on_stop(service.appenders.close)
-    posting, reading = Posting(service, catalogue), Reading(service, catalogue)
+    service.on_stop(appenders.close)
+    posting, reading = Posting(service, catalogue, appenders), Reading(service, catalogue)
     return [
         Route("GET", ("streams",), reading.streams),
         Route("POST", ("streams", "{name}"), posting.post),
@@ -54,10 +58,10 @@ def routes(service: Service) -> list[Route]:
 class Posting:
     """Takes events in."""
 
-    def __init__(self, service: Service, catalogue: Catalogue) -> None:
+    def __init__(self, service: Service, catalogue: Catalogue, appenders: Appenders) -> None:
         self._service = service
         self._catalogue = catalogue
-        self._appenders: Appenders = service.appenders
+        self._appenders = appenders
         self._checks: dict[SourceDescription, RecordCheck] = {}
 
     async def post(self, request: Request) -> Response:

@@ -20,7 +20,7 @@ from millstream.server.answers import Refusal
 from millstream.server.events import Poller, event, events_answer, last_event
 from millstream.server.paths import Route, query
 from millstream.server.service import Service
-from millstream.server.slates import known_kind
+from millstream.server.slates import read_slate
 
 GONE = "gone"
 
@@ -84,8 +84,7 @@ class Watching:
 
     def age(self) -> float:
         """Seconds since the last batch was committed."""
-        written = self._service.store.progress().written
-        return max(0.0, (self._service.clock() - written) / 1e6) if written else 0.0
+        return self._service.age(self._service.store.progress())
 
     async def by_path(self, request: Request) -> Response:
         query(request, ())
@@ -115,14 +114,8 @@ class Watching:
 
     async def _read(self, update: str, key: str) -> Seen:
         """The slate as it is now; Refusal if there is no such update."""
-        store = self._service.store
-        batch, reader = store.progress().batch, store.reader
-        if known_kind(reader, update) == "table":
-            with store.lease() as leased:
-                slate = await self._service.in_thread(leased.get_written, update, key)
-        else:
-            slate = reader.get_written(update, key)
+        progress, slate = await read_slate(self._service, update, key)
         if slate is None:
-            return Seen(batch, GONE, 0, b"")
+            return Seen(progress.batch, GONE, 0, b"")
         hashed = blake2b(slate.json, digest_size=8, salt=slate.ts.to_bytes(8, signed=True))
         return Seen(slate.batch, hashed.hexdigest(), slate.ts, slate.json)

@@ -42,8 +42,12 @@ class Sink(Protocol):
 class Publisher:
     """Stages and publishes the output of a query's batches."""
 
-    def __init__(self, home: Home, query: str, sinks: dict[str, Address]) -> None:
+    def __init__(
+        self, home: Home, query: str, sinks: dict[str, Address], retention: Retention
+    ) -> None:
+        """`retention` is for the logs of outputs; late events and dead letters stay for ever."""
         self._home = home
+        self._retention = retention
         self._query = query
         self._logs: dict[str, LogSink] = {}
         self._sinks: dict[str, Sink] = {}
@@ -59,13 +63,13 @@ class Publisher:
     def _opened(self, name: str, address: Address) -> Sink:
         columns = COLUMNS.get(name, EVENT_COLUMNS)
         if address.format == LOG:
-            return LogSink(Path(address.path), self._query, columns)
+            return LogSink(Path(address.path), self._query, columns, self._retention)
         return FileSink(address.path, address.format, self._query, columns, name=name)
 
     def _log(self, name: str) -> LogSink:
         """The stream's own log."""
         if name not in self._logs:
-            kept = FOR_EVER if name in COLUMNS else None
+            kept = FOR_EVER if name in COLUMNS else self._retention
             columns = COLUMNS.get(name, EVENT_COLUMNS)
             self._logs[name] = LogSink(self._home.log_of(name), self._query, columns, kept)
         return self._logs[name]

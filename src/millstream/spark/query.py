@@ -34,6 +34,7 @@ from millstream.engine.plan import Plan
 from millstream.engine.points import reach
 from millstream.engine.progress import advanced
 from millstream.errors import MillstreamError, RunError, StoreError
+from millstream.log.retention import Retention
 from millstream.model.app import App
 from millstream.model.slate import slate_kind
 from millstream.model.workflow import Workflow
@@ -83,6 +84,7 @@ class Driver:
         self._report = report
         self._sources = addresses(settings.sources, home.path)
         self._sinks = addresses(settings.sinks, home.path)
+        self._retention = Retention(settings.retain_age, settings.retain_bytes)
         home.number_streams(workflow.streams)
         home.know_functions([f.name for layer in workflow.layers for f in layer])
         numbered = tuple(home.facts.streams)
@@ -126,7 +128,7 @@ class Driver:
 
     def _open_publisher(self, query: str) -> Publisher:
         if self._publisher is None:
-            self._publisher = Publisher(self._home, query, self._sinks)
+            self._publisher = Publisher(self._home, query, self._sinks, self._retention)
         return self._publisher
 
     def start(self) -> StreamingQuery:
