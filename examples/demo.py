@@ -25,6 +25,7 @@ from millstream.cli.progress import say, summary
 from millstream.cli.running import run_served
 from millstream.errors import MillstreamError
 from millstream.model.place import shown_path
+from millstream.server.options import PORT
 from millstream.settings import Settings, resolve
 
 if TYPE_CHECKING:
@@ -120,10 +121,12 @@ def main(arguments: list[str] | None = None) -> int:
         help="how long check-ins come after the first batch; default: until Ctrl-C",
     )
     parser.add_argument("--store", type=Path, default=STORE, help=f"default: {STORE}")
-    parser.add_argument("--port", type=int, help="of the page; default: 8470, or any that is free")
+    parser.add_argument(
+        "--port", type=int, help=f"of the page; default: {PORT}, or any that is free"
+    )
     given = parser.parse_args(arguments)
     try:
-        port = free_port(8470) if given.port is None else given.port
+        port = free_port(PORT) if given.port is None else given.port
         settings = resolve(retail.app, flags={"store": given.store, "port": port})
         before = counts(given.store)
         if before:

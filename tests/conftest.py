@@ -1,4 +1,7 @@
-"""What every test shares: the Hypothesis profiles, and the count of generated cases.
+"""What every test shares: the Hypothesis profiles, the Spark session, the count of generated cases.
+
+Two processes share the tests: all that need Spark are in one, with one session; of the others, a
+module stays together.
 
 HYPOTHESIS_PROFILE=ci      the default: the same cases in every run
 HYPOTHESIS_PROFILE=deep    ten times as many, and others each time
@@ -19,8 +22,23 @@ settings.register_profile("deep", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is to run in one process."""
+    for item in items:
+        group = "spark" if item.get_closest_marker("spark") else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A process has ended: count its cases."""
+    case_counter.add_counted(getattr(node, "workeroutput", {}).get("cases", {}))
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """In CI a skipped test is a failed run: what is not run is not held."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["cases"] = case_counter.counted()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if os.environ.get("CI") and reporter is not None and reporter.stats.get("skipped"):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

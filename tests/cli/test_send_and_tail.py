@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from client.live_server import OUTPUTS, LiveServer
 
 from millstream.cli.main import main
-from millstream.cli.server_options import chosen_url
+from millstream.cli.which_server import chosen_url
 from millstream.server.lock import ServerLock
 
 SOURCE = Path(__file__).parents[2] / "src"

@@ -179,6 +179,25 @@ def test_a_log_that_was_replaced_is_noticed(path: Path) -> None:
         reader.reload()
 
 
+def test_an_old_end_hides_nothing(path: Path) -> None:
+    """After a power cut `end` may be older than the blocks: without a writer the blocks tell, and
+    beside one, which may take back what it has not announced, `end` does."""
+    writer = LogWriter(path)
+    put(writer, b"1")
+    before = writer.end
+    put(writer, b"2")
+    end = writer.end
+    set_end(path, before)
+    assert LogReader(path).end == before
+    writer.close()
+    set_end(path, before)
+    reader = LogReader(path)
+    assert reader.end == end
+    reader.reload()
+    assert reader.end == end
+    assert len(lines_of(path)) == 2
+
+
 @pytest.mark.parametrize("content", [None, b"", b"short", b"x" * 20, b"x" * 40])
 @pytest.mark.parametrize("tail", [b"", b"MSB\xff torn"])
 def test_without_an_end_the_blocks_tell(path: Path, content: bytes | None, tail: bytes) -> None:
@@ -217,9 +236,7 @@ def test_an_old_end_does_not_hide_what_was_read_before(path: Path) -> None:
         set_end(path, ends[old])
         for known in range(old, 6):
             reader = LogReader(path)
-            assert reader.end == ends[old]
-            assert reader.take(ends[known]) == reader.end
-            assert reader.end == (ends[5] if known > old else ends[old])
+            assert reader.take(ends[known]) == reader.end == ends[5]
             assert sum(block.count for block in reader.blocks(0, ends[known][0])) == known
 
 

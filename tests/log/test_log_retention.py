@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -144,6 +145,31 @@ def test_a_reader_may_commit_before_there_is_a_log(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LogError, match="cannot commit reader 'a'"):
         LogReader(tmp_path / "file" / "log").commit("a", [0, 0])
+
+
+def test_a_reader_that_is_known_stays_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first commit is on disk, file and folder, or a power cut could let retention forget it;
+    the later ones are not waited for."""
+    synced: list[int] = []
+    fsync = os.fsync
+
+    def sync(file: int) -> None:
+        synced.append(os.fstat(file).st_ino)
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    reader = LogReader(tmp_path / "log")
+    assert not reader.knows("app")
+    reader.commit("app", [0, 0])
+    assert reader.knows("app")
+    readers = tmp_path / "log" / "readers"
+    places = [readers / "app.json", readers, readers.parent, tmp_path]
+    assert {os.stat(place).st_ino for place in places} <= set(synced)
+    synced.clear()
+    reader.commit("app", [49, 1])
+    assert synced == []
 
 
 def test_the_last_tag_outlives_retention(tmp_path: Path) -> None:

@@ -104,7 +104,6 @@ def test_a_whole_append_that_was_not_made_known_is_kept(path: Path) -> None:
     after = writer.end
     writer.close()
     set_end(path, before)
-    assert lines_of(path) == [b"1"]
     writer = LogWriter(path)
     assert (writer.end, writer.torn) == (after, 0)
     assert lines_of(path) == [b"1", b"2"]

@@ -6,6 +6,8 @@ with served(store, token="x" * 16, rate=10.0) as url: ...
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,11 +30,15 @@ SHARDS = 4
 
 @contextmanager
 def served(store: Path, **options: Any) -> Iterator[str]:
-    """The address of a server of this store, on a free port, for as long as this lasts."""
+    """The address of a server of this store, on a free port, for as long as this lasts.
+
+    It is killed in the end, which takes no time: how a server stops has tests of its own.
+    """
     child = ServerChild.start(Options(store, port=0, **options))
     try:
         yield child.url
     finally:
+        os.kill(child.pid, signal.SIGKILL)
         child.stop()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from checkins import stored
 
 from millstream.errors import LogError, LogLocked
 from millstream.log.reader import LogReader
@@ -35,16 +36,6 @@ def run(path: Path, act: Callable[[Appender], Awaitable[None]]) -> list[str]:
 
     asyncio.run(whole())
     return said
-
-
-def stored(path: Path) -> list[bytes]:
-    """All records of a log."""
-    reader = LogReader(path)
-    lines = [
-        line for block in reader.blocks(reader.start[0], reader.end[0]) for line in block.lines
-    ]
-    reader.close()
-    return lines
 
 
 def blocks(path: Path) -> int:
@@ -206,7 +197,7 @@ def test_a_torn_tail_is_said(tmp_path: Path) -> None:
 
     said = run(path, act)
     assert len(said) == 1
-    assert said[0].startswith(f"millstream: log {path}: ")
+    assert said[0].startswith(f"log {path}: ")
     assert " 9 bytes" in said[0]
     assert stored(path) == [b"1", b"2", b"3"]
 

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from millstream.server.events import BEAT, RETRY, Poller, event, pour
-from millstream.server.limits import Slots
 
 
 class Pieces:
@@ -59,7 +58,7 @@ def test_pieces_one_after_the_other() -> None:
     """A stream begins with how soon to come back, and ends with its feed."""
 
     async def act() -> None:
-        stream = pour(Looking().poller, Pieces(b"1", b"2", None), Slots(1))
+        stream = pour(Looking().poller, Pieces(b"1", b"2", None))
         assert await rest(stream) == [RETRY, b"1", b"2"]
 
     run(act)
@@ -70,7 +69,7 @@ def test_a_quiet_stream_beats() -> None:
 
     async def act() -> None:
         feed = Pieces()
-        stream = pour(Looking().poller, feed, Slots(1), beat=0.01)
+        stream = pour(Looking().poller, feed, beat=0.01)
         assert await some(stream, 4) == [RETRY, BEAT, BEAT, BEAT]
         feed.pieces.append(b"1")
         feed.wake.set()
@@ -90,7 +89,7 @@ def test_a_look_wakes_a_feed() -> None:
             feed.pieces.append(b"news")
             feed.wake.set()
 
-        stream = pour(Looking(find).poller, feed, Slots(1), beat=100)
+        stream = pour(Looking(find).poller, feed, beat=100)
         assert await some(stream, 2) == [RETRY, b"news"]
         await stream.aclose()
 
@@ -101,16 +100,14 @@ def test_looking_lasts_as_long_as_listening() -> None:
     """The poller looks only while anybody listens, and begins again for the next one."""
 
     async def act() -> None:
-        looking, slots = Looking(), Slots(2)
+        looking = Looking()
         for _ in range(2):
-            stream = pour(looking.poller, Pieces(), slots)
+            stream = pour(looking.poller, Pieces())
             await anext(stream)
             before = looking.count
-            assert slots.taken == 1
             while looking.count < before + 2:
                 await asyncio.sleep(0.01)
             await stream.aclose()
-            assert slots.taken == 0
             assert not looking.poller.feeds
             while len(asyncio.all_tasks()) > 1:
                 await asyncio.sleep(0.01)
@@ -126,7 +123,7 @@ def test_a_look_that_fails() -> None:
             raise OSError("not now")
 
         looking = Looking(fail)
-        stream = pour(looking.poller, Pieces(), Slots(1))
+        stream = pour(looking.poller, Pieces())
         await anext(stream)
         while looking.count < 3:
             await asyncio.sleep(0.01)
@@ -140,7 +137,7 @@ def test_all_end_when_the_server_stops() -> None:
 
     async def act() -> None:
         looking = Looking()
-        streams = [pour(looking.poller, Pieces(b"1"), Slots(3)) for _ in range(3)]
+        streams = [pour(looking.poller, Pieces(b"1")) for _ in range(3)]
         for stream in streams:
             assert await some(stream, 2) == [RETRY, b"1"]
         ends = [asyncio.ensure_future(rest(stream)) for stream in streams]

@@ -323,6 +323,20 @@ def test_an_upgrade_is_not_made(url):
     assert exchange(url, head(url, "GET /healthz HTTP/1.1", *upgrade)).status == 200
 
 
+def test_an_upgrade_with_a_body(url):
+    """Its body would be taken for the next request: it is refused, and the connection ends."""
+    upgrade = ("Connection: Upgrade", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+    inner = head(url, "GET /healthz HTTP/1.1")
+    with connected(url) as connection:
+        connection.sendall(post(url, *upgrade, f"Content-Length: {len(inner)}"))
+        found = answer(connection)
+        assert is_refused(found, 400, "Upgrade")
+        assert found.headers["connection"] == "close"
+        assert ended(connection)
+    chunked = post(url, *upgrade, "Transfer-Encoding: chunked")
+    assert is_refused(exchange(url, chunked + b"1\r\n1\r\n0\r\n\r\n"), 400, "Upgrade")
+
+
 # Bodies, heads and clients that take their time
 
 

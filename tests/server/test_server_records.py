@@ -242,3 +242,21 @@ def test_what_is_accepted_is_what_the_source_takes(
     assert together.lines == taken
     assert together.refused_count == len(lines) - len(taken)
     assert [line for line in lines if check.one(line).lines] == taken
+
+
+@pytest.mark.parametrize("depth", [501, 960, 100_000])
+def test_a_value_that_is_nested_too_deeply(depth: int) -> None:
+    """It is refused however deep the one who would read it could go: all readers must be able to.
+
+    Brackets within texts, and beside one another, do not count.
+    """
+    deep = b"[" * depth + b"]" * depth
+    wide = b"[" + b",".join([b"[]"] * 2_000) + b"]"
+    text = b'"' + b'[{\\\\\\"' * 1_000 + b'"'
+    most = b'{"a":' * 500 + b"1" + b"}" * 500
+    checked = many(ANYTHING, b"\n".join([wide, deep, text, most]))
+    assert checked.lines == [wide, text, most]
+    assert [refused.line for refused in checked.refused] == [2]
+    assert "nested too deeply" in checked.refused[0].error
+    assert ANYTHING.one(deep).refused_count == 1
+    assert ANYTHING.one(most).lines == [most]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from checkins import checkins_store
 from served import MadeStore, asked, until
 
 from millstream.description import (
@@ -17,7 +18,7 @@ from millstream.description import (
 )
 from millstream.log.reader import LogReader
 from millstream.log.writer import Entry, LogWriter
-from millstream.server.backlog import Backlog
+from millstream.server.numbered import Backlog
 from millstream.server.samples import SECOND, Samples
 from millstream.server.status import bare_description, status_of
 from millstream.stores.home import Facts, held
@@ -336,3 +337,18 @@ def test_the_graph_is_the_description(made: MadeStore, tmp_path: Path) -> None:
         assert answer.status_code == 404
         assert "run the application once" in answer.json()["error"]
         assert client.get("/status").json()["functions"][0]["name"] == "count"
+
+
+@pytest.mark.parametrize("content", [b"", b'0985e990 {"app":3}\n', None])
+def test_a_description_that_cannot_be_read(tmp_path: Path, content: bytes | None) -> None:
+    """Damaged, of another version, or not readable: that is said, and slates are served still."""
+    made = checkins_store(tmp_path / "store")
+    file = made.path / "app.json"
+    file.unlink()
+    file.mkdir() if content is None else file.write_bytes(content)
+    with asked(made.path) as client:
+        for path in ("/status", "/graph", "/streams"):
+            answer = client.get(path)
+            assert answer.status_code == 503, answer.text
+            assert "app.json" in answer.json()["error"]
+        assert client.get("/slates").status_code == 200

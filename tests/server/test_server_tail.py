@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -241,6 +245,44 @@ def test_no_more_than_so_many(tmp_path: Path) -> None:
         until(lambda: _opens(client, path))
         for context, _ in streams:
             context.__exit__(None, None, None)
+
+
+def test_no_more_than_so_many_at_the_same_moment(tmp_path: Path) -> None:
+    """The limit also holds for requests that all come before any of them was answered."""
+    made = checkins_store(tmp_path / "store")
+    with served(made.path) as url, ExitStack() as stack:
+        streams = [stack.enter_context(connected(url)) for _ in range(400)]
+        server = json.loads((made.path / "server.lock").read_bytes())["pid"]
+        until(lambda: open_sockets(made.path) > 400)
+        os.kill(server, signal.SIGSTOP)
+        for stream in streams:
+            stream.sendall(head(url, "GET /streams/counts/tail HTTP/1.1"))
+        os.kill(server, signal.SIGCONT)
+        statuses = [stream.recv(12)[9:] for stream in streams]
+        assert statuses.count(b"200") == 256
+        assert statuses.count(b"503") == 144
+
+
+def test_a_log_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
+    """Who tails another log gets its records all the same."""
+    made = checkins_store(tmp_path / "store")
+    broken = ("clicks", "checkins", "late", "deadletters")
+    for name in (*broken, "counts"):
+        append(made.home.log_of(name), b"1")
+    with asked(made.path) as client, ExitStack() as stack:
+        for name in (*broken, "counts"):
+            heard = stack.enter_context(
+                listening(client, f"/streams/{name}/tail", **{"from": "start"})
+            )
+            assert heard.next().data == 1
+        for name in broken:
+            (made.home.log_of(name) / "end").unlink()
+            (made.home.log_of(name) / "end").mkdir()
+        append(made.home.log_of("counts"), b"2")
+        assert heard.next().data == 2
+        answer = client.get("/streams/clicks/records")
+        assert answer.status_code == 503
+        assert "cannot be read" in answer.json()["error"]
 
 
 def _opens(client: httpx.Client, path: str) -> bool:

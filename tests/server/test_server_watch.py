@@ -14,6 +14,9 @@ from listening import listening, open_sockets, received
 from raw_http import connected, head
 from served import MadeStore, asked, served, until
 
+from millstream.server.child import ServerChild
+from millstream.server.options import Options
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> MadeStore:
@@ -164,12 +167,17 @@ def test_a_server_that_stops_ends_its_streams(tmp_path: Path) -> None:
     """A stream ends whole when the server stops, and does not hold the server up."""
     made = checkins_store(tmp_path / "store")
     made.commit({})
-    with ExitStack() as after:
-        with served(made.path) as url:
-            client = after.enter_context(httpx.Client(base_url=url))
-            heard = after.enter_context(listening(client, "/slates/count/a/watch"))
+    child = ServerChild.start(Options(made.path, port=0))
+    try:
+        with (
+            httpx.Client(base_url=child.url) as client,
+            listening(client, "/slates/count/a/watch") as heard,
+        ):
             heard.next()
-        assert list(heard) == []
+            child.stop()
+            assert list(heard) == []
+    finally:
+        child.stop()
 
 
 def test_a_slow_client_skips_values_and_is_cut_off(tmp_path: Path) -> None:
@@ -192,3 +200,20 @@ def test_a_slow_client_skips_values_and_is_cut_off(tmp_path: Path) -> None:
             until(lambda: open_sockets(made.path) == before)
             assert received(slow) < 15 << 20
         assert client.get("/healthz").status_code == 200
+
+
+def test_an_update_that_is_no_more_holds_up_no_other(tmp_path: Path) -> None:
+    """When the store is another one, its slates are sent; of what it has not, that it is gone."""
+    slates = {"count": {"a": {"n": 1}}, "other": {"a": {"n": 1}}}
+    made = MadeStore(tmp_path / "store", {"count": "dict", "other": "dict"})
+    made.commit(slates)
+    with asked(made.path) as client, ExitStack() as stack:
+        others = [stack.enter_context(listening(client, "/slates/other/a/watch")) for _ in range(8)]
+        heard = stack.enter_context(listening(client, "/slates/count/a/watch"))
+        assert [one.next().name for one in [heard, *others]] == ["slate"] * 9
+        made.path.rename(tmp_path / "moved")
+        again = MadeStore(tmp_path / "store", {"count": "dict"})
+        again.commit({"count": {"a": {"n": 2}}})
+        again.commit({"count": {"a": {"n": 3}}})
+        until(lambda: heard.next().data.get("slate") == {"n": 3})
+        assert [one.next().name for one in others] == ["gone"] * 8

@@ -193,3 +193,14 @@ def test_a_shrunk_file_stops_the_run_and_an_empty_one_gives_up(tmp_path: Path) -
         read(path, 0, 4)
     os.truncate(path, 0)
     assert [one.line for one in bad(read(path, 0, 4))] == [0]
+
+
+def test_a_value_that_is_nested_too_deeply_is_bad(tmp_path: Path) -> None:
+    """What a later reader could fail on, deeper in its own calls, is bad where it comes in."""
+    path = tmp_path / "a.jsonl"
+    lines = [b"[" * depth + b"]" * depth for depth in (500, 501, 960, 100_000)]
+    path.write_bytes(b"\n".join([*lines, b'"' + b"[" * 2_000 + b'"']))
+    chunks = read(path)
+    assert [line for line, _ in numbered(chunks)] == [1, 5]
+    assert [one.line for one in bad(chunks)] == [2, 3, 4]
+    assert "nested" in bad(chunks)[0].error

@@ -1,4 +1,4 @@
-"""Event logs as sources of a run: each record once, and never a record that the run itself wrote."""
+"""Event logs as sources of a run: each record once, and never one that the run itself wrote."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_two_sources_of_one_log_are_two_readers(spark: Any, tmp_path: Path) -> N
     address = f"log:{log}"
     first = append(log, "a")
     run(counting("one"), settings(store, {"one": address}), spark=spark)
-    assert least_committed(log) == 0 or least_committed(log) == first[0]
+    assert least_committed(log) in (0, first[0])
     append(log, "b")
     sources = {"one": address, "two": address}
     run(counting("one", "two"), settings(store, sources, batch_bytes=100), spark=spark)
@@ -137,11 +137,11 @@ def test_another_log_is_refused(spark: Any, tmp_path: Path, how: str) -> None:
 
 
 def test_a_store_may_be_moved(spark: Any, tmp_path: Path) -> None:
-    """With its logs: it goes on where it was."""
+    """Or copied, with its logs: it goes on where it was."""
     store = tmp_path / "store"
     append(log_of(store, "words"), "a")
     run(counting("words"), settings(store, {"words": "log"}), spark=spark)
-    store.rename(tmp_path / "moved")
+    shutil.copytree(store, tmp_path / "moved")
     append(log_of(tmp_path / "moved", "words"), "b")
     run(counting("words"), settings(tmp_path / "moved", {"words": "log"}), spark=spark)
     assert counts(tmp_path / "moved") == {"a": {"words": 1}, "b": {"words": 1}}

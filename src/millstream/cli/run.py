@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -13,6 +12,7 @@ from millstream.cli.check import checked
 from millstream.cli.failing import tell_in_one_line
 from millstream.cli.progress import say, summary, waiting_hint
 from millstream.cli.running import run_served
+from millstream.cli.serving_options import serving_options
 from millstream.config import load
 from millstream.errors import CommandError, DefinitionError, MillstreamError
 from millstream.model.app import App
@@ -20,8 +20,6 @@ from millstream.model.place import shown_path
 from millstream.modules import being_loaded
 from millstream.setting_values import LANES
 from millstream.settings import Settings, resolve
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _addresses(
@@ -39,31 +37,6 @@ def _addresses(
             raise CommandError(f"{flag}: {name!r} is given twice")
         addresses[name] = address
     return addresses or None
-
-
-def serving_options(command: Command) -> Command:
-    """Add the options of the HTTP server to a command."""
-    for option in (
-        click.option("--tls-key", type=click.Path(path_type=Path), help="Its key."),
-        click.option("--tls-cert", type=click.Path(path_type=Path), help="Serve HTTPS with this."),
-        click.option(
-            "--token-file",
-            type=click.Path(path_type=Path),
-            help="The secret that every request must bring; or MILLSTREAM_TOKEN holds it.",
-        ),
-        click.option("--port", metavar="N", help="0: any that is free.  [default: 8470]"),
-        click.option("--host", metavar="NAME", help="Where to listen.  [default: 127.0.0.1]"),
-        click.option(
-            "--allow-host",
-            "hosts",
-            multiple=True,
-            callback=lambda ctx, param, given: given or None,
-            metavar="NAME",
-            help="A name, besides its own, that the server is called by. Repeatable.",
-        ),
-    ):
-        command = option(command)
-    return command
 
 
 @click.command()

@@ -9,7 +9,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from millstream.cli.progress import display
-from millstream.cli.serving import Serving, describe_app, options_of
+from millstream.cli.serving import Serving, describe_app
+from millstream.cli.serving_options import options_of
 from millstream.cli.stopping import stoppable
 from millstream.model.app import App
 from millstream.model.place import shown_path

@@ -18,7 +18,7 @@ import click
 
 from millstream.cli.lines import lines_of
 from millstream.cli.progress import say
-from millstream.cli.server_options import open_client, url_options
+from millstream.cli.which_server import open_client, url_options
 from millstream.errors import CommandError, MillstreamError
 
 if TYPE_CHECKING:

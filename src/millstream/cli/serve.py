@@ -10,11 +10,12 @@ from typing import Any
 import click
 
 from millstream.cli.progress import say
-from millstream.cli.run import serving_options
-from millstream.cli.serving import describe_app, options_of
+from millstream.cli.serving import describe_app
+from millstream.cli.serving_options import options_of, serving_options
 from millstream.cli.stopping import stoppable
 from millstream.cli.store import chosen_store
 from millstream.config import load
+from millstream.model.app import App
 from millstream.model.place import shown_path
 from millstream.settings import Settings, resolve, served_settings
 
@@ -55,7 +56,7 @@ def serve(app: str | None, store: Path | None, **flags: Any) -> None:
     say("stopped")
 
 
-def _make_store(app: Any, settings: Settings) -> None:
+def _make_store(app: App, settings: Settings) -> None:
     """The store, and what the server must know; left as they are while a driver holds them."""
     from millstream.errors import StoreLocked
     from millstream.model.slate import slate_kind

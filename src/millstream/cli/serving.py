@@ -5,18 +5,15 @@ It is a process of its own, so that reading slates and taking events in do not w
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from millstream.cli.progress import say
-from millstream.errors import DefinitionError, MillstreamError
+from millstream.errors import MillstreamError
 from millstream.model.app import App
 from millstream.settings import Settings
 
@@ -33,7 +30,7 @@ def describe_app(app: App, settings: Settings) -> None:
     """Leave in the store what a server must know of the application, and with the event logs that
     it reads them: retention must wait for it even before its first run."""
     from millstream.description import describe, write_description
-    from millstream.spark.inputs import commit, open_input, position_of
+    from millstream.spark.inputs import open_input, position_of, register
     from millstream.spark.places import addresses
     from millstream.stores.home import Home
     from millstream.stores.progress import decoded
@@ -43,45 +40,9 @@ def describe_app(app: App, settings: Settings) -> None:
     progress = decoded(home.read_progress())
     for name, address in found.items():
         with closing(open_input(home, name, address)) as source:
-            commit(home, source, position_of(progress, name))
+            register(home, name, source, position_of(progress, name))
     described = describe(app.checked(), {name: str(one) for name, one in found.items()})
     write_description(settings.store, described)
-
-
-def options_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> Options:
-    """How the server of a run is to serve; DefinitionError if that is not safe."""
-    from millstream.log.retention import Retention
-    from millstream.server.options import Options, check
-
-    options = Options(
-        store=settings.store.absolute(),
-        host=settings.host,
-        port=settings.port,
-        token=token_of(settings.token_file, environ),
-        tls_cert=settings.tls_cert,
-        tls_key=settings.tls_key,
-        hosts=settings.hosts,
-        max_body=settings.max_body,
-        rate=settings.rate,
-        backlog_bytes=settings.backlog_bytes,
-        retention=Retention(settings.retain_age, settings.retain_bytes),
-    )
-    check(options)
-    return options
-
-
-def token_of(file: Path | None, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The secret: from its file, else from MILLSTREAM_TOKEN."""
-    if file is None:
-        return environ.get("MILLSTREAM_TOKEN") or None
-    try:
-        token = file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        what = getattr(error, "strerror", None) or error
-        raise DefinitionError(f"the token file {file} cannot be read: {what}") from None
-    if not token:
-        raise DefinitionError(f"the token file {file} is empty; write one line of text into it")
-    return token
 
 
 class Serving:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from millstream.cli.server_options import open_client, url_instead_options, url_options
 from millstream.cli.store import chosen_store, store_options
+from millstream.cli.which_server import open_client, url_instead_options, url_options
 from millstream.errors import CommandError, DefinitionError
 from millstream.nearest import did_you_mean
 

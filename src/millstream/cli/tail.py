@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from millstream.cli.server_options import open_client, url_options
 from millstream.cli.slates import as_json
+from millstream.cli.which_server import open_client, url_options
 from millstream.errors import CommandError
 
 if TYPE_CHECKING:

@@ -10,18 +10,24 @@ from millstream.client.values import Refused
 
 
 class Taken(msgspec.Struct):
+    """To events; without `refused` it is an error that is not about single lines."""
+
     refused: list[Refused] | None = None
     accepted: int = 0
     refused_count: int = 0
 
 
 class Row(msgspec.Struct):
+    """A slate in a page, and a line of a dump."""
+
     key: str
     slate: Any
     ts: int
 
 
 class Page(msgspec.Struct):
+    """Slates in key order; `next` is None at the end."""
+
     batch: int
     slates: list[Row]
     next: str | None
@@ -39,12 +45,14 @@ class Streams(msgspec.Struct):
     streams: list[dict[str, Any]]
 
 
-class Numbered(msgspec.Struct):
+class RecordSaid(msgspec.Struct):
     record: int
 
 
 class Records(msgspec.Struct):
-    records: list[Numbered]
+    """A page of a log's records; `next` is the number of the record after it."""
+
+    records: list[RecordSaid]
     next: int
 
 

@@ -1,7 +1,8 @@
 """Reading a log: any number of readers, in any process, with or without a writer.
 
 A reader reads up to the position in `end`, never further: what is before it is on disk and does
-not change. If `end` is missing or damaged, it looks at the blocks themselves. Boundaries are read
+not change. If `end` is missing or damaged, it looks at the blocks themselves; and also when it is
+opened while there is no writer, since a power cut may have left an older `end`. Boundaries are read
 from headers alone, which have a checksum of their own; `blocks` checks the content too.
 
 The writer may remove old segments at any time, up to what the readers have committed. A reader that
@@ -23,8 +24,15 @@ from millstream.durable import sync
 from millstream.errors import LogError
 from millstream.log.blocks import HEADER_BYTES, BadBlock, Header, Tag, decode_header, walk
 from millstream.log.marks import Marks
-from millstream.log.readers import commit
-from millstream.log.segments import Segment, damaged, list_segments, read_end, unreadable
+from millstream.log.readers import commit, knows
+from millstream.log.segments import (
+    Segment,
+    damaged,
+    list_segments,
+    read_end,
+    unreadable,
+    unwritten,
+)
 
 NOWHERE = [0, 0]
 """The position where every log begins."""
@@ -61,6 +69,9 @@ class LogReader:
         self._until = 0
         """How far that file went when we last looked."""
         self.reload()
+        with unwritten(self.path) as alone:
+            if alone:
+                self.end = max(self.end, self._look(self.end))
 
     def reload(self) -> None:
         """See what was appended since."""
@@ -161,6 +172,10 @@ class LogReader:
     def commit(self, name: str, position: Sequence[int]) -> None:
         """The reader of this name needs nothing before the position any more."""
         commit(self.path, name, position)
+
+    def knows(self, name: str) -> bool:
+        """Whether the reader of this name has ever committed."""
+        return knows(self.path, name)
 
     def close(self) -> None:
         """Let go of the files."""

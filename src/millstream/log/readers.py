@@ -1,7 +1,8 @@
 """How far each reader of a log has committed: `readers/NAME.json`, replaced as a whole.
 
-Not synced: after a power cut a file may be an older one, and retention keeps more, or be damaged,
-and retention keeps everything, until that reader commits again.
+The first commit is on disk when it returns, so that a reader which is known stays known. Later ones
+are not synced: after a power cut a file may be an older one, and retention keeps more, or be
+damaged, and retention keeps everything, until that reader commits again.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from millstream.log.segments import failed
+from millstream.durable import sync
+from millstream.log.segments import failed, make_folder
 
 
 class _Committed(msgspec.Struct):
@@ -28,18 +30,27 @@ def commit(folder: Path, name: str, position: Sequence[int]) -> None:
     if not name or name.startswith(".") or "/" in name or "\0" in name:
         raise ValueError(f"a reader's name must be a file name that begins with no dot: {name!r}")
     readers = folder / "readers"
-    fresh = readers / f".{name}.tmp"
+    fresh, known = readers / f".{name}.tmp", knows(folder, name)
     offset, records = position
     data = msgspec.json.encode(_Committed(offset, records))
     try:
         try:
             fresh.write_bytes(data)
         except FileNotFoundError:
-            readers.mkdir(parents=True, exist_ok=True)
+            make_folder(readers)
             fresh.write_bytes(data)
+        if not known:
+            sync(fresh)
         os.replace(fresh, readers / f"{name}.json")
+        if not known:
+            sync(readers)
     except OSError as error:
         raise failed(folder, f"commit reader {name!r}", error) from None
+
+
+def knows(folder: Path, name: str) -> bool:
+    """Whether the reader has ever committed."""
+    return os.path.exists(folder / "readers" / f"{name}.json")
 
 
 def least_committed(folder: Path) -> int | None:

@@ -1,10 +1,12 @@
 """What a log's segments hold when a writer opens it, after whatever happened before.
 
 The last segment is read whole. What an interrupted append left at its end was never acknowledged,
-and is cut off; a whole block is kept even if its writer died before saying so. Every segment
-before the last was whole and on disk before the next one was made, so its length must be what the
-names say. What is not so is damage, and nothing is touched: it is damage too if the last segment
-is shorter than `end` says, or if a whole block follows a bad one.
+and is cut off; a whole block is kept even if its writer died before saying so. It is written once
+more then: after an error of the disk the system may show what it has given up writing.
+
+Every segment before the last was whole and on disk before the next one was made, so its length must
+be what the names say. What is not so is damage, and nothing is touched: it is damage too if the
+last segment is shorter than `end` says, or if a whole block follows a bad one.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from millstream.log.segments import (
     segment_at,
 )
 from millstream.log.tags import remembered
+
+_CHUNK = 1 << 20
 
 
 class Recovered(NamedTuple):
@@ -92,6 +96,7 @@ def _recover(folder: Path, segments: list[Segment], file: int, now: int | None) 
     ]
     if bad:
         os.ftruncate(file, size)
+    _write_again(file, max(0, (read_end(folder) or [0])[0] - active.offset), size)
     os.fsync(file)
     sync(folder)
     # Of the segments before, those of the last day; and if the last has no block yet, in any case
@@ -113,6 +118,15 @@ def _recover(folder: Path, segments: list[Segment], file: int, now: int | None) 
         earlier + tags,
         length - size,
     )
+
+
+def _write_again(file: int, start: int, stop: int) -> None:
+    """Give the system these bytes of the file anew, so that the next sync speaks of them too."""
+    for at in range(start, stop, _CHUNK):
+        data = os.pread(file, min(_CHUNK, stop - at), at)
+        while data:
+            written = os.pwrite(file, data, at)
+            data, at = data[written:], at + written
 
 
 def _check_lengths(segments: list[Segment]) -> None:

@@ -8,8 +8,11 @@ tells.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
@@ -90,6 +93,8 @@ def read_end(folder: Path) -> list[int] | None:
             raise unreadable(folder, error) from None
         try:
             data = os.read(file, _END.size + 1)
+        except OSError as error:
+            raise unreadable(folder, error) from None
         finally:
             os.close(file)
         if len(data) == _END.size:
@@ -97,6 +102,31 @@ def read_end(folder: Path) -> list[int] | None:
             if data == encode_end(offset, records):
                 return [offset, records]
     return None
+
+
+@contextmanager
+def unwritten(folder: Path) -> Iterator[bool]:
+    """Whether no writer has the log; if so, none gets it until this is left.
+
+    That is for a moment only: a writer that wants it tries a few times.
+    """
+    try:
+        file = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        yield True
+        return
+    except OSError:
+        yield False
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        free = True
+    except OSError:
+        free = False
+    try:
+        yield free
+    finally:
+        os.close(file)
 
 
 def make_folder(path: Path) -> None:

@@ -31,6 +31,9 @@ from millstream.log.tags import Tags, remembered
 
 __all__ = ["Appended", "Entry", "LogWriter", "Retention", "TagMismatch"]
 
+TRIES, TRY_SECONDS = 10, 0.02
+"""How often the lock is tried: a reader may have it for a moment."""
+
 SEGMENT_BYTES, LEAST_SEGMENT_BYTES = 64 << 20, 64 << 10
 
 
@@ -227,7 +230,7 @@ class LogWriter:
         # then how far it came.
         self._broken = "an append was interrupted"
         try:
-            if os.fstat(self._file).st_nlink == 0:
+            if not self._is_there():
                 raise FileNotFoundError(0, "its files were removed while it was open")
             if roll:
                 self._roll()
@@ -246,6 +249,13 @@ class LogWriter:
         self._stamp = stamp
         self._first_stamp = stamp if self._first_stamp is None else self._first_stamp
         self._broken = ""
+
+    def _is_there(self) -> bool:
+        """Whether our file is still the log's: not deleted, nor moved away with its folder."""
+        try:
+            return os.path.samestat(os.stat(self._active.path), os.fstat(self._file))
+        except FileNotFoundError:
+            return False
 
     def _cut_back(self) -> None:
         """Take back what a failed append left. Synced, or a crash could bring it back whole."""
@@ -277,7 +287,14 @@ def _locked(folder: Path) -> int:
     """The lock file, held; the system frees it if the process dies."""
     file = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for left in reversed(range(TRIES)):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not left:
+                    raise
+                time.sleep(TRY_SECONDS)
         os.ftruncate(file, 0)
         os.pwrite(file, str(os.getpid()).encode(), 0)
     except BlockingIOError:

@@ -18,6 +18,13 @@ Routes, each module with one function `routes`:
     page_files    the live page                       health        GET /healthz
     openapi       the document of all; its content is in operations
 
+Behind them:
+
+    catalogue     which streams there are; numbered reads their logs, for all who ask
+    records       a body becomes records; appender writes them to the logs, many requests at once
+    sampler       looks at the progress record; samples keeps what it saw, and makes rates of it
+    events        server-sent events, over streamed: an answer in pieces
+
 A request costs no thread and no timer. What takes long is streamed (streamed, events) or read in a
 few threads beside the event loop.
 """

@@ -21,6 +21,7 @@ from millstream.server import (
     watch,
 )
 from millstream.server.answers import Refusal
+from millstream.server.catalogue import Catalogue
 from millstream.server.guard import Guard
 from millstream.server.paths import Route, Routes
 from millstream.server.service import Service
@@ -31,12 +32,14 @@ logger = logging.getLogger("millstream.server")
 
 def all_routes(service: Service) -> list[Route]:
     """The routes of all modules."""
-    overview = Overview(service)
+    catalogue = Catalogue(service.store)
+    service.on_stop(catalogue.close)
+    overview = Overview(service, catalogue)
     return [
         *slates.routes(service),
         *dump.routes(service),
         *watch.routes(service),
-        *streams.routes(service),
+        *streams.routes(service, catalogue),
         *status.routes(service, overview),
         *metrics.routes(overview),
         *page_files.routes(),
@@ -69,7 +72,7 @@ class Dispatcher:
         except ClientDisconnect:
             return
         except Exception:
-            logger.exception("%s %s failed", method, scope["path"][:200])
+            logger.exception("%s %r failed", method, scope["path"][:200])
             answer = Refusal(500, "the server failed on this request; its log says how").answer()
         self._service.counters.answered(answer.status_code)
         if method == "HEAD":

@@ -140,7 +140,7 @@ class Appender:
         if self._writer is None:
             self._writer = LogWriter(self.path, retention=self._retention)
             if self._writer.torn:
-                self._say(f"millstream: {self._writer.torn_said}")
+                self._say(self._writer.torn_said)
         return self._writer
 
     def _let_go(self) -> None:
@@ -153,7 +153,7 @@ class Appender:
             try:
                 self._writer.retain()
             except LogError as error:
-                self._say(f"millstream: {error}")
+                self._say(str(error))
 
 
 class Appenders:

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from millstream.description import Description, SourceDescription
+from millstream.errors import LogError
+from millstream.log.reader import NOWHERE
 from millstream.nearest import did_you_mean
 from millstream.server.answers import Refusal
-from millstream.server.numbered import Numbered
+from millstream.server.numbered import Backlog, Numbered
 from millstream.server.open_store import OpenStore
 from millstream.stores.home import log_of
+from millstream.stores.progress import Progress, SourceProgress
 
 OWN = ("late", "deadletters")
 """Streams that every application has."""
@@ -114,6 +117,21 @@ class Catalogue:
                 f"{_there_are(logged)}",
             )
         return self.log(stream.log)
+
+    def backlogs(self, progress: Progress) -> dict[str, Backlog]:
+        """How far the application is behind each source that reads a log, by the source's name.
+
+        A log that cannot be read is left out.
+        """
+        found = {}
+        for stream in self.streams().values():
+            if stream.source is not None and (log := stream.source.log) is not None:
+                taken = progress.sources.get(stream.name, SourceProgress()).position
+                try:
+                    found[stream.name] = self.log(log).backlog(taken or NOWHERE)
+                except (LogError, OSError):
+                    pass  # whoever reads the log is told why
+        return found
 
     async def close(self) -> None:
         for log in self._logs.values():

@@ -59,10 +59,6 @@ class ServerChild:
     def pid(self) -> int:
         return self._process.pid
 
-    @property
-    def alive(self) -> bool:
-        return self._process.poll() is None
-
     def wait(self) -> int:
         """Its exit code, once it has ended."""
         return self._process.wait()

@@ -23,7 +23,6 @@ from starlette.requests import Request
 
 from millstream.errors import MillstreamError
 from millstream.server.answers import Refusal
-from millstream.server.limits import Slots
 from millstream.server.service import Service
 from millstream.server.streamed import Streamed
 
@@ -100,7 +99,10 @@ class Poller(Generic[F]):
 
 
 def events_answer(service: Service, poller: Poller[F], feed: F) -> Streamed:
-    """The answer that sends a feed; Refusal if too many are listened to already."""
+    """The answer that sends a feed; Refusal if too many are listened to already.
+
+    To be sent at once: it counts from then on.
+    """
     if service.event_streams.full:
         raise Refusal(
             503,
@@ -109,9 +111,10 @@ def events_answer(service: Service, poller: Poller[F], feed: F) -> Streamed:
             headers={"Retry-After": "5"},
         )
     return Streamed(
-        pour(poller, feed, service.event_streams),
+        pour(poller, feed),
         "text/event-stream",
         {"X-Accel-Buffering": "no"},
+        service.event_streams.one(),
     )
 
 
@@ -122,10 +125,10 @@ def last_event(request: Request) -> str | None:
 
 
 async def pour(
-    poller: Poller[F], feed: F, slots: Slots, beat: float = BEAT_SECONDS
+    poller: Poller[F], feed: F, beat: float = BEAT_SECONDS
 ) -> AsyncGenerator[bytes, None]:
     """What is sent to a client, piece by piece, until the feed or the server ends."""
-    with slots.one(), poller.heard(feed):
+    with poller.heard(feed):
         yield RETRY
         while not poller.stopping.is_set():
             feed.wake.clear()

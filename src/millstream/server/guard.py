@@ -98,7 +98,7 @@ class Guard:
         if wait:
             raise _too_fast("requests", wait)
         host = origin = authorization = None
-        bodied, length, hosts = False, 0, 0
+        bodied, upgrade, length, hosts = False, False, 0, 0
         headers = scope["headers"]
         for name, value in headers:
             if name == b"host":
@@ -112,6 +112,8 @@ class Guard:
                 origin = value
             elif name == b"transfer-encoding":
                 bodied = True
+            elif name == b"upgrade":
+                upgrade = True
         if len(headers) > MOST_HEADERS:
             raise Refusal(431, f"a request must have at most {MOST_HEADERS} headers")
         if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_URL:
@@ -121,6 +123,14 @@ class Guard:
         self._names.check(host or b"", origin)
         if self._token is not None:
             self._check_token(authorization, self._token, peer, now)
+        if upgrade and bodied:
+            # The parser stops at the head of such a request, and takes its body for the next one.
+            raise Refusal(
+                400,
+                "a request with a body must not ask for an Upgrade; this server speaks HTTP/1.1, "
+                "so tell the client to use that",
+                headers={"Connection": "close"},
+            )
         if length > self._max_body:
             raise too_large(self._max_body)
         return bodied

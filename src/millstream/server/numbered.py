@@ -34,6 +34,15 @@ class Span(NamedTuple):
     lines: list[bytes]
 
 
+class Backlog(NamedTuple):
+    """What of a log is still to be taken in."""
+
+    bytes: int
+    events: int
+    oldest: int | None
+    """When the oldest of it was posted; None if there is nothing."""
+
+
 class Numbered:
     """A log's records by number. Used on the event loop."""
 
@@ -72,6 +81,14 @@ class Numbered:
     def bytes_after(self, position: list[int]) -> int:
         """How many bytes follow a position, of those that are there."""
         return max(0, self._reader.end[0] - max(position[0], self._reader.start[0]))
+
+    def backlog(self, position: list[int]) -> Backlog:
+        """What follows a position, of what is there."""
+        try:
+            return self._backlog(position)
+        except LogError:
+            self._begin_anew()
+            return self._backlog(position)
 
     async def locate(self, record: int, service: Service) -> None:
         """Search for a record, so that `lines` finds it at once."""
@@ -114,6 +131,12 @@ class Numbered:
         self._places.clear()
         self._reader.close()
         self._reader = LogReader(self._path)
+
+    def _backlog(self, position: list[int]) -> Backlog:
+        begin, end = max(position, self._reader.start), self._reader.end
+        if begin >= end:
+            return Backlog(0, 0, None)
+        return Backlog(end[0] - begin[0], end[1] - begin[1], self._reader.stamp_at(begin))
 
     def _span(self, begin: list[int]) -> Span:
         span = self._spans.get(begin[0])

@@ -18,6 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic, TypeVar
 
+import msgspec
+
+from millstream.description import FILE as DESCRIPTION
 from millstream.description import Description, read_description
 from millstream.durable import read_record
 from millstream.errors import StoreError
@@ -38,7 +41,7 @@ class OpenStore:
         self.path = path
         self._clock = clock
         self._progress = _Followed(path / "progress", _read_progress)
-        self._description = _Followed(path / "app.json", lambda _: read_description(path))
+        self._description = _Followed(path / DESCRIPTION, lambda _: read_description(path))
         self._facts = _Followed(path / "store.json", lambda _: Home.open(path))
         self._seen: Progress | None = None
         self._look_at = 0.0
@@ -139,15 +142,26 @@ class _Followed(Generic[T]):
         except FileNotFoundError:
             signature = None
         except OSError as error:
-            raise StoreError(
-                f"{self._path}: cannot be read: {error.strerror or error}; give the right to read "
-                "the store"
-            ) from error
+            raise self._unreadable(error) from error
         known = self._known
         if known is None or known[0] != signature:
             # The mark is taken before the content: a file replaced in between is read once more.
-            known = self._known = signature, self._read(self._path)
+            try:
+                known = self._known = signature, self._read(self._path)
+            except OSError as error:
+                raise self._unreadable(error) from error
+            except msgspec.DecodeError as error:
+                raise StoreError(
+                    f"{self._path}: it says something unknown ({error}); was it written by another "
+                    "version of Millstream? Run the application with this one"
+                ) from error
         return known[1]
+
+    def _unreadable(self, error: OSError) -> StoreError:
+        return StoreError(
+            f"{self._path}: cannot be read: {error.strerror or error}; give the right to read the "
+            "store"
+        )
 
 
 def _read_progress(path: Path) -> Progress:

@@ -23,6 +23,7 @@ import msgspec
 from millstream.description import SourceDescription
 from millstream.errors import InputError
 from millstream.model.duration import TIME_LIMIT, UNITS
+from millstream.nesting import too_deep
 
 PIECE_BYTES = 256 * 1024
 LINE_BYTES = 1024 * 1024
@@ -122,6 +123,8 @@ class RecordCheck:
             return False
         try:
             records = list(map(_decode, lines))
+            if any(map(too_deep, lines)):
+                return False
             return self._extract is None or (self._plain and self._all_fit(records))
         except (ValueError, RecursionError, KeyError, TypeError, IndexError):
             return False
@@ -160,6 +163,8 @@ class RecordCheck:
         if len(line) > LINE_BYTES:
             raise InputError(f"a line must not be longer than {LINE_BYTES} bytes; got {len(line)}")
         record = _decode(line)
+        if too_deep(line):
+            raise RecursionError
         if self._extract is not None:
             self._extract(record, 0)
 

@@ -16,7 +16,8 @@ from starlette.responses import Response
 
 from millstream.description import Description, FunctionDescription, SourceDescription
 from millstream.server.answers import Refusal, json_answer
-from millstream.server.backlog import Backlog, Backlogs
+from millstream.server.catalogue import Catalogue
+from millstream.server.numbered import Backlog
 from millstream.server.paths import Route, query, whole_number
 from millstream.server.sampler import Sampler
 from millstream.server.samples import SECOND, Count, Samples, Window, percentile
@@ -174,13 +175,12 @@ def _function(function: FunctionDescription, progress: Progress, rates: Rates) -
 class Overview:
     """The status of what a service serves, put together when it is asked for. One a server."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, catalogue: Catalogue) -> None:
         self._service = service
+        self._catalogue = catalogue
         self._sampler = Sampler(service.store.progress, service.clock)
-        self._backlogs = Backlogs()
         service.on_start(self._sampler.start)
         service.on_stop(self._sampler.stop)
-        service.on_stop(self._close)
 
     def now(self) -> dict[str, Any]:
         service, store = self._service, self._service.store
@@ -192,7 +192,7 @@ class Overview:
             description,
             progress,
             self._sampler.samples,
-            self._backlogs.of(description, progress),
+            self._catalogue.backlogs(progress),
             service.clock(),
             running=store.running(),
             server={
@@ -208,9 +208,6 @@ class Overview:
     def history(self, seconds: int) -> dict[str, list[Any]]:
         self._sampler.take()
         return self._sampler.samples.history(self._service.clock(), seconds)
-
-    async def _close(self) -> None:
-        self._backlogs.close()
 
 
 def by_class(answers: Mapping[int, int]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -33,7 +33,7 @@ class CutOff(Exception):
 class Streamed(Response):
     """An answer from an async generator of bytes.
 
-    What the generator needs from the start is in `held`: that is let go even if it never ran.
+    `held` is entered before anything is sent, and left at the end, even if the generator never ran.
     """
 
     def __init__(
@@ -41,16 +41,20 @@ class Streamed(Response):
         pieces: AsyncGenerator[bytes, None],
         media_type: str,
         headers: Mapping[str, str] | None = None,
-        held: ExitStack | None = None,
+        held: AbstractContextManager[object] | None = None,
     ) -> None:
         self._pieces = pieces
-        self._held = held or ExitStack()
+        self._held = held or nullcontext()
         self.status_code = 200
         self.media_type = media_type
         self.background = None
         self.init_headers(headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._held:
+            await self._stream(scope, receive, send)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         sending = asyncio.ensure_future(self._send_all(send))
         leaving = asyncio.ensure_future(_left(receive))
         try:
@@ -60,7 +64,6 @@ class Streamed(Response):
             leaving.cancel()
             await asyncio.wait({sending, leaving})
             await self._pieces.aclose()
-            self._held.close()
             if sending.cancelled():
                 scope[BREAK]()
             elif (error := sending.exception()) is not None:
@@ -85,6 +88,6 @@ async def _left(receive: Receive) -> None:
 
 def _log(path: str, error: BaseException) -> None:
     if isinstance(error, MillstreamError):
-        logger.error("%s was cut off: %s", path[:200], error)
+        logger.error("%r was cut off: %s", path[:200], error)
     elif not isinstance(error, CutOff):
-        logger.error("%s was cut off", path[:200], exc_info=error)
+        logger.error("%r was cut off", path[:200], exc_info=error)

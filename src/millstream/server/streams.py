@@ -32,6 +32,8 @@ from millstream.server.tail import Tails
 
 ONE = ("application/json",)
 MANY = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+MOST_LINES = 500_000
+"""In one body; what is held for a line, however short it is, comes to some hundred bytes."""
 LONGEST_TAG = 200
 PAGE, LONGEST_PAGE = 100, 1000
 PAGE_BYTES = 4 << 20
@@ -41,10 +43,8 @@ def _say(sentence: str) -> None:
     print(f"millstream: {sentence}", file=sys.stderr, flush=True)
 
 
-def routes(service: Service) -> list[Route]:
-    catalogue = Catalogue(service.store)
+def routes(service: Service, catalogue: Catalogue) -> list[Route]:
     appenders = Appenders(_say, service.options.retention)
-    service.on_stop(catalogue.close)
     service.on_stop(appenders.close)
     posting, reading = Posting(service, catalogue, appenders), Reading(service, catalogue)
     return [
@@ -97,6 +97,8 @@ class Posting:
         if single:
             return check.one(body) if body.strip() else Checked()
         large = len(body) > PIECE_BYTES
+        if large and body.removesuffix(b"\n").count(b"\n") >= MOST_LINES:
+            raise Refusal(413, f"a body must have at most {MOST_LINES} lines; send it in parts")
         checked = Checked()
         for part in check.many(body):
             checked = part

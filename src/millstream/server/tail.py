@@ -14,6 +14,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from millstream.errors import LogError
 from millstream.server.answers import Refusal
 from millstream.server.catalogue import Catalogue
 from millstream.server.events import Poller, event, events_answer, last_event
@@ -100,7 +101,10 @@ class Tails:
     async def _look(self) -> None:
         feeds = set(self._poller.feeds)
         for log in {feed.log for feed in feeds}:
-            log.reload()
+            try:
+                log.reload()
+            except LogError:
+                pass  # the other logs are not to blame; who asks for this one is told
         for feed in feeds:
             if feed.has_news:
                 feed.wake.set()

@@ -109,7 +109,10 @@ class Watching:
             if feed.seen.batch != batch:
                 address = feed.update, feed.key
                 if address not in read:
-                    read[address] = await self._read(*address)
+                    try:
+                        read[address] = await self._read(*address)
+                    except Refusal:  # another store is there now, without this update
+                        read[address] = Seen(batch, GONE, 0, b"")
                 feed.show(read[address])
 
     async def _read(self, update: str, key: str) -> Seen:

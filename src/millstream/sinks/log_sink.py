@@ -2,8 +2,8 @@
 
 Rows are JSON lines, as in the files of a JSON sink. A batch is one block or, if it is large,
 several, each tagged with the query, the batch and its part. Batches come in rising order, and a
-batch that was begun is published again before the next; so the tag of the log's last block tells
-what is there already.
+batch that was begun is published again before the next; so the query's last tag in the log tells
+what is there already. Others may have written to the log since: then it is looked for.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ class LogSink:
         self._rows = JsonRows(columns)
         self._retention = retention or Retention()
         self._writer: LogWriter | None = None
+        self._done = -1, -1
+        """The last batch and part of this query that the log has."""
 
     def publish(self, batch: int, rows: list[Row]) -> None:
         """Add a batch's rows, unless they are there; they are on disk when this returns."""
@@ -41,8 +43,9 @@ class LogSink:
         try:
             writer = self._open()
             for part, lines in enumerate(_parts(self._rows.lines(rows))):
-                if (batch, part) > self._last(writer.last_tag):
+                if (batch, part) > self._done:
                     writer.append([Entry(lines, f"{self._query}:{batch}:{part}")])
+                    self._done = batch, part
         except LogLocked:
             raise
         except LogError as error:
@@ -59,13 +62,27 @@ class LogSink:
     def _open(self) -> LogWriter:
         if self._writer is None:
             self._writer = LogWriter(self._path, retention=self._retention, tags=False)
+            self._done = self._number(self._writer.last_tag) or self._look()
         return self._writer
 
-    def _last(self, tag: str) -> tuple[int, int]:
-        """The last batch and part of this query that the log has."""
+    def _look(self) -> tuple[int, int]:
+        """The last batch and part of this query that the log has, whoever wrote after it."""
+        reader = LogReader(self._path)
+        try:
+            found = (
+                self._number(tag.tag)
+                for block in reader.blocks(reader.start[0], reader.end[0])
+                for tag in block.tags
+            )
+            return max(filter(None, found), default=(-1, -1))
+        finally:
+            reader.close()
+
+    def _number(self, tag: str) -> tuple[int, int] | None:
+        """The batch and part that a tag of this query names; None if it is of another."""
         query, _, rest = tag.partition(":")
         if query != self._query:
-            return -1, -1
+            return None
         batch, _, part = rest.partition(":")
         return int(batch), int(part)
 

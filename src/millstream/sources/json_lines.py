@@ -19,6 +19,7 @@ from typing import IO, Any
 
 import msgspec
 
+from millstream.nesting import DEEPEST, too_deep
 from millstream.sources.formats import (
     CHUNK_RECORDS,
     Bad,
@@ -183,10 +184,12 @@ def decode_lines(lines: list[bytes], first: int, before: Callable[[], int]) -> C
     """Lines as a chunk, `first` being the line of the first of them, after `before()` others."""
     if len(lines[0]) <= LINE_BYTES:  # only the first of a block can be longer than the block
         try:
-            return Chunk(list(map(_decode, lines)), lines, [], None, first, before)
+            records: list[Any] = list(map(_decode, lines))
+            if not any(map(too_deep, lines)):
+                return Chunk(records, lines, [], None, first, before)
         except (ValueError, RecursionError):
             pass
-    records: list[Any] = []
+    records = []
     raw: list[bytes] = []
     numbers: list[int] = []
     bad: list[Bad] = []
@@ -196,7 +199,10 @@ def decode_lines(lines: list[bytes], first: int, before: Callable[[], int]) -> C
         try:
             if len(line) > LINE_BYTES:
                 raise ValueError(f"it is longer than {LINE_BYTES} bytes")
-            records.append(_decode(line))
+            record = _decode(line)
+            if too_deep(line):
+                raise ValueError(f"it is nested more than {DEEPEST} deep")
+            records.append(record)
         except (ValueError, RecursionError) as error:
             bad.append(Bad(before() + number + 1, shown(line), _reason(line, error)))
         else:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from millstream.errors import StoreError
 from millstream.log.reader import LogReader
 from millstream.sources.address import LOG, Address
 from millstream.sources.files import NOWHERE, FileLog, Position
@@ -52,6 +53,9 @@ class Input(Protocol):
     def commit(self, reader: str, position: Sequence[int]) -> None:
         """The reader is done with what comes before the position."""
 
+    def knows(self, reader: str) -> bool:
+        """Whether the reader has committed here before."""
+
     def close(self) -> None: ...
 
 
@@ -77,6 +81,9 @@ class FileInput(FileLog):
 
     def commit(self, reader: str, position: Sequence[int]) -> None:
         pass  # files are the user's to delete
+
+    def knows(self, reader: str) -> bool:
+        return True
 
 
 class LogInput:
@@ -120,6 +127,9 @@ class LogInput:
     def commit(self, reader: str, position: Sequence[int]) -> None:
         self._reader.commit(reader, position)
 
+    def knows(self, reader: str) -> bool:
+        return self._reader.knows(reader)
+
     def close(self) -> None:
         self._reader.close()
 
@@ -146,9 +156,28 @@ def position_of(progress: Progress, source: str) -> Position | None:
     return known.position or None if known is not None else None
 
 
-def commit(home: Home, source: Input, position: Position | None) -> None:
+def register(home: Home, name: str, source: Input, position: Position | None) -> None:
+    """Commit for the first time in a run.
+
+    StoreError if the source's place is in another log: every log that it was taken from knows it.
+    """
+    if position is not None and not source.knows(_reader(home, name)):
+        raise StoreError(
+            f"{home.path}: source {name!r} was taken in up to {position}, and its log does not "
+            "know that it was read by this store; was the log replaced? Restore it, or begin with "
+            "a fresh store"
+        )
+    commit(home, name, source, position)
+
+
+def commit(home: Home, name: str, source: Input, position: Position | None) -> None:
     """Tell a source how far the store's application is with it: retention waits for that."""
-    source.commit(f"{home.facts.app}-{home.facts.id[:8]}", position or source.begin)
+    source.commit(_reader(home, name), position or source.begin)
+
+
+def _reader(home: Home, source: str) -> str:
+    """A source's name in its log; two sources may read one log."""
+    return f"{home.facts.app}-{home.facts.id[:8]}-{source}"
 
 
 def read_split(format: str, split: Split) -> Iterator[Chunk]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from millstream.errors import InputError
+from millstream.model.function import RESERVED_STREAMS
 from millstream.settings import Settings
 from millstream.sources.address import LOG, Address, parse_address
 from millstream.stores.home import log_of
@@ -21,12 +23,16 @@ def addresses(given: dict[str, str], store: Path) -> dict[str, Address]:
     return found
 
 
-def check_places(settings: Settings) -> None:
+def check_places(settings: Settings, outputs: Iterable[str] = ()) -> None:
     """See that sources can be read and do not feed on what the run writes."""
+    sources = addresses(settings.sources, settings.store)
+    logged = {name for name, address in sources.items() if address.format == LOG}
     written = {"the store": settings.store.absolute()}
     for name, address in addresses(settings.sinks, settings.store).items():
         written[f"sink {name!r}"] = Path(address.path)
-    for name, address in addresses(settings.sources, settings.store).items():
+    for name in {*outputs, *RESERVED_STREAMS} - logged:
+        written[f"the output {name!r}"] = log_of(settings.store, name)
+    for name, address in sources.items():
         path = Path(address.path)
         if address.format == LOG:
             _check_log(name, path, written)

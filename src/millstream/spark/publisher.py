@@ -6,12 +6,14 @@ never published. The files go once every sink has the batch; so what is still th
 what the last driver did not get to, and is published then. A repeat changes nothing.
 
 Every output stream goes to an event log in the store, where it can be tailed, and so do late events
-and dead letters; a sink that the settings name is one more copy.
+and dead letters; a sink that the settings name is one more copy. A source that reads a log is there
+already, and is not written to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,16 +45,26 @@ class Publisher:
     """Stages and publishes the output of a query's batches."""
 
     def __init__(
-        self, home: Home, query: str, sinks: dict[str, Address], retention: Retention
+        self,
+        home: Home,
+        query: str,
+        sinks: dict[str, Address],
+        retention: Retention,
+        logged: Collection[str] = (),
     ) -> None:
-        """`retention` is for the logs of outputs; late events and dead letters stay for ever."""
+        """`retention` is for the logs of outputs; late events and dead letters stay for ever.
+
+        `logged` are the streams that are read from a log.
+        """
         self._home = home
+        self._logged = logged
         self._retention = retention
         self._query = query
         self._logs: dict[str, LogSink] = {}
         self._sinks: dict[str, Sink] = {}
         for name, address in sinks.items():
-            if Path(address.path) != home.log_of(name).absolute():  # else it is what we do anyway
+            own = os.path.realpath(home.log_of(name))
+            if os.path.realpath(address.path) != own:  # else it is what we do anyway
                 self._sinks[name] = self._opened(name, address)
 
     def close(self) -> None:
@@ -119,7 +131,8 @@ class Publisher:
         letters = [sink_row(letter) for body in bodies for letter in body.letters]
         rows["deadletters"] = sorted(letters, key=_letter_order)
         for name, found_rows in rows.items():
-            self._log(name).publish(batch, found_rows)
+            if name not in self._logged:
+                self._log(name).publish(batch, found_rows)
         for name, sink in self._sinks.items():
             sink.publish(batch, rows.get(name, []))
 

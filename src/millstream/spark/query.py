@@ -39,6 +39,7 @@ from millstream.model.app import App
 from millstream.model.slate import slate_kind
 from millstream.model.workflow import Workflow
 from millstream.settings import Settings
+from millstream.sources.address import LOG
 from millstream.spark.continuing import check_continues
 from millstream.spark.heartbeat import Heartbeat, Planned, clock
 from millstream.spark.job import Job, PackedPlan, SourceSplit
@@ -97,8 +98,8 @@ class Driver:
         self._epoch = home.raise_epoch()
         self._publisher: Publisher | None = None
         self._reading = Reading(home, self._sources)
+        self._reading.register(self.progress)
         self._recover()
-        self._reading.commit(self.progress)
 
     def _recover(self) -> None:
         """Bring every shard back to the last committed batch, and the sinks up to it."""
@@ -128,7 +129,8 @@ class Driver:
 
     def _open_publisher(self, query: str) -> Publisher:
         if self._publisher is None:
-            self._publisher = Publisher(self._home, query, self._sinks, self._retention)
+            logged = {name for name, one in self._sources.items() if one.format == LOG}
+            self._publisher = Publisher(self._home, query, self._sinks, self._retention, logged)
         return self._publisher
 
     def start(self) -> StreamingQuery:
@@ -270,7 +272,7 @@ def run(
     began = time.perf_counter()
     workflow = app.checked()
     kinds = {update.name: slate_kind(update.slate) for update in workflow.updates}
-    check_places(settings)
+    check_places(settings, workflow.outputs)
     with held(settings.store):
         home = Home.make(settings.store, app.name, settings.shards, kinds)
         if ready is not None:

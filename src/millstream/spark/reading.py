@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from millstream.engine.progress import least
 from millstream.errors import StoreError
 from millstream.sources.address import Address
-from millstream.spark.inputs import Input, commit, open_input, position_of
+from millstream.sources.files import Position
+from millstream.spark.inputs import Input, commit, open_input, position_of, register
 from millstream.spark.job import SourceSplit
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress
@@ -46,7 +47,7 @@ class Reading:
         self._inputs: dict[str, Input] = {}
         self._next_commit = 0.0
 
-    def between(self, progress: Progress, positions: dict[str, Any]) -> Taken:
+    def between(self, progress: Progress, positions: dict[str, Position]) -> Taken:
         """What lies between the last committed batch's positions and these."""
         splits: list[SourceSplit] = []
         size, oldest = 0, None
@@ -81,6 +82,11 @@ class Reading:
                 records += source.records_after(position) or 0
         return Left(done, total, records)
 
+    def register(self, progress: Progress) -> None:
+        """Make the application known to the event logs, before anything is taken from them."""
+        for name in self._sources:
+            register(self._home, name, self._input(name), position_of(progress, name))
+
     def commit(self, progress: Progress) -> None:
         """Tell the event logs what is no longer needed of them; that may lag behind, and does."""
         now = time.monotonic()
@@ -88,7 +94,7 @@ class Reading:
             return
         self._next_commit = now + COMMIT_SECONDS
         for name in self._sources:
-            commit(self._home, self._input(name), position_of(progress, name))
+            commit(self._home, name, self._input(name), position_of(progress, name))
 
     def close(self) -> None:
         for source in self._inputs.values():

@@ -7,8 +7,6 @@ the store was made.
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 
@@ -19,7 +17,8 @@ class SourceProgress(msgspec.Struct):
     """The greatest ts seen."""
     clock: int = 0
     """The clock of the last batch that brought any of its records."""
-    position: Any = None
+    position: list[int] | None = None
+    """How far its records were taken in, as its kind of source counts; None if none were."""
     events: int = 0
 
 

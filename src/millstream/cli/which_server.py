@@ -1,8 +1,7 @@
 """Which server a command talks to: `--url`, MILLSTREAM_URL, or the one that serves here.
 
 A server leaves its process and its address in its store's server.lock. So where one application
-runs, its commands need no address. The token never is a word of the command line, where every user
-of the machine can read it: it comes from a file or from MILLSTREAM_TOKEN.
+runs, its commands need no address.
 """
 
 from __future__ import annotations
@@ -14,15 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from millstream.cli.serving import token_of
+from millstream.cli.serving_options import token_of
 from millstream.errors import CommandError
 from millstream.server.lock import FILE, served_at
+from millstream.server.options import PORT
 
 if TYPE_CHECKING:
     from millstream.client import Client
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-DEFAULT_URL = "http://127.0.0.1:8470"
+DEFAULT_URL = f"http://127.0.0.1:{PORT}"
 
 
 def url_options(command: Command) -> Command:
