@@ -167,14 +167,16 @@ def test_a_body_that_is_too_large(client: httpx.Client, made: MadeStore, before:
     assert checkins(made, before) == []
 
 
-def test_a_body_of_too_many_lines(client: httpx.Client) -> None:
+def test_a_body_of_too_many_lines(tmp_path: Path) -> None:
     """However short they are: what is held for each comes to many times its size."""
     lines = b"12\n" * 500_000
-    answer = client.post("/streams/clicks", content=lines + b"3", headers=NDJSON, timeout=60)
-    assert answer.status_code == 413
-    assert "500000 lines" in answer.json()["error"]
-    answer = client.post("/streams/clicks", content=lines, headers=NDJSON, timeout=60)
-    assert answer.json()["accepted"] == 500_000
+    with asked(checkins_store(tmp_path / "store").path) as client:
+        client.timeout = 60
+        answer = client.post("/streams/clicks", content=lines + b"3", headers=NDJSON)
+        assert answer.status_code == 413
+        assert "500000 lines" in answer.json()["error"]
+        answer = client.post("/streams/clicks", content=lines, headers=NDJSON)
+        assert answer.json()["accepted"] == 500_000
 
 
 @pytest.mark.parametrize(
