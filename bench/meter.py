@@ -53,7 +53,7 @@ def idle(url: str, parts: dict[str, int], seconds: float) -> dict[str, Any]:
 def caught_up(url: str) -> float:
     """Wait until the application has taken in all that there is; when that was."""
     deadline = now() + PATIENCE
-    while get_json(url, "/status")["sources"][0]["lag_events"]:
+    while get_json(url, "/status")["sources"][0]["lag_events"] != 0:
         if now() > deadline:
             raise RunFailedError(f"the application is behind even after {PATIENCE:.0f} seconds")
         time.sleep(0.02)

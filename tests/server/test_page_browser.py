@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from browser import launched, opened
 from playwright.sync_api import Browser, Locator, Page, expect
 from served import MadeStore, served
-from shop import MARKUP, Shop, stocked
+from shop_store import MARKUP, Shop, stocked
 
 from millstream.server.child import ServerChild
 from millstream.server.options import Options
