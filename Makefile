@@ -19,7 +19,7 @@ test: setup-tests  ## all tests
 	@$(PY) -m pytest
 
 test-faults: setup-tests  ## the slow fault runs; SEEDS=2 for the quick part
-	@MILLSTREAM_FAULT_SEEDS=$(or $(SEEDS),20) $(PY) -m pytest tests/faults -m faults --override-ini=timeout=1200
+	@MILLSTREAM_FAULT_SEEDS=$(or $(SEEDS),20) $(PY) -m pytest -m faults --override-ini=timeout=1800
 
 check: setup  ## format, lint and types
 	@.venv/bin/ruff format --check .

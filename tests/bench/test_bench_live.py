@@ -22,7 +22,15 @@ from bench.spent import Spent, by_part, shares, waits
 
 KEYS = 50
 TINY = live.Plan(
-    rounds=1, warm_up=0.5, feed_only=0.5, reads=0.5, samples=10, follow=1.0, posts=0.5, keys=500
+    rounds=1,
+    warm_up=0.5,
+    feed_only=0.5,
+    reads=0.5,
+    samples=10,
+    follow=1.0,
+    posts=0.5,
+    keys=500,
+    event_time=False,
 )
 
 
@@ -167,9 +175,10 @@ def test_calibration_is_a_speed() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.faults
 def test_a_tiny_run_of_the_live_case(tmp_path: Path) -> None:
-    """The whole case, with an application that really runs: all rows, figures and bars are there,
-    every event could be read, and the application took in all that was sent."""
+    """With an application that really runs, all rows, figures and bars are there, and every event
+    that was followed could be read."""
     found = live.run_plan(Bench(tmp_path, quick=True), TINY)
     rows = {row["what"]: row for row in found.rows}
     assert list(rows) == [
@@ -179,10 +188,9 @@ def test_a_tiny_run_of_the_live_case(tmp_path: Path) -> None:
         "reads, open",
         "end to end",
         "posts",
-        "end to end, event-time",
     ]
     assert not any("not_200" in row for row in found.rows)
-    assert rows["end to end"]["missing"] == rows["end to end, event-time"]["missing"] == 0
+    assert rows["end to end"]["missing"] == 0
     assert rows["reads, open"]["cores_jvm"] > 0
     assert {bar.figure for bar in found.bars} <= set(found.figures)
     assert json.dumps([found.rows, found.settings])

@@ -75,6 +75,7 @@ def kill_at(folder: Path, lane: str, point: str, batch: int) -> None:
     assert child.returncode == -signal.SIGKILL, errors.decode()
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize(
     ("point", "lane"),
     [(point, ("one-task", "shuffled")[number % 2]) for number, point in enumerate(POINTS)],

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from served import asked
-from shop import Shop
+from shop_store import Shop
 
 from millstream.server.app import all_routes
 from millstream.server.open_store import OpenStore
