@@ -131,8 +131,10 @@ class Load:
         if found is None:
             awaited.parts[:] = [data]
             return
-        seconds, rest = _TIMESPEC.unpack_from(stamps[0][2])
-        arrived = min(came, seconds + rest / 1e9 - self._epoch)
+        arrived = came
+        for _, _, stamp in stamps:  # none on the first few: the kernel takes a moment to begin
+            seconds, rest = _TIMESPEC.unpack_from(stamp)
+            arrived = min(came, seconds + rest / 1e9 - self._epoch)
         del self._awaited[handle]
         self._idle.append(handle)
         awaited.told(Answer(awaited.due, awaited.sent, arrived, came, *found))
