@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 
@@ -11,9 +12,12 @@ import pytest
 import millstream as ms
 from millstream.cli.progress import Lines, line, moment, summary
 from millstream.cli.run import run_app
+from millstream.cli.serving import describe_app
 from millstream.errors import FunctionError
+from millstream.log.writer import Entry, LogWriter
 from millstream.settings import Settings
 from millstream.spark.report import BatchSummary, RunSummary
+from millstream.stores.home import Home
 
 
 def report(batch: int, total: int, **more: object) -> BatchSummary:
@@ -95,6 +99,24 @@ def test_the_first_line_comes_before_spark(millstream, retail, spark):
     assert millstream(*RUN, "--source", "checkins=json:x").exit_code == 2
     assert millstream("run", "retail/app.py", "--source", "checkins").exit_code == 2
     assert spark.settings is None
+
+
+def test_events_that_nobody_reads_are_told(here, capsys):
+    """Events that were sent to a source's log are not left without a word when a run reads the
+    source from elsewhere."""
+    app = ms.App("moved")
+    app.source("in")
+    app.update("in", name="count")(lambda event, slate: None)
+    store = here / "store"
+    Home.make(store, "moved", None, {"count": "dict"})
+    describe_app(app, Settings("moved", store, {"in": "json:files"}))
+    assert capsys.readouterr().err == ""
+    with closing(LogWriter(store / "logs" / "in")) as log:
+        log.append([Entry([b"1", b"2"])])
+    describe_app(app, Settings("moved", store, {"in": "json:files"}))
+    said = capsys.readouterr().err
+    assert "source 'in': 2 records that were sent to its log are not read" in said
+    assert "--source in=log" in said
 
 
 def test_a_failed_run_exits_1(millstream, retail, spark):

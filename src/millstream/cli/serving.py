@@ -20,6 +20,7 @@ from millstream.settings import Settings
 if TYPE_CHECKING:
     from millstream.server.child import ServerChild
     from millstream.server.options import Options
+    from millstream.stores.home import Home
 
 ORPHAN_SECONDS = 5.0
 PAUSE = 1.0
@@ -30,6 +31,7 @@ def describe_app(app: App, settings: Settings) -> None:
     """Leave in the store what a server must know of the application, and with the event logs that
     it reads them: retention must wait for it even before its first run."""
     from millstream.description import describe, write_description
+    from millstream.sources.address import LOG
     from millstream.spark.inputs import open_input, position_of, register
     from millstream.spark.places import addresses
     from millstream.stores.home import Home
@@ -41,8 +43,23 @@ def describe_app(app: App, settings: Settings) -> None:
     for name, address in found.items():
         with closing(open_input(home, name, address)) as source:
             register(home, name, source, position_of(progress, name))
+        if address.format != LOG:
+            _tell_left(home, name)
     described = describe(app.checked(), {name: str(one) for name, one in found.items()})
     write_description(settings.store, described)
+
+
+def _tell_left(home: Home, source: str) -> None:
+    """Say of events that were sent to a source which now reads elsewhere: nobody takes them."""
+    from millstream.log.reader import LogReader
+
+    with closing(LogReader(home.log_of(source))) as log:
+        sent = log.end[1] - log.start[1]
+    if sent:
+        say(
+            f"source {source!r}: {sent:,} records that were sent to its log are not read by this "
+            f"run, which reads elsewhere; to take them in, run with --source {source}=log"
+        )
 
 
 class Serving:
