@@ -41,8 +41,8 @@ KNOWS = {
     "server": "errors nearest nesting durable model codec stores log description",
     "client": "errors codec",
     "spark": "errors durable model codec stores engine sources sinks settings log",
-    "cli": "errors nearest durable model codec stores sources sinks modules setting_values settings "
-    "config graph spark log description server client",
+    "cli": "errors nearest durable model codec stores sources sinks modules setting_values "
+    "settings config graph spark log description server client",
     "": "errors model testing client",
 }
 """What each part of the package may know; "" is `import millstream` itself."""
