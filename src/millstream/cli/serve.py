@@ -59,14 +59,12 @@ def serve(app: str | None, store: Path | None, **flags: Any) -> None:
 def _make_store(app: App, settings: Settings) -> None:
     """The store, and what the server must know; left as they are while a driver holds them."""
     from millstream.errors import StoreLocked
-    from millstream.model.slate import slate_kind
     from millstream.stores.home import Home, held
 
     workflow = app.checked()
-    kinds = {update.name: slate_kind(update.slate) for update in workflow.updates}
     try:
         with held(settings.store):
-            Home.make(settings.store, app.name, settings.shards, kinds)
+            Home.make(settings.store, app.name, settings.shards, workflow.slate_kinds)
             describe_app(app, settings)
     except StoreLocked:
         say("the application runs already; serving it as it was started")

@@ -18,6 +18,7 @@ from typing import Literal
 
 from millstream.errors import DefinitionError
 from millstream.model.function import RESERVED_STREAMS, Function, Update, check_effects
+from millstream.model.slate import slate_kind
 from millstream.model.source import Source
 from millstream.nearest import nearest
 
@@ -84,6 +85,11 @@ class Workflow:
     @property
     def updates(self) -> tuple[Update, ...]:
         return tuple(f for f in self.functions if isinstance(f, Update))
+
+    @property
+    def slate_kinds(self) -> dict[str, str]:
+        """Each update's kind of slate, as a store remembers it."""
+        return {update.name: slate_kind(update.slate) for update in self.updates}
 
     def function(self, name: str) -> Function:
         for function in self.functions:

@@ -123,7 +123,7 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         share = max(1, self._planned.batch_bytes // max(1, len(self._inputs)))
         taken = dict(positions)
         for name, source in self._inputs.items():
-            start = positions.get(name, source.begin)
+            start = positions.get(name) or source.begin
             until = source.take(start, share)
             if until != start:
                 taken[name] = until

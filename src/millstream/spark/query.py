@@ -36,7 +36,6 @@ from millstream.engine.progress import advanced
 from millstream.errors import MillstreamError, RunError, StoreError
 from millstream.log.retention import Retention
 from millstream.model.app import App
-from millstream.model.slate import slate_kind
 from millstream.model.workflow import Workflow
 from millstream.settings import Settings
 from millstream.sources.address import LOG
@@ -271,10 +270,9 @@ def run(
     """
     began = time.perf_counter()
     workflow = app.checked()
-    kinds = {update.name: slate_kind(update.slate) for update in workflow.updates}
     check_places(settings, workflow.outputs)
     with held(settings.store):
-        home = Home.make(settings.store, app.name, settings.shards, kinds)
+        home = Home.make(settings.store, app.name, settings.shards, workflow.slate_kinds)
         if ready is not None:
             ready()
         session = spark or open_session(app.name, settings.master, settings.memory)
