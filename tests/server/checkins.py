@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import httpx
 import msgspec
 from served import MadeStore
 
@@ -54,3 +55,9 @@ def append(log: Path, *lines: bytes, segment_bytes: int = 1 << 26, clock: int | 
     writer.close()
     assert not isinstance(found, Exception)
     return found.first
+
+
+def post(client: httpx.Client, body: bytes, **headers: str) -> httpx.Response:
+    """Send check-ins, one a line."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return client.post("/streams/checkins", content=body, headers={**NDJSON, **named})
