@@ -83,7 +83,7 @@ def _boxes(workflow: Workflow) -> dict[str, Box]:
             before = [
                 depth_of(function.name)
                 for function in workflow.functions
-                for stream in function.publishes
+                for stream in function.emits
                 if stream in reads and (function.name, stream, name) not in workflow.feedback
             ]
             depth[name] = 1 + max(before, default=0)
@@ -100,7 +100,7 @@ def _boxes(workflow: Workflow) -> dict[str, Box]:
         title = describe(function) + location(function.function)
         lines = (function.name, *(note for note in notes if note))
         box = Box(f"f:{function.name}", depth_of(function.name), kind, lines, title)
-        box.ports = function.publishes
+        box.ports = function.emits
         boxes[box.id] = box
     last = 1 + max(depth.values(), default=0)
     for output in workflow.outputs:
@@ -119,7 +119,7 @@ def _routes(workflow: Workflow, boxes: dict[str, Box]) -> list[Route]:
         readers += [f"o:{source.name}"] * (source.name in workflow.outputs)
         pairs += [(f"s:{source.name}", source.name, reader) for reader in readers]
     for function in workflow.functions:
-        for stream in function.publishes:
+        for stream in function.emits:
             readers = [
                 f"f:{f.name}"
                 for f in workflow.subscribers(stream)

@@ -26,7 +26,7 @@ def mermaid(workflow: Workflow) -> str:
             lines.append(f"    s{number} --> o{workflow.outputs.index(source.name)}")
     for function in workflow.functions:
         here = functions[function.name]
-        for stream in function.publishes:
+        for stream in function.emits:
             label = f'"{_entity(stream)}"'
             for reader in workflow.subscribers(stream):
                 back = (function.name, stream, reader.name) in workflow.feedback

@@ -49,8 +49,8 @@ def _function(
 ) -> Iterator[tuple[str, str]]:
     drawn.add(function.name)
     yield f"{head}[{function.name}]", describe(function) + location(function.function)
-    for number, stream in enumerate(function.publishes):
-        last = number == len(function.publishes) - 1
+    for number, stream in enumerate(function.emits):
+        last = number == len(function.emits) - 1
         branch, inner = ("└─ ", "   ") if last else ("├─ ", "│  ")
         yield f"{indent}{branch}{stream}", stream_remark(workflow, stream)
         yield from _readers(workflow, stream, function.name, indent + inner, drawn)

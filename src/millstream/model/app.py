@@ -16,9 +16,11 @@ from millstream.model.duration import Duration, microseconds
 from millstream.model.function import (
     Function,
     Map,
+    Overload,
     Update,
     check_arguments,
     check_name,
+    check_overload,
 )
 from millstream.model.place import location
 from millstream.model.slate import check_defaults, is_slate_type
@@ -140,10 +142,16 @@ class App:
         ttl: Duration | None = None,
         on_timer: UserFunction | None = None,
         name: str | None = None,
+        limit: int | None = None,
+        overload: Overload = "throttle",
+        overflow: str | None = None,
     ) -> Callable[[UserFunction], UpdateHandle]:
         """Make the decorated function `(event, slate)` an update over the streams named.
 
         Its name is the name of its slates for ever; `name=` sets it apart from the function's.
+        `limit` is how many events each of its shards takes in a batch; those past it wait for the
+        next (`overload="throttle"`), are dropped ("drop"), or go to the stream `overflow`
+        ("divert").
         """
         _check_subscribes(subscribes, "update")
 
@@ -157,9 +165,19 @@ class App:
                     f"{where}: slate must be dict, a dataclass or millstream.Table; got {slate!r}"
                 )
             check_defaults(slate, where)
-            lives = None if ttl is None else microseconds(ttl, f"{where}: ttl")
+            check_overload(limit, overload, overflow, where)
             self._functions.append(
-                Update(called, function, subscribes, _names(publishes), slate, lives)
+                Update(
+                    called,
+                    function,
+                    subscribes,
+                    _names(publishes),
+                    slate,
+                    None if ttl is None else microseconds(ttl, f"{where}: ttl"),
+                    limit=limit,
+                    overload=overload,
+                    overflow=overflow,
+                )
             )
             if on_timer is not None:
                 self._set_timer_function(called, on_timer)

@@ -8,13 +8,16 @@ import re
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from millstream.errors import DefinitionError
+from millstream.model.algebra import Algebra
 from millstream.model.place import location
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
-RESERVED_STREAMS = ("late", "deadletters")
+RESERVED_STREAMS = ("late", "deadletters", "dropped")
+Overload = Literal["drop", "divert", "throttle"]
+OVERLOADS: tuple[Overload, ...] = ("drop", "divert", "throttle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,11 @@ class Map:
     function: Callable[..., Any]
     subscribes: tuple[str, ...]
     publishes: tuple[str, ...] = ()
+
+    @property
+    def emits(self) -> tuple[str, ...]:
+        """Every stream that its events may go to."""
+        return self.publishes
 
     @property
     def where(self) -> str:
@@ -42,6 +50,19 @@ class Update:
     slate: type = dict
     ttl: int | None = None
     on_timer: Callable[..., Any] | None = None
+    algebra: Algebra | None = None
+    """If it is an aggregate; `function` is then the algebra's `lift`."""
+    limit: int | None = None
+    """How many events each of its shards takes in a batch; None: all."""
+    overload: Overload = "throttle"
+    """What becomes of the events past the limit."""
+    overflow: str | None = None
+    """The stream that they are diverted to."""
+
+    @property
+    def emits(self) -> tuple[str, ...]:
+        """Every stream that its events may go to: those it publishes, and its overflow."""
+        return self.publishes if self.overflow is None else (*self.publishes, self.overflow)
 
     @property
     def where(self) -> str:
@@ -77,6 +98,30 @@ def check_arguments(function: Callable[..., Any], wanted: tuple[str, ...], where
         raise DefinitionError(
             f"{where} must take ({', '.join(wanted)}); it takes {signature}"
         ) from None
+
+
+def check_overload(limit: object, overload: object, overflow: object, where: str) -> None:
+    """A limit, what to do past it, and where to divert to must go together."""
+    if overload not in OVERLOADS:
+        raise DefinitionError(
+            f"{where}: overload must be one of {', '.join(OVERLOADS)}; got {overload!r}"
+        )
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
+        raise DefinitionError(
+            f"{where}: limit must be a whole number of events, 1 or more; got {limit!r}"
+        )
+    if overload == "divert":
+        if overflow is None:
+            raise DefinitionError(
+                f"{where}: overflow must name the stream that events past the limit go to"
+            )
+        check_name(overflow, "stream")
+    elif overflow is not None:
+        raise DefinitionError(
+            f"{where}: overflow must be left out unless overload is 'divert'; got {overflow!r}"
+        )
+    if limit is None and overload != "throttle":
+        raise DefinitionError(f"{where}: limit must say past how many events it is to {overload}")
 
 
 def check_effects(function: Function) -> None:

@@ -72,7 +72,7 @@ class Workflow:
         for source in self.sources:
             names[source.name] = None
         for function in self.functions:
-            for stream in (*function.subscribes, *function.publishes):
+            for stream in (*function.subscribes, *function.emits):
                 names[stream] = None
         for declared in self.declared:
             names[declared.name] = None
@@ -155,8 +155,8 @@ def _check_names(workflow: Workflow) -> None:
 def _check_streams(workflow: Workflow) -> None:
     known = {source.name for source in workflow.sources}
     for function in workflow.functions:
-        known.update(function.publishes)
-        for stream in function.publishes:
+        known.update(function.emits)
+        for stream in function.emits:
             if stream in RESERVED_STREAMS:
                 raise DefinitionError(
                     f"{function.where} publishes {stream!r}, a name that Millstream keeps for "
@@ -192,7 +192,7 @@ def _warnings(workflow: Workflow) -> Iterable[str]:
     read = {stream for function in workflow.functions for stream in function.subscribes}
     read.update(workflow.outputs)
     for function in workflow.functions:
-        for stream in function.publishes:
+        for stream in function.emits:
             if stream not in read:
                 near = nearest(stream, sorted(read))
                 hint = "" if near is None else f" (did you mean {near!r}?)"
@@ -209,7 +209,7 @@ def _edges(workflow: Workflow) -> list[Edge]:
     return [
         (emitter.name, stream, reader.name)
         for emitter in workflow.functions
-        for stream in emitter.publishes
+        for stream in emitter.emits
         for reader in workflow.subscribers(stream)
     ]
 
