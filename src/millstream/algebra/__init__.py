@@ -1,0 +1,64 @@
+"""The library of algebras: aggregates that can be made of their events in any order.
+
+    from millstream import App, algebra
+
+    app = App("shop")
+    app.source("sales", key="product")
+    app.aggregate("sales", algebra=algebra.sum("amount"), name="revenue")
+
+Each function gives an `Algebra` (`millstream.model.algebra` says what it promises). `of` is a
+field of the event's value, a dotted path or a function of the value; without it the value itself is
+meant. What is missing or of the wrong kind makes a dead letter of the event. A slate is a JSON
+object that explains itself: it says its error if it has one, and holds what is needed to go on.
+
+    >>> from millstream import Event, algebra
+    >>> mean = algebra.mean("price")
+    >>> lifted = [mean.lift(Event("sales", 1, "pen", {"price": price})) for price in (2, 3)]
+    >>> mean.write(mean.merge(*lifted))
+    {'mean': 2.5, 'count': 2, 'sum': 5}
+
+Exact: `count`, `sum`, `mean`, `variance`, `min`, `max`, `histogram`, `top` with `by`. With an error
+that they state: `distinct`, `quantiles`, `top` without `by`. Why each sketch is the one it is:
+docs/design/2026-11-15-sketches.md.
+"""
+
+from collections.abc import Callable
+
+from millstream.algebra.distinct import distinct
+from millstream.algebra.extremes import max_of as max
+from millstream.algebra.extremes import min_of as min
+from millstream.algebra.histogram import histogram
+from millstream.algebra.quantiles import quantiles
+from millstream.algebra.top import top
+from millstream.algebra.totals import count, mean, variance
+from millstream.algebra.totals import sum_of as sum
+from millstream.model.algebra import Algebra
+
+__all__ = [
+    "BUILT_IN",
+    "Algebra",
+    "count",
+    "distinct",
+    "histogram",
+    "max",
+    "mean",
+    "min",
+    "quantiles",
+    "sum",
+    "top",
+    "variance",
+]
+
+BUILT_IN: dict[str, Callable[..., Algebra]] = {
+    "count": count,
+    "distinct": distinct,
+    "histogram": histogram,
+    "max": max,
+    "mean": mean,
+    "min": min,
+    "quantiles": quantiles,
+    "sum": sum,
+    "top": top,
+    "variance": variance,
+}
+"""By name, for an application that is a TOML file."""
