@@ -1,0 +1,98 @@
+"""Where an action's events go: `webhook:URL`, `line:FILE` or `stderr`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from millstream.errors import DefinitionError
+from millstream.nearest import nearest
+
+Kind = Literal["webhook", "line", "stderr"]
+KINDS: tuple[Kind, ...] = ("webhook", "line", "stderr")
+FORMS = "webhook:URL, line:FILE or stderr"
+
+
+@dataclass(frozen=True, slots=True)
+class ActionAddress:
+    """A kind, and the URL or the file as it was given; empty for stderr."""
+
+    kind: Kind
+    target: str
+
+    @property
+    def shown(self) -> str:
+        """The address as anyone may see it: of a URL, which may hold a secret, only the host."""
+        if self.kind == "webhook":
+            url = urlsplit(self.target)
+            port = "" if url.port is None else f":{url.port}"
+            host = f"[{url.hostname}]" if ":" in str(url.hostname) else url.hostname
+            return f"webhook:{url.scheme}://{host}{port}"
+        return self.kind if self.kind == "stderr" else f"{self.kind}:{self.target}"
+
+
+def parse_action_address(text: object, where: str) -> ActionAddress:
+    """The address that the text means; `where` begins the error if it means none.
+
+    >>> parse_action_address("webhook:http://127.0.0.1:9000/hook?key=s3cret", "here").shown
+    'webhook:http://127.0.0.1:9000'
+    """
+    if not isinstance(text, str):
+        raise DefinitionError(f"{where} must be {FORMS}; got {text!r}")
+    name, _, target = text.partition(":")
+    kind = next((one for one in KINDS if one == name.strip().lower()), None)
+    if kind is None:
+        near = nearest(name.strip(), KINDS)
+        if name in ("http", "https"):
+            hint = f"; write webhook:{text}"
+        else:
+            hint = "" if near is None else f"; did you mean {near}?"
+        raise DefinitionError(f"{where}: an action's address must be {FORMS}; got {text!r}{hint}")
+    if kind == "stderr":
+        if target:
+            raise DefinitionError(f"{where}: stderr takes nothing behind it; got {text!r}")
+    elif not target:
+        raise DefinitionError(f"{where}: {text!r} names nothing; an address is {FORMS}")
+    elif kind == "webhook":
+        _check_url(target, where)
+    return ActionAddress(kind, target)
+
+
+def _check_url(url: str, where: str) -> None:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or not url.isprintable() or " " in url:
+        raise DefinitionError(
+            f"{where}: a webhook's address must be webhook:http://HOST/PATH or "
+            f"webhook:https://HOST/PATH; got {url!r}"
+        )
+
+
+def addresses_of(
+    app: str, actions: Iterable[str], given: Mapping[str, str]
+) -> dict[str, ActionAddress]:
+    """Each action's address; DefinitionError if one has none, or two write to one file."""
+    found: dict[str, ActionAddress] = {}
+    files: dict[str, str] = {}
+    for name in actions:
+        if name not in given:
+            raise DefinitionError(
+                f"action {name!r} of app {app!r} has no address: where is it to be carried out? "
+                f"Give it one with --action {name}=webhook:URL (or line:FILE, or stderr), in the "
+                f"TOML file, or with app.action({name!r}, to=...)"
+            )
+        found[name] = address = parse_action_address(given[name], f"action {name!r}")
+        if address.kind == "line":
+            other = files.setdefault(os.path.realpath(address.target), name)
+            if other != name:
+                raise DefinitionError(
+                    f"actions {other!r} and {name!r} must not write to one file, "
+                    f"{address.target}: each looks at its end to know what is there; name another"
+                )
+    return found

@@ -1,0 +1,90 @@
+"""Carrying out into a file: each record once, whatever was left there by a death."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from asking import Store, drain
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.actions.lines import LineFile, Stderr
+
+
+def ids(path: Path) -> list[str]:
+    return [json.loads(line)["id"] for line in path.read_text().splitlines()]
+
+
+def test_a_line_for_each_record(tmp_path: Path) -> None:
+    """One JSON object a line, in order; folders are made; a file that was moved is begun anew."""
+    store, path = Store(tmp_path), tmp_path / "deep" / "notes.jsonl"
+    worker = store.worker(LineFile(path))
+    store.ask("a", "b", value="line\nend")
+    drain(store, worker)
+    first, _ = path.read_text().splitlines()
+    assert json.loads(first) == {
+        "action": "notify",
+        "id": store.id(0),
+        "key": "a",
+        "ts": 0,
+        "value": "line\nend",
+    }
+    path.rename(tmp_path / "kept")
+    store.ask("c")
+    drain(store, worker)
+    worker.close()
+    assert ids(tmp_path / "kept") == [store.id(0), store.id(1)]
+    assert ids(path) == [store.id(2)]
+
+
+@settings(max_examples=40)
+@given(cut=st.integers(0, 10_000), before=st.sampled_from(["", '{"id":"x"}\n', "a line\n", "torn"]))
+def test_what_a_death_left_is_completed(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, before: str
+) -> None:
+    """However much of a write reached the file when the process died, at the next start each
+    record is there once, in order, and what others had written is untouched."""
+    folder = tmp_path_factory.mktemp("torn")
+    store, path = Store(folder), folder / "notes.jsonl"
+    path.write_text(before)
+    worker = store.worker(LineFile(path))
+    store.ask("a", "b", "c", value={"n": 1})
+    position = (store.path / "actions" / "notify").read_bytes()
+    drain(store, worker)
+    worker.close()
+    written = path.read_bytes()
+    (store.path / "actions" / "notify").write_bytes(position)
+    kept = len(before) + (not before.endswith("\n") and bool(before))
+    path.write_bytes(written[: max(kept, len(written) - cut)])
+    worker = store.worker(LineFile(path))
+    drain(store, worker)
+    worker.close()
+    assert path.read_bytes() == written
+    assert written.startswith(before.encode())
+
+
+def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
+    """It is tried again and then a dead letter; once it can be written, the next goes there."""
+    store, path = Store(tmp_path), tmp_path / "notes"
+    path.mkdir()
+    worker = store.worker(LineFile(path), tries=2)
+    store.ask("a")
+    assert drain(store, worker) == [0.5]
+    assert worker.position.failed == 1
+    path.rmdir()
+    store.ask("b")
+    drain(store, worker)
+    worker.close()
+    assert ids(path) == [store.id(1)]
+
+
+def test_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A line each."""
+    store = Store(tmp_path)
+    worker = store.worker(Stderr())
+    store.ask("a", "b")
+    drain(store, worker)
+    worker.close()
+    assert [json.loads(line)["key"] for line in capsys.readouterr().err.splitlines()] == ["a", "b"]

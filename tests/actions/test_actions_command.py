@@ -1,0 +1,105 @@
+"""`millstream actions` over a real store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from asking import Store, Told, drain
+from click.testing import CliRunner, Result
+
+from millstream.actions.attempt import Outcome
+from millstream.cli.main import main
+
+
+def call(*words: str) -> Result:
+    result = CliRunner().invoke(main, ["actions", *words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
+    return result
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Two done, one dead letter, one being tried, one waiting."""
+    store = Store(tmp_path)
+    never, again = Outcome("never", "HTTP 404"), Outcome("again", "HTTP 503: busy")
+    worker = store.worker(Told(Outcome("done"), never, Outcome("done"), again))
+    store.ask("a", "b", "c", "d", "e", value={"n": 1})
+    for _ in range(4):
+        worker.step()
+    worker.close()
+    return store
+
+
+def test_the_list(store: Store) -> None:
+    """Each action with what is done, waits and failed, and what it is stuck at."""
+    where = ("--store", str(store.path))
+    for words in (where, ("list", *where), (*where, "list")):
+        result = call(*words)
+        assert result.exit_code == 0
+        first, second = result.stdout.splitlines()
+        assert first == "notify (stderr): 2 done, 2 waiting, 1 failed"
+        assert second == "  retrying since 2023-11-14T22:13:20Z, 1 tries: HTTP 503: busy"
+    (line,) = call("list", "--json", *where).stdout.splitlines()
+    assert json.loads(line)["retrying"]["error"] == "HTTP 503: busy"
+
+
+def test_the_dead_letters(store: Store) -> None:
+    """JSON lines with the event, the error, the tries and the times."""
+    (line,) = call("failed", "notify", "--store", str(store.path)).stdout.splitlines()
+    letter = json.loads(line)
+    assert (letter["key"], letter["value"], letter["error"]) == ("b", {"n": 1}, "HTTP 404")
+    assert (letter["id"], letter["record"], letter["tries"]) == (store.id(1), 1, 1)
+    assert {"since", "last", "ts", "action"} <= set(letter)
+
+
+def test_putting_back(store: Store) -> None:
+    """They are no longer failed but waiting, durably; asked again there is nothing to put back."""
+    where = ("--store", str(store.path))
+    assert "1 dead letter is put back" in call("retry", "notify", *where).stderr
+    assert "2 done, 3 waiting, 0 failed" in call(*where).stdout
+    assert call("failed", "notify", *where).stdout == ""
+    assert len(call("failed", "notify", "--all", *where).stdout.splitlines()) == 1
+    assert "no dead letters" in call("retry", "notify", *where).stderr
+    carrier = Told()
+    worker = store.worker(carrier)
+    drain(store, worker)
+    worker.close()
+    assert carrier.keys == ["b", "d", "e"]
+    assert carrier.carried[0].id == store.id(1, "-r1")
+
+
+def test_a_run_wants_an_address(tmp_path: Path) -> None:
+    """`--action` says what it must be; without an address nothing is started."""
+    app = tmp_path / "app.py"
+    app.write_text(
+        "import millstream as ms\napp = ms.App('alerts')\napp.source('in')\n"
+        "app.action('notify')\n\n@app.map('in', publishes='notify')\n"
+        "def watch(event):\n    yield ms.emit()\n"
+    )
+    words = ["run", str(app), "--store", str(tmp_path / "store")]
+    result = CliRunner().invoke(main, [*words, "--action", "notify"])
+    assert result.exit_code == 2
+    assert "--action must be NAME=ADDRESS, as in --action out=stderr" in result.stderr
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert "action 'notify' of app 'alerts' has no address" in result.stderr
+    assert "starting Spark" not in result.stderr
+
+
+def test_a_wrong_name_and_an_empty_store(store: Store, tmp_path: Path) -> None:
+    """The nearest name is offered; a store without actions says so."""
+    result = call("failed", "notfy", "--store", str(store.path))
+    assert result.exit_code == 2
+    assert "did you mean 'notify'" in result.stderr
+    (tmp_path / "empty").mkdir()
+    assert "no actions" in call("--store", str(tmp_path / "empty")).stderr
+
+
+def test_a_damaged_record_is_shown(store: Store) -> None:
+    """The list names the file and what to do; other actions are listed all the same."""
+    (store.path / "actions" / "notify").write_bytes(b"00000000 {}\n")
+    result = call("--store", str(store.path))
+    assert "actions/notify" in result.stdout
+    assert "delete it" in result.stdout
