@@ -1,0 +1,183 @@
+"""How much of a batch an update takes in, and what becomes of the rest (Muppet, sections 4.3, 5).
+
+*A limit* is the developer's: so many events for each shard of the update in a batch, as a worker of
+Muppet's has a queue of a given size. Past it an event is dropped, diverted to the overflow stream,
+or waits in its shard (throttle). Which events are past it is a matter of their content, not of the
+order in which tasks sent them, so that a task that is tried again decides the same.
+
+*A share* is the system's, for updates without a limit in arrival order: so many events of one key,
+worked out from what an event has cost so far. What a hot key has beyond it waits in a lane of its
+own, in order, so that the batch, and with it every other key's result, does not wait for it.
+
+In event-time order a limit with throttle is held by the horizon: see `Gate.hold`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from millstream.engine.columns import Columns
+from millstream.engine.ordering import content_order
+from millstream.engine.queue import ALL, Queue, lane_of
+from millstream.model.function import Update
+from millstream.stores.contract import View
+
+PATIENCE = 4
+"""Batches' worth of throttled events that a shard lets wait before the sources are stopped."""
+HOT_ROOM = 1_000_000
+"""Events of hot keys that a shard lets wait before the sources are stopped."""
+
+
+class Admission:
+    """The gatekeeper of one update in one shard for one batch."""
+
+    def __init__(
+        self,
+        update: Update,
+        view: View,
+        streams: tuple[str, ...],
+        *,
+        waits: bool,
+        share: int | None,
+    ) -> None:
+        """`waits`: events come here from the gate, in event-time order."""
+        self._dropped = Columns()
+        self._diverted = Columns()
+        self._update = update
+        self._streams = streams
+        self._waits = waits
+        self._share = share
+        self._admitted = 0
+        self._queue = Queue(view, update.name)
+        self._lanes = {*self._queue.lanes}
+        """Lanes that this batch has not taken from yet."""
+
+    @property
+    def overflow(self) -> str:
+        """The stream that events past the limit are diverted to."""
+        assert self._update.overflow is not None
+        return self._update.overflow
+
+    @property
+    def waiting_change(self) -> int:
+        """How many more events wait here than before the batch."""
+        return self._queue.change
+
+    @property
+    def held(self) -> int:
+        """How many events wait here now."""
+        return len(self._queue)
+
+    @property
+    def pressure(self) -> float:
+        """How full the room for waiting events is: from 0, up to 1 and over."""
+        if not self._queue:
+            return 0.0
+        limit = self._update.limit
+        return len(self._queue) / (HOT_ROOM if limit is None else PATIENCE * limit)
+
+    def changes(self, batch: int) -> dict[bytes, bytes | None]:
+        return self._queue.changes(batch)
+
+    def left_over(self) -> Columns:
+        """What waits here although nothing is to wait any more: the limit or the order changed."""
+        limit = self._update.limit
+        throttles = limit is not None and self._update.overload == "throttle"
+        keep = [] if self._waits else [ALL] if throttles else []
+        left = Columns()
+        for lane in self._queue.lanes:
+            hot = not self._waits and limit is None and self._share is not None and lane != ALL
+            if lane not in keep and not hot:
+                left.extend(self._queue.take(lane))
+                self._lanes.discard(lane)
+        return left
+
+    def admit(self, events: Columns | None) -> Columns | None:
+        """The events to feed now; those that have waited are among the first to pass."""
+        update = self._update
+        if update.limit is not None:
+            if update.overload != "throttle":
+                return self._cut(events, update.limit)
+            return events if self._waits else self._throttled(events, update.limit)
+        if self._waits or self._share is None:
+            return events
+        if not self._lanes and (events is None or len(events) <= self._share):
+            return events  # no key can have too many
+        return self._shared(events or Columns(), self._share)
+
+    def take_dropped(self) -> Columns:
+        """The events past the limit that are to be dropped."""
+        dropped, self._dropped = self._dropped, Columns()
+        return dropped
+
+    def take_diverted(self) -> Columns:
+        """The events past the limit that are for the overflow stream."""
+        diverted, self._diverted = self._diverted, Columns()
+        return diverted
+
+    def _cut(self, events: Columns | None, limit: int) -> Columns | None:
+        """Let the first events pass, up to the limit, and drop or divert the others."""
+        if events is None:
+            return None
+        room = limit - self._admitted
+        self._admitted += min(room, len(events))
+        if len(events) <= room:
+            return events
+        ordered = self._ordered(events)
+        rest = self._dropped if self._update.overload == "drop" else self._diverted
+        rest.extend(ordered.slice(room, len(ordered)))
+        return ordered.slice(0, room)
+
+    def _throttled(self, events: Columns | None, limit: int) -> Columns | None:
+        """Let the first events pass, those that have waited before the new ones."""
+        room = limit - self._admitted
+        if not self._queue and (events is None or len(events) <= room):
+            self._admitted += 0 if events is None else len(events)
+            return events
+        passed = Columns()
+        if ALL in self._lanes:
+            self._lanes.discard(ALL)
+            passed = self._queue.take(ALL, room)
+        if events:
+            ordered = self._ordered(events)
+            more = 0 if ALL in self._queue else room - len(passed)
+            passed.extend(ordered.slice(0, more))
+            if more < len(ordered):
+                self._queue.put(ALL, ordered.slice(more, len(ordered)))
+        self._admitted += len(passed)
+        return passed
+
+    def _shared(self, events: Columns, share: int) -> Columns:
+        """Let each key's first events pass, up to its share; a hot key's others wait in its lane.
+
+        A batch in arrival order takes its events at once, so this is called once.
+        """
+        passed = Columns()
+        room: dict[str, int] = {}
+        for lane in self._queue.lanes:
+            taken = self._queue.take(lane, share)
+            passed.extend(taken)
+            room[lane] = 0 if lane in self._queue else share - len(taken)
+        self._lanes.clear()
+        counts = Counter(events.keys)
+        hot = {
+            key for key, count in counts.items() if count > room.get(lane_of(key), share)
+        }
+        if not hot:
+            passed.extend(events)
+            return passed
+        cool, warm = events.split([int(key in hot) for key in events.keys], 2)
+        if cool is not None:
+            passed.extend(cool)
+        assert warm is not None
+        for key in sorted(hot):
+            mine = self._ordered(warm.of(key))
+            now = room.get(lane_of(key), share)
+            passed.extend(mine.slice(0, now))
+            self._queue.put(lane_of(key), mine.slice(now, len(mine)))
+        return passed
+
+    def _ordered(self, events: Columns) -> Columns:
+        """The events in content order; equal ones in the order of their keys."""
+        indices = sorted(range(len(events)), key=events.keys.__getitem__)
+        return events.pick(content_order(events, indices, self._streams))

@@ -1,0 +1,82 @@
+"""The decisions about how much: what a batch takes in, and how much of it one key may have.
+
+*Intake.* A batch takes what is there, up to an intake that follows the time that batches take: an
+application that falls behind takes larger batches until one takes about the target, and no longer
+than that. A batch that was not full says nothing about how much would be too much, unless it took
+too long. While events wait because an update is throttled, the sources are slowed in proportion,
+and stopped when its room is full.
+
+*Shares.* In arrival order one key may have a quarter of the target, at what its update's events
+have cost of late; see `admission`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from millstream.model.workflow import Workflow
+
+TARGET_SECONDS = 2.0
+FIRST_BYTES = 4 << 20
+"""What the first batch of a store takes, at most: nothing is known of its cost yet."""
+LEAST_BYTES = 16 << 10
+GROWTH = 4.0
+"""By how much the intake changes in one batch, at most."""
+FULL = 0.8
+"""A batch that took so much of its intake was full."""
+HOT_SHARE = 0.25
+LEAST_SHARE = 64
+"""Events of a key that a batch takes however long they take."""
+
+
+def first_intake(intake: int | None, most: int) -> int:
+    """What a batch may take when the last one left word of `intake`."""
+    return min(most, FIRST_BYTES if intake is None else intake)
+
+
+def next_intake(
+    intake: int | None, taken: int, seconds: float, *, target: float, most: int, warm: bool
+) -> int | None:
+    """What the next batch may take, after one that took `taken` bytes and so many seconds.
+
+    `warm`: not the first batch of a run, whose time is mostly Spark's start. `most` is the setting.
+    """
+    if not taken:
+        return intake
+    now = first_intake(intake, most)
+    if seconds > target:
+        if not warm:
+            return now
+        # From what it took, not from what it might have: that is what took too long.
+        return max(LEAST_BYTES, int(min(now, taken) * max(1 / GROWTH, target / seconds)))
+    if taken < FULL * now:
+        return now
+    return min(most, int(now * min(GROWTH, target / seconds)))
+
+
+def slowed(intake: int, pressure: float) -> int:
+    """What a batch may take while throttled events wait; 0: nothing."""
+    return int(intake * max(0.0, 1.0 - pressure))
+
+
+def next_pace(pace: float | None, spent: int, taken: int) -> float | None:
+    """What a byte of input costs the functions, in microseconds, the last batches weighing most."""
+    if taken < LEAST_BYTES:
+        return pace
+    now = spent / taken
+    return now if pace is None else (pace + now) / 2
+
+
+def shares_of(
+    workflow: Workflow, costs: Mapping[str, float], target_seconds: float
+) -> dict[str, int]:
+    """How many events of one key each update may have in a batch; others have no such limit."""
+    if workflow.order != "arrival":
+        return {}
+    shares = {}
+    for update in workflow.updates:
+        cost = costs.get(update.name)
+        if cost and update.limit is None and update.algebra is None:
+            share = int(HOT_SHARE * target_seconds * 1e6 / cost)
+            shares[update.name] = max(LEAST_SHARE, share)
+    return shares
