@@ -1,5 +1,5 @@
 # One surface for every chore. `make help` lists them.
-.PHONY: help setup setup-tests demo test test-faults check bench docs pin clean
+.PHONY: help setup setup-tests demo test test-faults faults check bench docs pin clean
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
@@ -18,8 +18,11 @@ demo: setup  ## the retail check-ins, live, with their page, until Ctrl-C
 test: setup-tests  ## all tests
 	@$(PY) -m pytest
 
-test-faults: setup-tests  ## the slow fault runs; SEEDS=2 for the quick part
+test-faults: setup-tests  ## the fault runs as tests; SEEDS=2 for the quick part
 	@MILLSTREAM_FAULT_SEEDS=$(or $(SEEDS),20) $(PY) -m pytest -m faults --override-ini=timeout=1800
+
+faults: setup  ## the fault runs, for the table in docs/guarantees.md; SEEDS=20 ONLY="NAME ..."
+	@$(PY) -m fault_runs --seeds $(or $(SEEDS),20) $(if $(ONLY),--only $(ONLY))
 
 check: setup  ## format, lint and types
 	@.venv/bin/ruff format --check .

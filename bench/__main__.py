@@ -9,7 +9,22 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench import dump, growth, hot_topics, keyed_updates, latency, live, zipf
+from bench import (
+    aggregates,
+    dump,
+    flush,
+    growth,
+    hot_key,
+    hot_topics,
+    keyed_updates,
+    latency,
+    live,
+    overload,
+    poison,
+    recovery,
+    soak,
+    zipf,
+)
 from bench.apart import RunFailedError
 from bench.bench import Bench
 from bench.figures import Outcome
@@ -25,6 +40,13 @@ CASES: dict[str, Callable[[Bench], Outcome]] = {
     "growth": growth.run,
     "live": live.run,
     "dump": dump.run,
+    "aggregates": aggregates.run,
+    "overload": overload.run,
+    "hot_key": hot_key.run,
+    "poison": poison.run,
+    "recovery": recovery.run,
+    "soak": soak.run,
+    "flush": flush.run,
 }
 NOISY = 0.15
 """More of the machine than this to other processes, and the figures are noise."""

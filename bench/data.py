@@ -22,6 +22,27 @@ def uniform(work: Path, events: int, keys: int, files: int) -> Path:
     return _made(work / f"uniform-{events}-{keys}-{files}", _lines(chosen), events, files)
 
 
+def one_hot(work: Path, events: int, keys: int, share: float, files: int) -> Path:
+    """Events of which one key has a share, and the others are spread over `keys` keys."""
+    random = Random(1)
+    chosen = (
+        "hot" if random.random() < share else f"k{random.randrange(keys)}" for _ in range(events)
+    )
+    return _made(work / f"hot-{events}-{keys}-{share}-{files}", _lines(chosen), events, files)
+
+
+def poisoned(work: Path, events: int, keys: int, share: float, files: int) -> Path:
+    """The uniform load, a share of whose events is poison: `n` is negative."""
+    random = Random(1)
+    bad = Random(2)
+    lines = (
+        f'{{"key":"k{random.randrange(keys)}","ts":{START + number * 100},'
+        f'"n":{-1 if bad.random() < share else number % 7}}}\n'
+        for number in range(events)
+    )
+    return _made(work / f"poisoned-{events}-{keys}-{share}-{files}", lines, events, files)
+
+
 def zipf(work: Path, events: int, keys: int, exponent: float, files: int) -> Path:
     """Events over `keys` keys, the k-th in proportion to 1 / k ** exponent."""
     random = Random(1)

@@ -19,15 +19,21 @@ def marker(number: int) -> str:
     return f"m{number}"
 
 
-def feed(folder: str, rate: int, every: float, seconds: float) -> list[float]:
-    """Write `rate` events a second for so many seconds; the time of day when each file arrived."""
-    random, share = Random(1), round(rate * every)
+def feed(
+    folder: str, every: float, phases: list[tuple[int, float]], hot: float = 0.0
+) -> list[float]:
+    """Write so many events a second for so many seconds, phase by phase; a share of them has one
+    `hot` key. Gives the time of day when each file arrived."""
+    random = Random(1)
+    shares = [
+        round(rate * every) for rate, seconds in phases for _ in range(round(seconds / every))
+    ]
     hidden = Path(folder).with_name("feed.writing")
     started, arrivals = time.time(), list[float]()
-    for number in range(round(seconds / every)):
+    for number, share in enumerate(shares):
         due = started + (number + 1) * every
         time.sleep(max(0.0, due - every / 10 - time.time()))
-        lines = file_lines(random, number, share, due - every, every)
+        lines = file_lines(random, number, share, due - every, every, hot)
         hidden.write_text("".join(lines))
         time.sleep(max(0.0, due - time.time()))
         arrivals.append(time.time())
@@ -35,10 +41,15 @@ def feed(folder: str, rate: int, every: float, seconds: float) -> list[float]:
     return arrivals
 
 
-def file_lines(random: Random, number: int, share: int, start: float, every: float) -> list[str]:
+def file_lines(
+    random: Random, number: int, share: int, start: float, every: float, hot: float = 0.0
+) -> list[str]:
     """A file's events: `share` of them, spread over the time from `start` on, the last a marker."""
     step = every * 1_000_000 / share
-    keys = [f"k{random.randrange(KEYS)}" for _ in range(share - 1)] + [marker(number)]
+    keys = [
+        "hot" if random.random() < hot else f"k{random.randrange(KEYS)}" for _ in range(share - 1)
+    ]
+    keys.append(marker(number))
     return [
         f'{{"key":"{key}","ts":{int(start * 1_000_000 + index * step)},"n":{index}}}\n'
         for index, key in enumerate(keys)

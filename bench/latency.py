@@ -44,19 +44,34 @@ def run(bench: Bench) -> Outcome:
 
 
 def _measure(bench: Bench, order: str, warm_up: float, seconds: float) -> dict[str, Any]:
-    bench.say(f"  two updates, {order} ...")
+    return measure(bench, f"two updates, {order}", "chain", order, warm_up, seconds)
+
+
+def measure(
+    bench: Bench,
+    what: str,
+    app: str,
+    order: str,
+    warm_up: float,
+    seconds: float,
+    rate: int = RATE,
+    hot: float = 0.0,
+) -> dict[str, Any]:
+    """How long markers take to be readable while events come at a rate, a share of them `hot`."""
+    bench.say(f"  {what} ...")
     source, store, stop = (bench.fresh(f"live/{name}") for name in ("in", "store", "stop"))
     stop.unlink(missing_ok=True)
     source.mkdir()
-    given = {"app": "chain", "order": order, "source": str(source), "store": str(store)}
+    given = {"app": app, "order": order, "source": str(source), "store": str(store)}
     with started(on_millstream.run_until, **given, stop=str(stop)) as running:
         # The first file makes the store and warms Spark up.
         lines = feed.file_lines(Random(0), -1, 400, time.time() - 1, 0.1)
         (source / "first.json").write_text("".join(lines))
-        with _opened(store, running) as reader:
+        with opened(store, running) as reader:
             # Two seconds more than are measured: in event-time order, events wait for later ones.
             whole = warm_up + seconds + 2
-            arguments = {"folder": str(source), "rate": RATE, "every": EVERY, "seconds": whole}
+            phases = [[rate, whole]]
+            arguments = {"folder": str(source), "every": EVERY, "phases": phases, "hot": hot}
             with started(feed.feed, **arguments) as feeding:
                 readable = _watch(reader, feeding, running, round((warm_up + seconds) / EVERY))
                 arrivals = feeding.wait()
@@ -64,17 +79,17 @@ def _measure(bench: Bench, order: str, warm_up: float, seconds: float) -> dict[s
         ran = running.wait()
     measured = range(round(warm_up / EVERY), round((warm_up + seconds) / EVERY))
     found = {n: readable[n] - arrivals[n] for n in measured if n in readable}
-    row = _row(order, list(found.values()), len(measured), ran)
-    bench.say(f"  two updates, {order}: p50 {row['p50_s']:.3f} s, p99 {row['p99_s']:.3f} s")
+    row = _row(what, list(found.values()), len(measured), ran)
+    bench.say(f"  {what}: p50 {row['p50_s']:.3f} s, p99 {row['p99_s']:.3f} s")
     return {**row, **usage_columns(asdict(running.usage))}
 
 
-def _row(order: str, waits: list[float], files: int, ran: dict[str, Any]) -> dict[str, Any]:
-    taken = [seconds for events, seconds, _ in ran["batches"] if events]
+def _row(what: str, waits: list[float], files: int, ran: dict[str, Any]) -> dict[str, Any]:
+    taken = [seconds for events, seconds, *_ in ran["batches"] if events]
     ages = [EVERY * step / 10 for step in range(10)]  # of a file's events when it arrives
     since_creation = [wait + age for wait in waits for age in ages]
     return {
-        "what": f"two updates, {order}",
+        "what": what,
         "p50_s": percentile(waits, 0.5),
         "p99_s": percentile(waits, 0.99),
         "max_s": max(waits),
@@ -87,7 +102,7 @@ def _row(order: str, waits: list[float], files: int, ran: dict[str, Any]) -> dic
     }
 
 
-def _opened(store: Path, running: Apart) -> SlateReader:
+def opened(store: Path, running: Apart) -> SlateReader:
     """A reader, once the first batch is committed."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and running.running():

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import millstream as ms
 from bench.data import length_of
+from millstream.model.algebra import Algebra
 from millstream.model.workflow import Order
 from millstream.settings import Settings
 from millstream.spark.query import run
@@ -45,6 +46,62 @@ def chain(order: str) -> ms.App:
     return app
 
 
+def poisoned(order: str) -> ms.App:
+    """The counter, which cannot bear some of its events."""
+    app = ms.App("bench", order=cast(Order, order))
+    app.source("events", key="key", ts="ts", unit="us")
+
+    @app.update("events")
+    def count(event: ms.Event, slate: dict[str, int]) -> None:
+        slate["count"] = slate.get("count", 0) + 1
+        if event.value["n"] < 0:
+            raise ValueError("poison")
+
+    return app
+
+
+SLOW = 250e-6
+"""Seconds that an event costs the slow update."""
+
+
+def slow(order: str, limit: int | None = None) -> ms.App:
+    """An update whose every event takes a while of computing."""
+    app = ms.App("bench", order=cast(Order, order))
+    app.source("events", key="key", ts="ts", unit="us")
+
+    @app.update("events", limit=limit)
+    def second(event: ms.Event, slate: dict[str, int]) -> None:
+        until = time.perf_counter() + SLOW
+        while time.perf_counter() < until:
+            pass
+        slate["count"] = slate.get("count", 0) + 1
+
+    return app
+
+
+def slow_unshared(order: str) -> ms.App:
+    """The same without a share for each key: a limit, never reached, takes its place."""
+    return slow(order, limit=10**9)
+
+
+def aggregate(order: str, algebra: Algebra) -> ms.App:
+    """An algebra's slate for each key."""
+    app = ms.App("bench", order=cast(Order, order))
+    app.source("events", key="key", ts="ts", unit="us")
+    app.aggregate("events", algebra=algebra, name="hits")
+    return app
+
+
+def count(order: str) -> ms.App:
+    """A count for each key, by its algebra."""
+    return aggregate(order, ms.algebra.count())
+
+
+def total(order: str) -> ms.App:
+    """A sum for each key, by its algebra."""
+    return aggregate(order, ms.algebra.sum("n"))
+
+
 def hot_topics(order: str) -> ms.App:
     """The example, in either order."""
     from examples import hot_topics as example
@@ -53,12 +110,29 @@ def hot_topics(order: str) -> ms.App:
     return example.app
 
 
-APPS = {"counter": counter, "chain": chain, "hot_topics": hot_topics}
-SOURCES = {"counter": "events", "chain": "events", "hot_topics": "tweets"}
+APPS = {
+    "counter": counter,
+    "chain": chain,
+    "count": count,
+    "sum": total,
+    "hot_topics": hot_topics,
+    "poisoned": poisoned,
+    "slow": slow,
+    "slow_unshared": slow_unshared,
+}
+SOURCES = {"hot_topics": "tweets"}
+"""The sources that are not called `events`."""
 
 
 def run_all(
-    app: str, order: str, source: str, store: str, batches: int, keep: bool = False
+    app: str,
+    order: str,
+    source: str,
+    store: str,
+    batches: int,
+    keep: bool = False,
+    flush: int | None = None,
+    batch_seconds: int = 2_000_000,
 ) -> dict[str, Any]:
     """Run over all the files of a folder in about so many batches; `keep` goes on with a store."""
     if not keep:
@@ -74,15 +148,18 @@ def run_all(
     settings = Settings(
         "bench",
         Path(store),
-        {SOURCES[app]: f"json:{source}"},
+        {SOURCES.get(app, "events"): f"json:{source}"},
         available_now=True,
         final=True,
         batch_bytes=-(-length_of(Path(source)) // batches),
+        flush=flush,
+        batch_seconds=batch_seconds,
     )
     summary = run(APPS[app](order), settings, report)
     return {
         "batches": ended,
         "whole_s": time.perf_counter() - began,
+        "seconds": [batch.seconds for batch in told if batch.events],
         "lanes": sorted({batch.lane for batch in told if batch.events}),
         "late": summary.late,
         "dead_letters": summary.dead_letters,
@@ -100,9 +177,9 @@ def run_until(app: str, order: str, source: str, store: str, stop: str) -> dict[
         asked.set()
 
     def report(told: BatchSummary) -> None:
-        batches.append((told.events, told.seconds, told.lane))
+        batches.append((told.events, told.seconds, told.lane, time.time()))
 
     threading.Thread(target=watch, daemon=True).start()
-    settings = Settings("bench", Path(store), {SOURCES[app]: f"json:{source}"})
+    settings = Settings("bench", Path(store), {SOURCES.get(app, "events"): f"json:{source}"})
     summary = run(APPS[app](order), settings, report, stop=asked)
     return {"batches": batches, "late": summary.late, "dead_letters": summary.dead_letters}

@@ -44,10 +44,13 @@ def fill(url: str, keys: int, batch: int) -> None:
     caught_up(url)
 
 
-def feed(url: str, rate: int, every: float, seconds: float, keys: int, stop: str) -> dict[str, Any]:
+def feed(
+    url: str, rate: int, every: float, seconds: float, keys: int, stop: str, drift: int = 0
+) -> dict[str, Any]:
     """Post `rate` events a second, in one request each beat, for so long or until `stop` is there.
 
-    The beat does not wait for answers. Events are stamped with times since the beat before.
+    The beat does not wait for answers. Events are stamped with times since the beat before. With
+    `drift`, so many keys a second are no longer sent, and as many others come.
     """
     random, share, beats, parent = Random(1), round(rate * every), seconds / every, os.getppid()
     offset = time.time() - now()
@@ -63,7 +66,9 @@ def feed(url: str, rate: int, every: float, seconds: float, keys: int, stop: str
             if number + 1 < round(beats) and not gone:
                 beat(number + 1)
             created = [due + offset - every * (share - n) / share for n in range(share)]
-            return post_request(url, f"/streams/{STREAM}", NDJSON, lines(random, keys, created))
+            first = int(number * every * drift)
+            body = lines(random, keys, created, first)
+            return post_request(url, f"/streams/{STREAM}", NDJSON, body)
 
         load.at(due, ask, told)
 
@@ -87,11 +92,12 @@ def feed(url: str, rate: int, every: float, seconds: float, keys: int, stop: str
     }
 
 
-def lines(random: Random, keys: int, created: list[float]) -> bytes:
-    """Events of random keys, created at these times of day."""
+def lines(random: Random, keys: int, created: list[float], first: int = 0) -> bytes:
+    """Events of random keys from the `first` on, created at these times of day."""
+    chosen = [first + int(random.random() * keys) for _ in created]
     return "".join(
-        f'{{"key":"k{random.randrange(keys)}","ts":{int(at * 1_000_000)},"n":{number}}}\n'
-        for number, at in enumerate(created)
+        f'{{"key":"k{key}","ts":{int(at * 1_000_000)},"n":{number}}}\n'
+        for number, (key, at) in enumerate(zip(chosen, created, strict=True))
     ).encode()
 
 

@@ -43,7 +43,7 @@ DECORATED = """
 import millstream as ms
 from functions import *
 
-app = ms.App("retail", order="event-time", on_error="fail")
+app = ms.App("retail", order="event-time", on_error="fail", slate_limit="2MiB")
 app.source("checkins", key="user", ts="time", unit="ms", lateness="5s", idle="1m")
 app.source("visits", key=user_of)
 app.map("checkins", "again", publishes=["retailer_checkins", "again"], name="recognise")(recognise)
@@ -59,6 +59,7 @@ TOML = """
 name = "retail"
 order = "event-time"
 on_error = "fail"
+slate_limit = 2097152
 
 [streams.checkins]
 source = "json:data/checkins"
@@ -173,7 +174,7 @@ def test_settings_in_the_file_are_relative_to_it(project, monkeypatch):
         "sources": {"checkins": f"json:{project}/data/checkins"},
         "sinks": {"hot": f"parquet:{project}/out/hot", "late": f"json:{project}/out/late"},
         "shards": 4,
-        "batch_bytes": 1024 * 1024,
+        "batch_bytes": "1MiB",  # parsed with what is given elsewhere
         "store": project / "kept",
         "available_now": True,
     }

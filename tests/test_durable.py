@@ -1,5 +1,6 @@
 """Files that are on disk when the call returns."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,17 +10,19 @@ from millstream.durable import (
     with_checksum,
     without_checksum,
     write_record,
+    write_unsynced,
     write_whole,
 )
 from millstream.errors import StoreError
 
 
-def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("synced", [True, False])
+def test_a_record_is_read_as_it_was_written(tmp_path: Path, synced: bool) -> None:
     """The last one written is read; before the first there is none; nothing else is left."""
     path = tmp_path / "epoch"
     assert read_record(path) is None
     for data in (b"1", b"22", b""):
-        write_record(path, data)
+        write_record(path, data, synced=synced)
         assert read_record(path) == data
     assert [file.name for file in tmp_path.iterdir()] == ["epoch"]
 
@@ -33,10 +36,13 @@ def test_a_damaged_record_is_refused(tmp_path: Path, content: bytes) -> None:
         read_record(path)
 
 
-def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("write", [write_whole, write_unsynced])
+def test_a_file_that_cannot_be_written(
+    tmp_path: Path, write: Callable[[Path, bytes], None]
+) -> None:
     """The error names the file and says what to do."""
     with pytest.raises(StoreError, match="none/x: cannot be written: No such file or directory"):
-        write_whole(tmp_path / "none" / "x", b"")
+        write(tmp_path / "none" / "x", b"")
 
 
 def test_a_line_and_its_checksum() -> None:

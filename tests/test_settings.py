@@ -57,7 +57,7 @@ def test_flags_over_environment_over_toml_over_code():
     app = an_app()
     app.settings = {"sources": {"checkins": "json:code"}, "shards": 1, "tasks": 1, "memory": "1g"}
     layers = {
-        "code": {"shards": 2, "tasks": 2, "lane": "shuffled", "master": "local"},
+        "code": {"shards": 2, "tasks": 2, "lane": "shuffled", "master": "spark://one:7077"},
         "toml": {"tasks": 3, "lane": "one-task", "master": "local[3]", "sinks": {"late": "json:t"}},
         "environ": {
             "MILLSTREAM_LANE": "auto",
@@ -100,7 +100,8 @@ def test_sizes(text, count):
         ("batch_bytes", "0", "--batch-bytes must be 1 byte or more; got '0'"),
         ("batch_bytes", "much", "--batch-bytes must be a number of bytes, or text such as '32MiB'"),
         ("lane", "fast", "--lane must be one of auto, one-task, shuffled; got 'fast'"),
-        ("master", "localhost", "--master must be a local Spark master"),
+        ("master", "localhost", "--master must be a Spark master: local"),
+        ("master", "spark://one:7077/", "--master must be a Spark master: local"),
         ("memory", "1", "--memory must be an amount of memory such as 512m or 2g; got '1'"),
         ("available_now", "maybe", "--available-now must be true or false; got 'maybe'"),
         ("store", 3, "--store must be a path; got 3"),
@@ -191,3 +192,35 @@ def test_a_server_without_its_application():
     )
     with pytest.raises(ms.DefinitionError, match="--port must be from 0 to 65535; got '-1'"):
         served_settings(Path("kept"), {}, {"port": "-1"})
+
+
+def test_a_deployment_sets_how_large_slates_may_be():
+    """The application's limits hold unless a setting says another; the graph stays as it is."""
+    app = an_app()
+    assert resolve(app, flags=ADDRESSES).applied(app.checked()) == app.checked()
+    given = resolve(app, flags=ADDRESSES, environ={"MILLSTREAM_SLATE_LIMIT": "2MiB"})
+    applied = given.applied(app.checked())
+    assert (applied.slate_warn, applied.slate_limit) == (MIB, 2 * MIB)
+    assert applied.layers == app.checked().layers
+    assert applied != app.checked()
+    assert "--slate-limit must be 1 byte or more; got '0'" in refused(flags={"slate_limit": "0"})
+
+
+def test_patience_with_a_sink_is_a_duration():
+    """Ten minutes unless told; none is fine."""
+    assert resolve(an_app(), flags=ADDRESSES).sink_patience == 600_000_000
+    assert resolve(an_app(), flags={**ADDRESSES, "sink_patience": "0s"}).sink_patience == 0
+    assert "--sink-patience must be a duration" in refused(flags={"sink_patience": "long"})
+
+
+def test_batches_are_flushed_one_by_one_or_at_intervals() -> None:
+    """The default, and "batch" over an interval that was set elsewhere, is every batch; an interval
+    has a length."""
+    assert resolve(an_app(), flags=ADDRESSES).flush is None
+    assert resolve(an_app(), flags={**ADDRESSES, "flush": "10s"}).flush == 10_000_000
+    both = resolve(an_app(), toml={"flush": "10s"}, flags={**ADDRESSES, "flush": "batch"})
+    assert both.flush is None
+    environ = {"MILLSTREAM_FLUSH": "500ms"}
+    assert resolve(an_app(), environ=environ, flags=ADDRESSES).flush == 500_000
+    for wrong in ("0s", "never", "10"):
+        assert "--flush must be 'batch' or an interval" in refused(flags={"flush": wrong})

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from millstream import testing
+from millstream import algebra, testing
 from millstream.errors import (
     CodecError,
     DefinitionError,
@@ -34,6 +34,7 @@ __all__ = [
     "StoreError",
     "Table",
     "Timer",
+    "algebra",
     "emit",
     "forget",
     "testing",

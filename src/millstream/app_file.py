@@ -3,11 +3,14 @@
 "A developer writes the functions, then a configuration file that includes the workflow" (Muppet,
 section 4). The file names the functions and the graph; it builds the same `App` as the decorators:
 
-    [app]                 name, order, on_error
+    [app]                 name, order, on_error, slate_warn, slate_limit
     [streams.NAME]        source = true | "json:DIR", key, ts, unit, lateness, idle;
-                          output = true, sink = "parquet:DIR"; delay
+                          output = true, sink = "parquet:DIR"; delay;
+                          action = true | "webhook:URL" | "line:FILE" | "stderr"
     [maps.NAME]           function = "module:name", subscribes, publishes
-    [updates.NAME]        function, subscribes, publishes, slate, ttl, on_timer
+    [updates.NAME]        function, subscribes, publishes, slate, ttl, on_timer; or an aggregate:
+                          algebra = "count" | { name = "sum", of = "amount" } | "module:object",
+                          subscribes, ttl
     [run]                 store, shards, tasks, ...: see `millstream.settings`
 
 The order of declaration is the order of the file. Modules are looked for beside the file first,
@@ -20,10 +23,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 from millstream import toml
+from millstream.actions.address import parse_action_address
+from millstream.algebra import BUILT_IN
 from millstream.errors import DefinitionError
 from millstream.model.app import App
 from millstream.model.function import RESERVED_STREAMS
@@ -34,16 +40,19 @@ from millstream.setting_values import PARSERS, PATHS, check_address, relative_to
 from millstream.toml import Document, Section, shown
 
 _SOURCE_KEYS = ("key", "ts", "unit", "lateness", "idle")
-_STREAM_KEYS = ("source", *_SOURCE_KEYS, "output", "sink", "delay")
+_STREAM_KEYS = ("source", *_SOURCE_KEYS, "output", "sink", "action", "delay")
 _MAP_KEYS = ("function", "subscribes", "publishes")
-_UPDATE_KEYS = (*_MAP_KEYS, "slate", "ttl", "on_timer")
+_UPDATE_KEYS = (*_MAP_KEYS, "slate", "ttl", "on_timer", "limit", "overload", "overflow")
+_AGGREGATE_KEYS = ("algebra", "subscribes", "ttl")
 _SLATES: dict[str, type] = {"dict": dict, "table": Table}
 _TABLES = {
     "map": "maps",
     "update": "updates",
+    "aggregate": "updates",
     "source": "streams",
     "stream": "streams",
     "output": "streams",
+    "action": "streams",
 }
 
 
@@ -55,12 +64,14 @@ def read_app(path: Path) -> tuple[App, dict[str, Any]]:
     for kind in ("streams", "maps", "updates"):
         document.section(kind)
     head = document.section("app")
-    head.only("name", "order", "on_error")
+    head.only("name", "order", "on_error", "slate_warn", "slate_limit")
+    sizes = {key: head.get(key, str, int) for key in ("slate_warn", "slate_limit")}
     with _at_line_of(head):
         app = App(
             head.need("name", str),
             order=head.get("order", str) or "arrival",
             on_error=head.get("on_error", str) or "dead-letter",
+            **{key: size for key, size in sizes.items() if size is not None},
         )
     given: dict[str, Any] = {"sources": {}, "sinks": {}}
     for section in document.sections("streams"):
@@ -107,10 +118,20 @@ def _stream(app: App, section: Section, given: dict[str, Any]) -> None:
         app.stream(name, **({} if delay is None else {"delay": delay}))
     if output or sink is not None:
         app.output(name)
+    action = section.get("action", bool, str)
+    if action:
+        app.action(name)
+    if isinstance(action, str):
+        parse_action_address(action, section.where("action"))
+        there = relative_to(action, section.document.directory)
+        given.setdefault("actions", {})[name] = there
 
 
 def _function(app: App, section: Section) -> None:
     is_map = section.path[0] == "maps"
+    if not is_map and "algebra" in section.values:
+        _aggregate(app, section)
+        return
     section.only(*(_MAP_KEYS if is_map else _UPDATE_KEYS))
     section.need("subscribes", str, list)
     function = _object(section, "function", section.need("function", str))
@@ -130,19 +151,65 @@ def _function(app: App, section: Section) -> None:
         publishes=publishes,
         slate=_SLATES[slate] if slate in _SLATES else _object(section, "slate", slate),
         ttl=section.get("ttl", str),
+        limit=section.get("limit", int),
+        overload=section.get("overload", str) or "throttle",
+        overflow=section.get("overflow", str),
         on_timer=None if timer is None else _object(section, "on_timer", timer),
         name=section.name,
     )(function)
 
 
+def _aggregate(app: App, section: Section) -> None:
+    for key in _UPDATE_KEYS:
+        if key in section.values and key not in _AGGREGATE_KEYS:
+            raise section.error(
+                key,
+                f"{key!r} in {shown(section.path)} must be left out: an aggregate is its algebra, "
+                f"and has only {', '.join(_AGGREGATE_KEYS)}",
+            )
+    section.only(*_AGGREGATE_KEYS)
+    section.need("subscribes", str, list)
+    app.aggregate(
+        *section.names("subscribes"),
+        algebra=_algebra(section),
+        name=section.name,
+        ttl=section.get("ttl", str),
+    )
+
+
+def _algebra(section: Section) -> Any:
+    """A name of the library, a table with `name` and its arguments, or `module:object`."""
+    given = section.get("algebra", str, dict)
+    options = dict(given) if isinstance(given, dict) else {"name": given}
+    name = options.pop("name", None)
+    if isinstance(name, str) and ":" in name and not options:
+        found = _object(section, "algebra", name)
+        return found() if callable(found) else found
+    if not isinstance(name, str) or name not in BUILT_IN:
+        raise section.error(
+            "algebra",
+            f"'algebra' in {shown(section.path)} must name one of {', '.join(BUILT_IN)}, or be "
+            f"'module:object'; got {name!r}"
+            + (f"; {did_you_mean(name, BUILT_IN)}" if isinstance(name, str) else ""),
+        )
+    try:
+        return BUILT_IN[name](**options)
+    except TypeError as error:
+        takes = ", ".join(signature(BUILT_IN[name]).parameters) or "no arguments"
+        raise section.error(
+            "algebra",
+            f"'algebra' in {shown(section.path)}: {name} takes {takes}; got {options}: {error}",
+        ) from None
+
+
 def _run(section: Section) -> dict[str, Any]:
-    keys = [key for key in PARSERS if key not in ("sources", "sinks")]
+    keys = [key for key in PARSERS if key not in ("sources", "sinks", "actions")]
     section.only(*keys)
     given = {}
     for key, value in section.values.items():
-        given[key] = PARSERS[key](value, section.where(key))
-    for key in PATHS & set(given):
-        given[key] = section.document.directory / given[key]
+        parsed = PARSERS[key](value, section.where(key))
+        # As it stands in the file, since it is parsed again with what is given elsewhere.
+        given[key] = section.document.directory / parsed if key in PATHS else value
     return given
 
 

@@ -100,6 +100,14 @@ def _encode_dict_slate(slate: Any) -> bytes:
     return encoded
 
 
+def encode_slates(slates: list[Any]) -> list[bytes]:
+    """Many dict slates, as the codec of one writes each; raises if any of them cannot be."""
+    encoded = _encode_dict_slate(slates)  # looks at all of them at once
+    if len(slates) > 1:
+        return list(map(_encode_as_is, slates))
+    return [encoded[1:-1]] if slates else []
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class SlateCodec:
     """How one kind of slate is made, written and read. A table's entries are coded one by one."""

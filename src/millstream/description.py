@@ -17,7 +17,6 @@ from millstream.durable import read_record, write_record
 from millstream.graph import geometry
 from millstream.model.function import Update
 from millstream.model.place import location
-from millstream.model.slate import slate_kind
 from millstream.model.source import Source
 from millstream.model.workflow import Workflow
 
@@ -54,7 +53,7 @@ class FunctionDescription(msgspec.Struct, frozen=True):
     subscribes: list[str]
     publishes: list[str]
     slate: str | None
-    """An update's kind of slate: dict, dataclass or table."""
+    """An update's kind of slate: dict, dataclass, table or aggregate:NAME."""
     ttl: int | None
     place: str
     """The file and line of the function."""
@@ -86,7 +85,7 @@ def describe(workflow: Workflow, addresses: Mapping[str, str]) -> Description:
                 "update" if isinstance(function, Update) else "map",
                 list(function.subscribes),
                 list(function.publishes),
-                slate_kind(function.slate) if isinstance(function, Update) else None,
+                function.kind if isinstance(function, Update) else None,
                 function.ttl if isinstance(function, Update) else None,
                 location(function.function).strip(" ()"),
             )

@@ -39,15 +39,30 @@ def write_whole(path: Path, data: bytes) -> None:
         sync(path.parent)
     except OSError as error:
         fresh.unlink(missing_ok=True)
-        raise StoreError(
-            f"{path}: cannot be written: {error.strerror or error}; make room or give the right to "
-            "write there, and start again"
-        ) from error
+        raise _unwritable(path, error) from error
 
 
-def write_record(path: Path, data: bytes) -> None:
+def _unwritable(path: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"{path}: cannot be written: {error.strerror or error}; make room or give the right to "
+        "write there, and start again"
+    )
+
+
+def write_unsynced(path: Path, data: bytes) -> None:
+    """Like `write_whole`, but not on disk yet: a cut of the power may leave anything there."""
+    fresh = path.with_name(f".{path.name}.tmp")
+    try:
+        fresh.write_bytes(data)
+        os.replace(fresh, path)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise _unwritable(path, error) from error
+
+
+def write_record(path: Path, data: bytes, *, synced: bool = True) -> None:
     """Like `write_whole`, with a checksum that `read_record` verifies."""
-    write_whole(path, with_checksum(data))
+    (write_whole if synced else write_unsynced)(path, with_checksum(data))
 
 
 def read_record(path: Path) -> bytes | None:
@@ -62,6 +77,14 @@ def read_record(path: Path) -> bytes | None:
         raise StoreError(
             f"{path}: {error}: the file is damaged; restore it from a copy of the store"
         ) from None
+
+
+def read_checked(path: Path) -> bytes:
+    """What `with_checksum` made of any bytes, from a file; ValueError if it was damaged."""
+    whole = path.read_bytes()
+    if not whole.endswith(b"\n"):
+        raise ValueError("its end is missing")
+    return without_checksum(whole[:-1])
 
 
 def with_checksum(data: bytes) -> bytes:

@@ -14,6 +14,7 @@
     ├── ClientError          a server refused, or did not answer
     ├── CommandError         a word of the command line is wrong
     └── RunError             the application stopped while running: on_error="fail", a sink, Spark
+        └── SinkError        a sink cannot be written for now: it may be tried again
 
 A message says where, what must be, what came, and what to do.
 """
@@ -78,3 +79,7 @@ class CommandError(MillstreamError):
 
 class RunError(MillstreamError):
     """The application stopped while it was running."""
+
+
+class SinkError(RunError):
+    """A sink cannot be written for now; the same batch may be given to it again."""

@@ -10,9 +10,11 @@ docs/concepts.md):
   time goes only as far as the greatest ts of any event.
 - An event is emitted as it stands when it is yielded; what the function changes later is not in it.
   A value that is left out is the input's as it came, even if the function has changed its copy.
-- An event that fails leaves the slate, the streams and the timers as if it had not come.
+- An event that fails leaves the slate, the streams and the timers as if it had not come. One that
+  would take the slate, or an entry of a table, over `slate_limit` fails.
 - A slate expires for an event, or for a timer, that comes more than `ttl` after the last event
   that updated it; its timers die with it. A timer's firing does not keep a slate alive.
+- The slate of an aggregate is the merge of what its events are lifted to (model/algebra.py).
 - Wall timers fire when the clock is moved past them. What they emit is later than both the timer
   and the event time reached so far; whether their slate has expired is a matter of event time.
 """
@@ -26,6 +28,7 @@ from typing import Any
 
 from millstream.codec import decode_value, encode_value, readable_slate, slate_codec
 from millstream.errors import CodecError, FunctionError
+from millstream.model.algebra import Algebra
 from millstream.model.event import Clock, Emit, Event, Forget, SetTimer, Timer
 from millstream.model.function import Map, Update
 from millstream.model.place import described
@@ -38,7 +41,7 @@ from millstream.model.rules import (
     not_an_effect,
     timer_time,
 )
-from millstream.model.slate import Table
+from millstream.model.slate import Table, over_limit
 from millstream.model.workflow import Workflow
 
 EVENT, TIMER = 0, 1
@@ -147,7 +150,21 @@ class Reference:
         if slate is None or self._expired(update, slate, event.ts):
             slate = Slate(last=event.ts)
         last = max(slate.last, event.ts)
+        if update.algebra is not None:
+            self._merge(update, update.algebra, _copied(event), slate, last)
+            return []
         return self._apply(update, update.function, _copied(event), slate, last, event)
+
+    def _merge(
+        self, update: Update, algebra: Algebra, event: Event, slate: Slate, last: int
+    ) -> None:
+        """An aggregate's slate is the merge of what its events are lifted to."""
+        codec = slate_codec(update.slate)
+        held = algebra.read(codec.decode(slate.data)) if slate.data else algebra.zero()
+        data = codec.encode(algebra.write(algebra.merge(held, algebra.lift(event))))
+        if len(data) > self.workflow.slate_limit:
+            raise over_limit(len(data), self.workflow.slate_limit)
+        self.slates[update.name, event.key] = Slate(last, data)
 
     def _fire(self, owner: Owner, name: str, timer: Timer) -> None:
         """Run the timer function of an owner whose timer has come; the timer is then spent."""
@@ -177,7 +194,8 @@ class Reference:
         event: Event,
     ) -> list[Event]:
         """Call a function with a slate; if all is well store it and give what was emitted."""
-        table = Table(_Stored(slate.entries), encode_value, decode_value)
+        limit = self.workflow.slate_limit
+        table = Table(_Stored(slate.entries), encode_value, decode_value, limit)
         if update.slate is Table:
             memory: Any = table
         else:
@@ -209,6 +227,8 @@ class Reference:
             else:
                 entries[entry] = value
         data = b"" if update.slate is Table else readable_slate(update.slate, memory)
+        if len(data) > limit:
+            raise over_limit(len(data), limit)
         self.slates[owner] = Slate(last, data, entries, timers)
         for name, (clock, at) in timers.items():
             if clock == "event" and slate.timers.get(name) != (clock, at):

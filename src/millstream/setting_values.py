@@ -11,21 +11,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from millstream.actions.address import parse_action_address
 from millstream.errors import DefinitionError, InputError
 from millstream.model.duration import UNITS, microseconds
+from millstream.model.size import MIB as MIB
+from millstream.model.size import byte_count
 from millstream.sources.address import parse_address
 
 SINK_FORMATS = ("json", "parquet", "log")
 LANES = ("auto", "one-task", "shuffled")
-MIB = 1024 * 1024
-DAY = UNITS["d"]
+SECOND, MINUTE, DAY = UNITS["s"], UNITS["m"], UNITS["d"]
 FOR_EVER = "for ever"
-_KIB = 1024
-_BYTES = {
-    **{"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3},
-    **{"k": _KIB, "kib": _KIB, "m": MIB, "mib": MIB, "g": _KIB * MIB, "gib": _KIB * MIB},
-}
-_MASTER = re.compile(r"local(\[[^\]]+\])?")
+_MASTER = re.compile(r"local(\[[^\]]+\])?|spark://[A-Za-z0-9._-]+:\d{1,5}")
 _FLAGS = {"1": True, "true": True, "yes": True, "on": True}
 _FLAGS |= {"0": False, "false": False, "no": False, "off": False}
 
@@ -48,19 +45,6 @@ def relative_to(address: str, directory: Path) -> str:
     """The address with its path, if it is a relative one, counted from `directory`."""
     form, _, path = address.partition(":")
     return address if "://" in path or not path else f"{form}:{directory / Path(path).expanduser()}"
-
-
-def byte_count(value: object, where: str) -> int:
-    """A number of bytes, or text with a unit.
-
-    >>> byte_count("32MiB", "here"), byte_count("1.5kB", "here"), byte_count(10, "here")
-    (33554432, 1500, 10)
-    """
-    text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-zA-Z]*)", text)
-    if match is None or match[2].lower() not in _BYTES:
-        raise _wrong(where, "a number of bytes, or text such as '32MiB' or '500kB'", value)
-    return round(float(match[1]) * _BYTES[match[2].lower()])
 
 
 def _whole(least: int, most: int | None = None) -> Callable[[Any, str], int]:
@@ -110,7 +94,8 @@ def _master(value: Any, where: str) -> str:
     if not isinstance(value, str) or not _MASTER.fullmatch(value):
         raise _wrong(
             where,
-            "a local Spark master, such as local[*] or local[4] (the store is local too)",
+            "a Spark master: local[*], local[4], or spark://HOST:PORT of a standalone cluster "
+            "whose workers are on this machine, as the store is",
             value,
         )
     return value
@@ -131,6 +116,27 @@ def _addresses(sink: bool) -> Callable[[Any, str], dict[str, str]]:
         return dict(value)
 
     return parse
+
+
+def _actions(value: Any, where: str) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise _wrong(where, "a mapping of actions to addresses", value)
+    for name, address in value.items():
+        parse_action_address(address, f"{where}, {name!r}")
+    return dict(value)
+
+
+def _limits(value: Any, where: str) -> dict[str, int]:
+    if not isinstance(value, Mapping):
+        raise _wrong(where, "a mapping of updates to numbers of events", value)
+    return {name: _whole(1)(limit, f"{where}, {name!r}") for name, limit in value.items()}
+
+
+def _positive(value: Any, where: str) -> int:
+    duration = microseconds(value, where)
+    if duration <= 0:
+        raise _wrong(where, "a duration over 0", value)
+    return duration
 
 
 def _wrong(where: str, must: str, value: object) -> DefinitionError:
@@ -154,6 +160,18 @@ def _age(value: Any, where: str) -> int | None:
     return None if value == FOR_EVER else microseconds(value, where)
 
 
+def _flush(value: Any, where: str) -> int | None:
+    if value == "batch":
+        return None
+    try:
+        interval = microseconds(value, where)
+    except DefinitionError:
+        raise _wrong(where, "'batch' or an interval such as '10s'", value) from None
+    if not interval:
+        raise _wrong(where, "'batch' or an interval of more than nothing", value)
+    return interval
+
+
 def _kept(value: Any, where: str) -> int | None:
     return None if value == FOR_EVER else _bytes(0)(value, where)
 
@@ -162,11 +180,17 @@ PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "store": _path,
     "sources": _addresses(sink=False),
     "sinks": _addresses(sink=True),
+    "actions": _actions,
+    "action_tries": _whole(1),
+    "action_patience": _age,
+    "action_timeout": _positive,
     "shards": _whole(1, 1024),
     "tasks": _whole(1),
     "available_now": _flag,
     "final": _flag,
     "batch_bytes": _bytes(1),
+    "batch_seconds": _positive,
+    "limits": _limits,
     "small_bytes": _bytes(0),
     "lane": _lane,
     "master": _master,
@@ -183,6 +207,11 @@ PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "backlog_bytes": _bytes(1),
     "retain_age": _age,
     "retain_bytes": _kept,
+    "slate_warn": _bytes(1),
+    "slate_limit": _bytes(1),
+    "flush": _flush,
+    "check_store": _flag,
+    "sink_patience": microseconds,
 }
 """Every setting's name and parser."""
 PATHS = {name for name, parser in PARSERS.items() if parser is _path}

@@ -5,24 +5,25 @@ file, and that over code (`app.settings`, `app.run(**settings)`); addresses are 
 Whatever is wrong is refused before Spark is loaded, with the place it came from.
 
 In the environment, `MILLSTREAM_SHARDS` is `shards`, and `MILLSTREAM_SOURCE_CHECKINS` (or `_SINK_`)
-is the address of `checkins`, with `_` for whatever a variable's name cannot hold.
+is the address of `checkins`, with `_` for whatever a variable's name cannot hold. So is
+`MILLSTREAM_ACTION_NOTIFY` that of the action `notify`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 from millstream.errors import DefinitionError
 from millstream.model.app import App
-from millstream.model.function import RESERVED_STREAMS
+from millstream.model.function import RESERVED_STREAMS, Update
 from millstream.model.workflow import Workflow
 from millstream.nearest import did_you_mean
-from millstream.setting_values import DAY, MIB, PARSERS
+from millstream.setting_values import DAY, MIB, MINUTE, PARSERS, SECOND
 from millstream.sources.address import LOG
 
 Lane = Literal["auto", "one-task", "shuffled"]
@@ -31,7 +32,15 @@ SERVED = (
     *("max_body", "rate", "backlog_bytes", "retain_age", "retain_bytes"),
 )
 """The settings of the server."""
-_FLAGS = {"sources": "source", "sinks": "sink", "hosts": "allow-host"}
+ADDRESSED = ("sources", "sinks", "actions")
+"""The settings that are addresses, by name."""
+_FLAGS = {
+    "sources": "source",
+    "sinks": "sink",
+    "actions": "action",
+    "hosts": "allow-host",
+    "limits": "limit",
+}
 """Flags that are not called as their setting is."""
 
 
@@ -55,7 +64,11 @@ class Settings:
     final: bool = False
     """There is nothing to come: let all waiting events through at the end."""
     batch_bytes: int = 32 * MIB
-    """About how much input one batch takes."""
+    """About how much input one batch takes, at most."""
+    batch_seconds: int = 2 * SECOND
+    """About how long a batch is to take, in microseconds: it takes less input when it is slower."""
+    limits: dict[str, int] = field(default_factory=dict)
+    """Limits of updates, in the place of those that the application gives."""
     small_bytes: int = MIB
     """A batch up to this size takes the one-task lane."""
     lane: Lane = "auto"
@@ -82,6 +95,40 @@ class Settings:
     """How long event logs keep records that every reader has, in microseconds; None: for ever."""
     retain_bytes: int | None = 1024 * MIB
     """How much an event log keeps of them; None: all."""
+    slate_warn: int | None = None
+    """Bytes of a slate from which on it is warned about; None: as the application says."""
+    slate_limit: int | None = None
+    """Bytes that no slate may be over; None: as the application says."""
+    flush: int | None = None
+    """Microseconds between two flushes to disk; None: every batch is flushed ("batch")."""
+    check_store: bool = True
+    """Whether a run reads every row of the store once before its first batch."""
+    sink_patience: int = 10 * MINUTE
+    """How long a sink that fails is tried again before the run ends, in microseconds."""
+    actions: dict[str, str] = field(default_factory=dict)
+    """Where each action is carried out: webhook:URL, line:FILE or stderr."""
+    action_tries: int = 8
+    """After so many tries a record of an action is a dead letter."""
+    action_patience: int | None = 60 * MINUTE
+    """Or after so long, in microseconds; None: however long the tries take."""
+    action_timeout: int = 10 * SECOND
+    """How long a webhook may take to answer, in microseconds."""
+
+    def applied(self, workflow: Workflow) -> Workflow:
+        """The workflow with what these settings change of its meaning."""
+        warn = workflow.slate_warn if self.slate_warn is None else self.slate_warn
+        limit = workflow.slate_limit if self.slate_limit is None else self.slate_limit
+        if self.limits:
+            functions = tuple(
+                replace(function, limit=self.limits.get(function.name, function.limit))
+                if isinstance(function, Update)
+                else function
+                for function in workflow.functions
+            )
+            workflow = replace(workflow, functions=functions)
+        if (warn, limit) == (workflow.slate_warn, workflow.slate_limit):
+            return workflow
+        return replace(workflow, slate_warn=warn, slate_limit=limit)
 
 
 def resolve(
@@ -97,7 +144,7 @@ def resolve(
     a value of None is not given.
     """
     workflow = app.checked()
-    values: dict[str, Any] = {"sources": {}, "sinks": {}}
+    values: dict[str, Any] = {key: {} for key in ADDRESSED}
     given = chain(  # the weakest first
         _known(app.settings, "app.settings[{!r}]"),
         _known(code or {}, "app.run({}=)"),
@@ -107,10 +154,14 @@ def resolve(
     )
     for key, value, where in given:
         parsed = PARSERS[key](value, where)
-        if key in ("sources", "sinks"):
+        if key in ADDRESSED:
             for name in parsed:
                 _check_stream(workflow, key, name, where)
             values[key].update(parsed)
+        elif key == "limits":
+            for name in parsed:
+                _check_limited(workflow, name, where)
+            values.setdefault(key, {}).update(parsed)
         else:
             values[key] = parsed
     values.setdefault("store", default_store(app.name))
@@ -185,19 +236,32 @@ def _from_environment(
         if prefix != "MILLSTREAM" or not text:
             continue
         kind, _, stream = rest.partition("_")
-        if stream and kind in ("SOURCE", "SINK"):
+        if stream and kind in ("SOURCE", "SINK", "ACTION") and rest.lower() not in PARSERS:
             key = f"{kind.lower()}s"
             names = {re.sub(r"[.-]", "_", s).upper(): s for s in _streams(workflow, key)}
             yield key, {names.get(stream, stream): text}, variable
-        elif rest.lower() in PARSERS and rest not in ("SOURCES", "SINKS"):
+        elif rest.lower() in PARSERS and rest.lower() not in ADDRESSED:
             yield rest.lower(), text, variable
         # any other belongs to another part of Millstream
+
+
+def _check_limited(workflow: Workflow, name: str, where: str) -> None:
+    """A limit must be that of an update, and not of one with an algebra, which needs none."""
+    known = [update.name for update in workflow.updates if update.algebra is None]
+    if name not in known:
+        hint = did_you_mean(name, known)
+        raise DefinitionError(
+            f"{where}: {name!r} is not an update of app {workflow.name!r} that can have a limit; "
+            f"{hint}"
+        )
 
 
 def _streams(workflow: Workflow, key: str) -> list[str]:
     """The streams that may have an address."""
     if key == "sources":
         return [source.name for source in workflow.sources]
+    if key == "actions":
+        return list(workflow.actions)
     return [*workflow.outputs, *RESERVED_STREAMS]
 
 
@@ -207,5 +271,7 @@ def _check_stream(workflow: Workflow, key: str, name: str, where: str) -> None:
         hint = did_you_mean(name, known)
         if key == "sinks" and name in workflow.streams:
             hint = f"declare it with app.output({name!r})"
-        what = "a source" if key == "sources" else "an output"
+        elif key == "actions" and name in workflow.streams:
+            hint = f"declare it with app.action({name!r})"
+        what = {"sources": "a source", "actions": "an action"}.get(key, "an output")
         raise DefinitionError(f"{where}: {name!r} is not {what} of app {workflow.name!r}; {hint}")

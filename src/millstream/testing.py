@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import reduce
 from typing import Any
 
 from millstream.codec import decode_value, encode_value, slate_codec
-from millstream.errors import DefinitionError
+from millstream.errors import CodecError, DefinitionError
+from millstream.model.algebra import Algebra
 from millstream.model.app import App
 from millstream.model.duration import Duration, instant, microseconds
 from millstream.model.event import Event
@@ -106,3 +108,69 @@ class Run:
 def run(app: App, events: Given = (), *, clock: int | datetime = 0) -> Run:
     """Run an application in memory over events, or over records by source."""
     return Run(app, clock).feed(events)
+
+
+def check_algebra(algebra: Algebra, events: Iterable[Event]) -> None:
+    """Try an algebra's laws on what the events are lifted to; AssertionError names one that fails.
+
+    An algebra that states an error is only tried for failing, and for writing what can be read.
+    """
+    given = list(events)
+    name = f"algebra {algebra.name!r}"
+
+    def fresh() -> list[Any]:  # merge may change its first argument
+        return [algebra.zero(), *map(algebra.lift, given)]
+
+    def merge(a: Any, b: Any) -> Any:
+        try:
+            return algebra.merge(a, b)
+        except Exception as error:
+            raise AssertionError(
+                f"{name}: merge must not fail on what lift, merge and read give; got {a!r} and "
+                f"{b!r}: {type(error).__name__}: {error}"
+            ) from error
+
+    def shown(partial: Any) -> bytes:
+        try:
+            return slate_codec(dict).encode(algebra.write(partial))
+        except CodecError as error:
+            raise AssertionError(f"{name}: write must give what JSON can carry: {error}") from None
+
+    def same(law: str, one: Any, other: Any) -> None:
+        first, second = shown(one), shown(other)
+        if algebra.error is None:
+            assert first == second, (
+                f"{name}: {law} must hold; got {first.decode()} and {second.decode()}"
+            )
+
+    def merged(partials: Iterable[Any]) -> Any:
+        return reduce(merge, partials, algebra.zero())
+
+    count = range(len(given) + 1)
+    for a in count:
+        same("merge(zero, a) == a", merge(algebra.zero(), fresh()[a]), fresh()[a])
+        same("merge(a, zero) == a", merge(fresh()[a], algebra.zero()), fresh()[a])
+        again = algebra.read(decode_value(shown(fresh()[a])))
+        same("read(write(a)) == a", merge(again, fresh()[0]), fresh()[a])
+        for b in count:
+            one, two = merge(fresh()[a], fresh()[b]), merge(fresh()[b], fresh()[a])
+            same("merge(a, b) == merge(b, a)", one, two)
+            if algebra.unmerge is not None:
+                back = algebra.unmerge(merge(fresh()[a], fresh()[b]), fresh()[b])
+                same("unmerge(merge(a, b), b) == a", back, fresh()[a])
+    for cut in count:
+        parts = fresh()
+        halves = merge(merged(parts[:cut]), merged(parts[cut:]))
+        same("merge(a, merge(b, c)) == merge(merge(a, b), c)", halves, merged(fresh()))
+    whole = merged(fresh())
+    same("read(write(a)) == a", algebra.read(decode_value(shown(whole))), whole)
+    if algebra.gather is not None:
+        values = [event.value for event in given] if algebra.needs_values else []
+        gathered = algebra.gather([event.key for event in given], values)
+        assert set(gathered) == {event.key for event in given}, f"{name}: gather must give all keys"
+        for key, partial in gathered.items():
+            lifted = (algebra.lift(event) for event in given if event.key == key)
+            same("gather == merge of lift", partial, merged(lifted))
+    if algebra.counted is not None:
+        all_lifted = merged(map(algebra.lift, given))
+        same("counted(n) == merge of n events", algebra.counted(len(given)), all_lifted)

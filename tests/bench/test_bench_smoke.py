@@ -167,11 +167,11 @@ def test_every_file_of_the_feed_ends_with_its_marker() -> None:
 
 def test_a_measured_function_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
     """Its result comes back; if it fails, the error says what it said."""
-    arrivals, usage = run_apart(feed.feed, folder=str(tmp_path), rate=100, every=0.01, seconds=0.02)
+    arrivals, usage = run_apart(feed.feed, folder=str(tmp_path), every=0.01, phases=[[100, 0.02]])
     assert len(arrivals) == len(list(tmp_path.iterdir())) == 2
     assert usage["workers"] == 0
     with pytest.raises(RunFailedError, match="FileNotFoundError"):
-        run_apart(feed.feed, folder=str(tmp_path / "no" / "no"), rate=9, every=1.0, seconds=1.0)
+        run_apart(feed.feed, folder=str(tmp_path / "no" / "no"), every=1.0, phases=[[9, 1.0]])
 
 
 def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

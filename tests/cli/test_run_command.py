@@ -39,7 +39,7 @@ class Spark:
         self.stopped = False
         self.result = RunSummary(batches=2, events=30, late=1, dead_letters=0, seconds=1.5)
 
-    def run(self, app, settings, on_report=None, *, stop=None, ready=None):
+    def run(self, app, settings, on_report=None, *, stop=None, ready=None, say=None):
         self.settings = settings
         for number in self.signals:
             os.kill(os.getpid(), number)

@@ -24,6 +24,7 @@ from millstream.engine.router import Placed
 from millstream.model.event import Event
 from millstream.model.workflow import Workflow
 from millstream.stores.contract import Store
+from millstream.stores.deliveries import deliveries_to
 from millstream.stores.memory import MemoryStore
 from millstream.stores.progress import Progress
 
@@ -41,6 +42,7 @@ class InProcess:
     progress: Progress = field(default_factory=Progress)
     streams: dict[str, list[Event]] = field(default_factory=dict)
     late: list[Event] = field(default_factory=list)
+    dropped: list[tuple[str, Event]] = field(default_factory=list)
     letters: list[dict[str, Any]] = field(default_factory=list)
     attempts: int = 0
     epoch: int = 1
@@ -68,6 +70,9 @@ class InProcess:
         for report in reports:
             self._collect(msgspec.msgpack.decode(msgspec.msgpack.encode(report), type=Report))
         self.progress = advanced(self.progress, reports, number, self.clock, {})
+        for function in self.workflow.functions:
+            owed = deliveries_to(self.progress, function.name)
+            assert owed.residual == 0, (function.name, owed)
 
     def _one_task(self, beat: Any, events: Sequence[Event]) -> list[Report]:
         with self._task(beat, range(self.shards)) as task:
@@ -137,6 +142,10 @@ class InProcess:
             self.streams.setdefault(name, []).extend(
                 Event(name, ts, key, decode_value(value)) for ts, key, value in rows
             )
+        self.dropped.extend(
+            (name, Event(stream, ts, key, decode_value(value)))
+            for name, stream, ts, key, value in report.dropped_events
+        )
         self.late.extend(Event(n, ts, k, decode_value(v)) for n, ts, k, v in report.late_events)
         self.letters.extend(map(sink_row, report.letters))
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from millstream.engine.horizon import Lane
 from millstream.model.event import Event
+from millstream.stores.deliveries import deliveries_to
 from millstream.stores.lmdb import LmdbStore
 from millstream.stores.memory import MemoryStore
 
@@ -67,10 +68,13 @@ def check_exact(case: Case, engine: InProcess) -> None:
 
 
 def check_conserved(case: Case, engine: InProcess) -> None:
-    """Every event was delivered once to each function that subscribes to its stream."""
+    """Every event was delivered once to each function that subscribes to its stream, and every
+    delivery is accounted for."""
     for function in engine.workflow.functions:
+        owed = deliveries_to(engine.progress, function.name)
+        assert owed.residual == 0, (function.name, owed)
         delivered = sum(len(engine.streams.get(stream, ())) for stream in function.subscribes)
-        assert engine.progress.processed.get(function.name, 0) == delivered, function.name
+        assert owed.processed + owed.dead_letters == delivered, function.name
     for source in engine.workflow.sources:
         taken = [event for event in less_late(case, engine) if event.stream == source.name]
         assert len(engine.streams.get(source.name, ())) == len(taken)

@@ -6,6 +6,8 @@ waiting, a dead letter or late, for every function.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -15,12 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.engine.horizon import Lane
+from millstream.engine.horizon import Lane, is_due, pressure_of
+from millstream.engine.intake import Intake
+from millstream.engine.layers import Task
 from millstream.engine.pace import LEAST_SHARE
+from millstream.errors import StoreError
 from millstream.model.event import Event
 from millstream.model.workflow import Order
 from millstream.reference import Reference
+from millstream.spark.continuing import check_continues
 from millstream.stores.deliveries import deliveries_to
+from millstream.stores.home import Home
 from millstream.stores.layout import queue_directory, slates_of, unpack_slate
 
 LANES: tuple[Lane, ...] = ("one-task", "shuffled")
@@ -181,7 +188,7 @@ def test_what_is_diverted_gets_a_degraded_service(
     assert len(overflow) == engine.progress.diverted.get("fold", 0)
     counted = sum(_field(data, "count") for data in slates(engine, "degraded").values())
     assert counted == len(overflow)
-    main = deliveries_to(engine.progress, "fold", ("numbers",))
+    main = deliveries_to(engine.progress, "fold")
     assert main.processed + main.dead_letters + main.diverted == main.taken
 
 
@@ -255,6 +262,123 @@ def test_pressure_rises_with_what_waits() -> None:
     assert engine.progress.pressure == 1.0
     engine.settle(final=False)
     assert engine.progress.pressure == 0.0
+
+
+def test_an_update_once_thought_dear_is_found_to_be_cheap() -> None:
+    """One slow batch (a first import, a pause) makes the share of a key small. With one key only,
+    no batch feeds more than that share: it must be enough to learn the cost anew."""
+    app = folding("arrival", None)
+    engine = InProcess(app.checked(), shards=1)
+    engine.progress.costs = {"fold": 1e9}
+    engine.batch([Event("in", n, "k", {"n": 1, "ts": n}) for n in range(20 * LEAST_SHARE)])
+    assert engine.progress.held == 19 * LEAST_SHARE
+    assert engine.progress.costs["fold"] < 0.6e9
+
+
+def test_sources_are_not_stopped_when_only_they_can_go_on() -> None:
+    """Events became due while a source was idle, and fill the room of a throttled update. After a
+    start that source is waited for again, so nothing is due without its records: it must not be
+    stopped, or a run that takes what is there would end having taken nothing."""
+    app = ms.App("two", order="event-time")
+    app.source("quiet", ts="ts", unit="us", idle="1s")
+    app.source("busy", ts="ts", unit="us", idle="1s")
+
+    @app.update("quiet", "busy", limit=1)
+    def count(event: ms.Event, slate: dict[str, int]) -> None:
+        slate["count"] = slate.get("count", 0) + 1
+
+    workflow = app.checked()
+    engine = InProcess(workflow, shards=1)
+    engine.batch([Event("quiet", 10, "k", {}), *(Event("busy", n, "k", {}) for n in range(20, 60))])
+    engine.clock += 10_000_000  # both are idle now
+    engine.batch([])
+    progress, now = engine.progress, engine.clock
+    assert progress.pressure == 1.0
+    assert pressure_of(workflow, progress, now, started=0) == 1.0  # the run that saw it
+    for started in (None, now):  # --available-now, and a start that waits
+        assert not is_due(workflow, progress, now, started, final=False)
+        assert pressure_of(workflow, progress, now, started) == 0.0
+
+
+def test_a_few_overdue_events_do_not_stop_the_sources() -> None:
+    """Small chunks wait in event-time order: what is counted is their events."""
+    app = ms.App("chunks", order="event-time")
+    app.source("in", ts="ts", unit="us", lateness="1s", idle="1h")
+
+    @app.update("in", limit=100)
+    def count(event: ms.Event, slate: dict[str, int]) -> None:
+        slate["count"] = slate.get("count", 0) + 1
+
+    engine = InProcess(app.checked(), shards=1)
+    for first in range(0, 120, 10):
+        engine.batch([Event("in", n, "k", {}) for n in range(first, first + 10)])
+    engine.batch([Event("in", 2_000_000, "k", {})])
+    engine.batch([])
+    assert engine.progress.waiting == 21
+    assert engine.progress.pressure == pytest.approx(20 / 400)
+
+
+def test_conservation_holds_for_a_function_that_is_added() -> None:
+    """What was late or no event before a function was there is not among its deliveries."""
+    app = ms.App("grows", order="event-time")
+    app.source("in", key="k", ts="ts", unit="us", idle="1h")
+
+    @app.update("in")
+    def first(event: ms.Event, slate: dict[str, int]) -> None:
+        slate["count"] = slate.get("count", 0) + 1
+
+    engine = WithRefused(app.checked(), shards=1)
+    for ts in (100, 200, 5):
+        engine.batch([Event("in", ts, "k", {})])
+    assert deliveries_to(engine.progress, "first") == (6, 2, 0, 0, 0, 3, 1)
+
+    @app.update("in")
+    def second(event: ms.Event, slate: dict[str, int]) -> None:
+        slate["count"] = slate.get("count", 0) + 1
+
+    more = WithRefused(
+        app.checked(), shards=1, store=engine.store, progress=engine.progress, clock=engine.clock
+    )
+    more.batch([Event("in", 300, "k", {})])
+    assert deliveries_to(more.progress, "second") == (2, 0, 0, 0, 1, 1, 0)
+
+
+class WithRefused(InProcess):
+    """Every batch brings a record, too, that is no event."""
+
+    def _take_in(self, task: Task, beat: Any, events: Sequence[Event]) -> list[Intake]:
+        intakes = super()._take_in(task, beat, events)
+        intakes[0].take([{"no": "key"}], None, "file", lambda index: index + 1)
+        return intakes
+
+
+def test_a_queue_is_not_left_to_a_map(tmp_path: Path) -> None:
+    """A queue is an update's: a map under the name of one would leave its events for ever."""
+
+    def build(function: str) -> ms.App:
+        app = ms.App("changed")
+        app.source("in", ts="ts", unit="us")
+        if function == "update":
+
+            @app.update("in", "again", publishes="again", name="work", limit=1)
+            def work(event: ms.Event, slate: dict[str, int]) -> None: ...
+
+        else:
+
+            @app.map("in", "again", publishes="again", name="work")
+            def work_over(event: ms.Event) -> None: ...
+
+        return app
+
+    engine = InProcess(build("update").checked(), shards=1)
+    engine.batch([Event("in", n, "k", {}) for n in range(3)])
+    assert engine.progress.held == 2
+    assert engine.store is not None
+    home = Home.make(tmp_path / "store", "changed", 1, {})
+    home.know_functions(["work"])
+    check_continues(build("update").checked(), home, engine.store, engine.progress)
+    with pytest.raises(StoreError, match="events wait for 'work'"):
+        check_continues(build("map").checked(), home, engine.store, engine.progress)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from millstream.engine.pace import (
     FIRST_BYTES,
     LEAST_BYTES,
     LEAST_SHARE,
+    divided,
     first_intake,
     next_intake,
     next_pace,
@@ -74,9 +75,37 @@ def test_the_intake_stays_within_bounds(
     assert after <= 4 * first_intake(intake, MOST) or after == LEAST_BYTES
 
 
-def test_a_batch_that_was_not_full_says_nothing() -> None:
+def test_a_small_batch_keeps_the_intake() -> None:
     """An application that keeps up keeps its intake, so that a burst finds it as it was."""
     assert next_intake(8 * MIB, MIB, 0.3, target=2.0, most=MOST, warm=True) == 8 * MIB
+
+
+@pytest.mark.parametrize("block", [1_000, 9_000, 10_000, 13_000, 3_000_000])
+def test_the_intake_recovers_whatever_the_blocks(block: int) -> None:
+    """A source is taken in whole blocks, so no batch may be full. After one batch that took far too
+    long, an application with a backlog still comes back to a large intake within ten batches."""
+    intake = next_intake(8 * MIB, 2_000, 60.0, target=2.0, most=MOST, warm=True)
+    assert intake == LEAST_BYTES
+    for _ in range(10):
+        taken = max(1, intake // block) * block
+        intake = next_intake(intake, taken, 0.2, target=2.0, most=MOST, warm=True)
+        assert intake is not None
+    assert intake >= 2 * block
+    assert intake >= MIB
+
+
+@given(st.integers(0, MOST), st.dictionaries(st.text(max_size=3), st.integers(0, MOST)))
+def test_the_intake_is_divided_among_who_has_records(intake: int, waiting: dict[str, int]) -> None:
+    """No source gets more than waits in it, all together no more than the intake, and none of it
+    stays unused while records wait, but for what cannot be divided. One that wants less than an
+    even share gets all that it wants."""
+    parts = divided(intake, waiting)
+    assert parts.keys() == waiting.keys()
+    assert all(0 <= parts[name] <= waiting[name] for name in parts)
+    assert sum(parts.values()) <= intake
+    assert sum(parts.values()) == min(intake, sum(waiting.values()))
+    for name, part in parts.items():
+        assert part >= min(waiting[name], intake // len(waiting))
 
 
 def test_the_first_batch_is_small_and_does_not_mislead() -> None:

@@ -19,7 +19,9 @@ def a_status(**changes) -> dict:
     source = {"name": 'in"\\\n', "events": 100, "dead_letters": 4, "rate": 1.0, "highest": NOW}
     lags = {"lag_bytes": 5000, "lag_events": 12, "lag_seconds": 1.5, "address": "log:/x"}
     files = {"lag_bytes": None, "lag_events": None, "lag_seconds": None, "address": "json:/x"}
+    owed = {"taken": 52, "dropped": 1, "diverted": 2, "residual": 0}
     function = {"processed": 40, "seconds": 0.25, "dead_letters": 3, "waiting": 7}
+    function["deliveries"] = owed
     return {
         "app": "retail",
         "order": "arrival",
@@ -29,6 +31,7 @@ def a_status(**changes) -> dict:
         "horizon": NOW - 5 * SECOND,
         "late": 9,
         "feedback": 2,
+        "intake": {"bytes": 4096, "pressure": 0.5, "held": 3},
         "seconds": 31.5,
         "batch_seconds": 1.25,
         "latency": {"last": 0.5, "p50": 0.25, "p99": 0.75},
@@ -37,6 +40,9 @@ def a_status(**changes) -> dict:
         "functions": [
             {**function, "name": "count", "kind": "update", "slates": 55},
             {**function, "name": "tidy", "kind": "map", "slates": None},
+        ],
+        "actions": [
+            {"name": "notify", "done": 70, "dead_letters": 6, "waiting": 5, "failed": 1},
         ],
         "server": {
             "since": NOW - 60 * SECOND,
@@ -76,6 +82,12 @@ def test_every_figure_is_there() -> None:
         "millstream_latency_quantile_seconds": {("0.5",): 0.25, ("0.99",): 0.75},
         "millstream_late": {(): 9},
         "millstream_feedback": {(): 2},
+        "millstream_deliveries_taken": {("count",): 52, ("tidy",): 52},
+        "millstream_deliveries_dropped": {("count",): 1, ("tidy",): 1},
+        "millstream_deliveries_diverted": {("count",): 2, ("tidy",): 2},
+        "millstream_deliveries_residual": {("count",): 0, ("tidy",): 0},
+        "millstream_intake_bytes": {(): 4096},
+        "millstream_pressure": {(): 0.5},
         "millstream_events": {('in"\\\n',): 100, ("files",): 100},
         "millstream_source_dead_letters": {('in"\\\n',): 4, ("files",): 4},
         "millstream_lag_bytes": {('in"\\\n',): 5000},
@@ -87,6 +99,10 @@ def test_every_figure_is_there() -> None:
         "millstream_dead_letters": {("count",): 3, ("tidy",): 3},
         "millstream_waiting": {("count",): 7, ("tidy",): 7},
         "millstream_slates": {("count",): 55},
+        "millstream_action_done": {("notify",): 70},
+        "millstream_action_dead_letters": {("notify",): 6},
+        "millstream_action_waiting": {("notify",): 5},
+        "millstream_action_failed": {("notify",): 1},
         "millstream_server_start_time_seconds": {(): NOW / SECOND - 60},
         "millstream_http_requests": {("2xx",): 5, ("4xx",): 1},
         "millstream_http_accepted": {(): 2},

@@ -96,7 +96,8 @@ def test_counts_and_rates_are_those_of_the_progress() -> None:
             emitted={"in": 100 * second, "known": 40 * second},
             processed={"count": 40 * second, "tidy": 100 * second},
             spent={"count": 4000 * second, "tidy": 200_000 * second},
-            failed={"count": 10 * second, "files": 3},
+            failed={"count": 10 * second},
+            refused={"files": 3},
             waiting_at={"count": 7},
             slates={"count": 55},
         )

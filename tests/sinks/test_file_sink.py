@@ -19,7 +19,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.errors import CodecError, DefinitionError, InputError, RunError, StoreError
+from millstream.errors import (
+    CodecError,
+    DefinitionError,
+    InputError,
+    RunError,
+    SinkError,
+    StoreError,
+)
 from millstream.model.rules import DeadLetter
 from millstream.sinks.columns import DEADLETTER_COLUMNS, EVENT_COLUMNS, LATE_COLUMNS
 from millstream.sinks.files import FileSink, read_rows
@@ -253,6 +260,29 @@ def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> No
     for place in (tmp_path / "file", tmp_path / "file" / "below", Path("/proc/millstream")):
         with pytest.raises(RunError, match=f"sink {place}: must be a directory"):
             FileSink(str(place), "json", QUERY, EVENT_COLUMNS)
+
+
+@both
+def test_a_sink_that_failed_can_be_tried_again(tmp_path: Path, format: str) -> None:
+    """A file where the directory must be: SinkError each time; once it is gone the batch goes in,
+    into the old directory or a new one."""
+    place, aside = tmp_path / "out", tmp_path / "aside"
+    sink = FileSink(str(place), format, QUERY, EVENT_COLUMNS)
+    sink.publish(0, [event(0)])
+    place.rename(aside)
+    place.write_text("in the way")
+    for _ in range(2):
+        with pytest.raises(SinkError, match=f"sink {place}: "):
+            sink.publish(1, [event(1)])
+    place.unlink()
+    aside.rename(place)
+    sink.publish(1, [event(1)])
+    assert list(read_rows(str(place))) == [event(0), event(1)]
+    place.rename(aside)
+    with pytest.raises(SinkError, match="batch 2 cannot be written: No such file"):
+        sink.publish(2, [event(2)])
+    sink.publish(2, [event(2)])
+    assert list(read_rows(str(place))) == [event(2)]
 
 
 @both

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from millstream.errors import SinkError
 from millstream.log.writer import Entry, LogWriter
 from millstream.sinks import log_sink
 from millstream.sinks.columns import EVENT_COLUMNS
@@ -74,3 +75,32 @@ def test_what_others_append_does_not_hide_a_batch(tmp_path: Path, tag: str) -> N
     publish(path, "q", 7, "a")
     publish(path, "q", 8, "b")
     assert keys_of(path) == "axb"
+
+
+def test_a_log_that_failed_can_be_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file where its folder must be, and between two parts of a batch: SinkError each time; once
+    it is gone, the log gets what it does not have yet."""
+    monkeypatch.setattr(log_sink, "BLOCK_BYTES", 1)
+    place, aside = tmp_path / "log", tmp_path / "aside"
+    append = LogWriter.append
+
+    def broken(writer: LogWriter, entries: Any) -> Any:
+        if entries[0].tag == "q:1:1" and not aside.exists():
+            place.rename(aside)
+            place.write_text("in the way")
+        return append(writer, entries)
+
+    monkeypatch.setattr(LogWriter, "append", broken)
+    sink = LogSink(place, "q", EVENT_COLUMNS)
+    sink.publish(0, rows("a"))
+    for _ in range(2):
+        with pytest.raises(SinkError, match=f"sink {place}: batch 1 cannot be written"):
+            sink.publish(1, rows("b", "c"))
+    place.unlink()
+    aside.rename(place)
+    (tmp_path / "aside").mkdir()
+    sink.publish(1, rows("b", "c"))
+    sink.close()
+    assert keys_of(place) == "abc"

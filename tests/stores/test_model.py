@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from millstream.errors import StaleCommit, StaleRead, StoreError
 from millstream.stores.contract import Fence, Store
+from millstream.stores.layered import LayeredStore
 from millstream.stores.lmdb import LmdbStore
 from millstream.stores.memory import MemoryStore
 
@@ -88,7 +89,11 @@ class Stores(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.mkdtemp()
-        self.stores: list[Store] = [MemoryStore(1), LmdbStore(self.folder, 1, map_size=1 << 16)]
+        self.layered = LayeredStore(
+            f"{self.folder}/base", f"{self.folder}/soft", 1, map_size=1 << 16
+        )
+        lmdb = LmdbStore(f"{self.folder}/lmdb", 1, map_size=1 << 16)
+        self.stores: list[Store] = [MemoryStore(1), lmdb, self.layered]
         self.shards = [store.shard(0) for store in self.stores]
         self.model = Model()
 

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from millstream import __version__
+from millstream.cli.actions import actions
 from millstream.cli.check import check
 from millstream.cli.deadletters import deadletters
 from millstream.cli.failing import exit_code, show
@@ -23,6 +24,8 @@ from millstream.cli.send import send
 from millstream.cli.serve import serve
 from millstream.cli.slates import slates
 from millstream.cli.tail import tail
+from millstream.cli.vacuum import vacuum
+from millstream.cli.verify import verify
 from millstream.errors import MillstreamError
 
 
@@ -64,7 +67,8 @@ def main(debug: bool) -> None:
     """
 
 
-for command in (new, run, serve, send, tail, slates, deadletters, check, graph):
+READING = (tail, slates, deadletters, actions, check, graph)
+for command in (new, run, serve, send, *READING, verify, vacuum):
     main.add_command(command)
 
 

@@ -144,7 +144,12 @@ class Bar:
         self._progress.start()
 
     def __call__(self, report: BatchSummary) -> None:
-        troubles = _troubles(report.total_late, report.total_dead_letters)
+        troubles = _troubles(
+            report.total_late,
+            report.total_dead_letters,
+            report.total_dropped,
+            report.total_diverted,
+        )
         self._progress.update(
             self._task,
             total=max(report.bytes_total, 1),
@@ -161,7 +166,12 @@ def line(report: BatchSummary, rate: float, *, endless: bool = False) -> str:
     words = [
         f"batch {report.batch}",
         f"{report.total_events:,} events ({rate:,.0f}/s)"
-        + _troubles(report.total_late, report.total_dead_letters),
+        + _troubles(
+            report.total_late,
+            report.total_dead_letters,
+            report.total_dropped,
+            report.total_diverted,
+        ),
     ]
     if report.bytes_total and not (endless and report.bytes_done >= report.bytes_total):
         words.append(f"{report.bytes_done / report.bytes_total:.0%} of the input")
@@ -180,7 +190,7 @@ def summary(result: RunSummary) -> str:
     batches = "batch" if result.batches == 1 else "batches"
     return (
         f"{result.events:,} {events} in {result.batches:,} {batches}, {result.seconds:.1f} s{rate}"
-        f"{_troubles(result.late, result.dead_letters)}"
+        f"{_troubles(result.late, result.dead_letters, result.dropped, result.diverted)}"
     )
 
 
@@ -199,8 +209,10 @@ def say(message: str) -> None:
     print(f"millstream: {message}", file=sys.stderr, flush=True)
 
 
-def _troubles(late: int, dead: int) -> str:
+def _troubles(late: int, dead: int, dropped: int = 0, diverted: int = 0) -> str:
     words = f", {late:,} late" if late else ""
+    words += f", {dropped:,} dropped" if dropped else ""
+    words += f", {diverted:,} diverted" if diverted else ""
     return words + (f", {dead:,} dead letter{'' if dead == 1 else 's'}" if dead else "")
 
 

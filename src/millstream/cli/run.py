@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from millstream.actions.address import addresses_of
 from millstream.cli.check import checked
 from millstream.cli.failing import tell_in_one_line
 from millstream.cli.progress import say, summary, waiting_hint
@@ -30,13 +31,25 @@ def _addresses(
     for text in given:
         name, equals, address = text.partition("=")
         if not (name and equals and address):
-            raise CommandError(
-                f"{flag} must be NAME=FORMAT:PATH, as in {flag} in=json:data; got {text!r}"
-            )
+            such = "out=stderr" if flag == "--action" else "in=json:data"
+            raise CommandError(f"{flag} must be {param.metavar}, as in {flag} {such}; got {text!r}")
         if name in addresses:
             raise CommandError(f"{flag}: {name!r} is given twice")
         addresses[name] = address
     return addresses or None
+
+
+def _limits(
+    ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
+) -> dict[str, str] | None:
+    """`UPDATE=N`, repeated, as a mapping."""
+    limits = {}
+    for text in given:
+        name, equals, number = text.partition("=")
+        if not (name and equals and number):
+            raise CommandError(f"--limit must be UPDATE=N, as in --limit count=1000; got {text!r}")
+        limits[name] = number
+    return limits or None
 
 
 @click.command()
@@ -57,6 +70,14 @@ def _addresses(
     callback=_addresses,
     help="Where to write an output stream, or 'late' or 'deadletters'. Repeatable.",
 )
+@click.option(
+    "--action",
+    "actions",
+    multiple=True,
+    metavar="NAME=ADDRESS",
+    callback=_addresses,
+    help="Where to carry out an action: webhook:URL, line:FILE or stderr. Repeatable.",
+)
 @click.option("--store", type=click.Path(path_type=Path), help="Default: ./.millstream/APP'S-NAME.")
 @click.option("--available-now", is_flag=True, default=None, help="Process what is there and stop.")
 @click.option(
@@ -67,8 +88,23 @@ def _addresses(
 )
 @click.option("--shards", metavar="N", help="Shards of the store, fixed once made.  [default: 16]")
 @click.option("--tasks", metavar="N", help="Tasks at once.  [default: the number of cores]")
-@click.option("--batch-bytes", metavar="SIZE", help="Input of one batch.  [default: 32MiB]")
+@click.option("--batch-bytes", metavar="SIZE", help="Most input of one batch.  [default: 32MiB]")
+@click.option(
+    "--batch-seconds", metavar="TIME", help="How long a batch is to take, about.  [default: 2s]"
+)
+@click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="UPDATE=N",
+    callback=_limits,
+    help="How many events each shard of an update takes in a batch. Repeatable.",
+)
 @click.option("--lane", type=click.Choice(LANES), help="How batches run.  [default: auto]")
+@click.option("--slate-warn", metavar="SIZE", help="Warn of slates over it.  [default: 1MiB]")
+@click.option("--slate-limit", metavar="SIZE", help="The most a slate may have.  [default: 16MiB]")
+@click.option("--flush", metavar="TIME", help="Flush so often, not every batch.  [default: batch]")
+@click.option("--sink-patience", metavar="TIME", help="Try a failing sink so long.  [default: 10m]")
 @click.option("--master", help="Spark's master.  [default: local[*]]")
 @click.option("--memory", metavar="SIZE", help="Memory of Spark's driver.  [default: 1g]")
 @click.option(
@@ -115,7 +151,7 @@ def run_app(app: App, settings: dict[str, Any]) -> None:
 
 def _run(app: App, settings: Settings) -> None:
     """Run, and show it; the only place that loads Spark."""
-    checked(app)
+    addresses_of(app.name, checked(app).actions, settings.actions)
     say(f"app {app.name}, store {shown_path(settings.store)}, starting Spark ...")
     result = run_served(app, settings)
     say(f"{summary(result)}; store {shown_path(settings.store)}")

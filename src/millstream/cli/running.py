@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from millstream.cli.progress import display
+from millstream.cli.progress import display, say
 from millstream.cli.serving import Serving, describe_app
 from millstream.cli.serving_options import options_of
 from millstream.cli.stopping import stoppable
@@ -58,6 +58,6 @@ def run_served(
                     if served is not None:
                         served(serving.url, stop)
 
-            return run_on_spark(app, settings, report, stop=stop, ready=ready)
+            return run_on_spark(app, settings, report, stop=stop, ready=ready, say=say)
 
         return stoppable(work)

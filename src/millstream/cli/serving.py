@@ -35,11 +35,11 @@ def describe_app(app: App, settings: Settings) -> None:
     from millstream.spark.inputs import open_input, position_of, register
     from millstream.spark.places import addresses
     from millstream.stores.home import Home
-    from millstream.stores.progress import decoded
+    from millstream.stores.soft import read_durable
 
     found = addresses(settings.sources, settings.store)
     home = Home.open(settings.store)
-    progress = decoded(home.read_progress())
+    progress = read_durable(home.path)
     for name, address in found.items():
         with closing(open_input(home, name, address)) as source:
             register(home, name, source, position_of(progress, name))

@@ -3,6 +3,9 @@
 plan      the workflow, numbered, with where each emitted event goes
 columns   many deliveries at once, and their bytes
 gate      events of one function in one shard that wait for the horizon
+combining an aggregate's events, merged before they are sent on
+counting  the same where they are only counted
+aggregate_cell  an aggregate in one shard: partials merged into slates
 cell      one function in one shard during one batch: slates, timers, waiting, changes
 ordering  grouped by key, each key in content order
 feeder    feeding one key's events and timers to an update

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 
 from millstream.engine.columns import Columns
-from millstream.engine.ordering import content_order
+from millstream.engine.ordering import by_key, content_order
 from millstream.engine.queue import ALL, Queue, lane_of
 from millstream.model.function import Update
 from millstream.stores.contract import View
@@ -170,8 +170,8 @@ class Admission:
         if cool is not None:
             passed.extend(cool)
         assert warm is not None
-        for key in sorted(hot):
-            mine = self._ordered(warm.of(key))
+        for key, indices in sorted(by_key(warm).items()):
+            mine = self._ordered(warm.pick(indices))
             now = room.get(lane_of(key), share)
             passed.extend(mine.slice(0, now))
             self._queue.put(lane_of(key), mine.slice(now, len(mine)))

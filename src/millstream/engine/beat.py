@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from millstream.engine.horizon import Lane, earliest_of, horizon_of, step_from
+from millstream.engine.horizon import Lane, earliest_of, held_back, horizon_of, step_from
+from millstream.engine.pace import TARGET_SECONDS, shares_of
+from millstream.engine.sweep import sweep_until
 from millstream.model.workflow import Workflow
 from millstream.stores.progress import Progress
 
@@ -26,6 +28,10 @@ class Beat:
     """Events of a source up to this are late; None: none are."""
     earliest: int | None = None
     """The earliest event or timer that was known to come, before this batch."""
+    shares: dict[str, int] = field(default_factory=dict)
+    """How many events of one key each update takes in this batch, in arrival order."""
+    sweep: int | None = None
+    """Every event after this batch is later: what has expired by then may be swept."""
 
 
 def next_beat(
@@ -39,6 +45,7 @@ def next_beat(
     final: bool,
     lane: Lane,
     fresh: Collection[str] = (),
+    target_seconds: float = TARGET_SECONDS,
 ) -> Beat:
     """The beat of the batch that follows `progress`.
 
@@ -47,8 +54,10 @@ def next_beat(
     """
     target = horizon_of(workflow, progress, clock, started, final, fresh)
     earliest = earliest_of(progress)
-    horizon = target
-    if target is not None and lane == "shuffled":
-        horizon = step_from(workflow, progress.horizon, earliest, target)
+    horizon = held_back(progress, target)
+    if horizon is not None and lane == "shuffled":
+        horizon = step_from(workflow, progress.horizon, earliest, horizon)
     late = target if workflow.order == "event-time" else None
-    return Beat(epoch, batch, clock, horizon, progress.horizon, late, earliest)
+    shares = shares_of(workflow, progress.costs, target_seconds)
+    sweep = sweep_until(workflow, progress, horizon, earliest)
+    return Beat(epoch, batch, clock, horizon, progress.horizon, late, earliest, shares, sweep)

@@ -14,6 +14,7 @@ from time import perf_counter_ns
 import msgspec
 
 from millstream.codec import decode_values
+from millstream.engine.admission import PATIENCE, Admission
 from millstream.engine.beat import Beat
 from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
@@ -22,9 +23,10 @@ from millstream.engine.gate import Gate
 from millstream.engine.ordering import by_key, content_order
 from millstream.engine.plan import Plan
 from millstream.engine.router import Outbox, Router
+from millstream.engine.sweep import SWEEPS, age_of
 from millstream.model.event import Clock
 from millstream.model.function import Update
-from millstream.model.slate import overlay
+from millstream.model.slate import Table, overlay
 from millstream.stores.contract import View, after_prefix
 from millstream.stores.layout import (
     Timers,
@@ -74,8 +76,13 @@ class Cell:
         self.number = number
         self.name = function.name
         self.fed = 0
+        """How many deliveries were processed, those that failed left out."""
+        self.diverted = 0
         self.made = 0
         """How many more slates there are than before the batch."""
+        self.swept = 0
+        self.large: tuple[str, int] | None = None
+        """The key and the bytes of the largest slate that is over the workflow's `slate_warn`."""
         self.outbox = Outbox()
         self._plan = plan
         self._view = view
@@ -89,6 +96,12 @@ class Cell:
         self._stale_outbox: list[bytes] = []
         self._gate = Gate(view, self.name, beat.passed) if plan.waits else None
         self._update = function if isinstance(function, Update) else None
+        self._admission: Admission | None = None
+        if self._update is not None:
+            share = beat.shares.get(self.name)
+            self._admission = Admission(
+                self._update, view, plan.streams, waits=plan.waits, share=share
+            )
         self._has_timers = self._update is not None and self._update.on_timer is not None
         self._prefix = slates_of(self.name)
         self._timer_prefix: dict[Clock, bytes] = {
@@ -103,9 +116,15 @@ class Cell:
 
     def step(self, arrived: Columns | None, beat: Beat, router: Router) -> None:
         """Feed the events that are due, and the timers, and route what comes of it."""
-        due = arrived
+        due, admission = arrived, self._admission
+        if admission is not None and admission.held:
+            due = admission.left_over()
+            due.extend(arrived or Columns())
         if self._gate is not None:
-            due = self._gate.take(arrived, BEGINNING if beat.horizon is None else beat.horizon)
+            due = self._gate.take(due, BEGINNING if beat.horizon is None else beat.horizon)
+        if admission is not None:
+            due = admission.admit(due)
+            self._turn_away(admission, router)
         timed = self._due_timers(beat) if self._has_timers else {}
         if not due and not timed:
             return
@@ -113,8 +132,19 @@ class Cell:
         if self._update is None:
             router.run_map(self.number, due, outbox=self.outbox)  # the router counts its events
         else:
-            self.fed += len(due)
             self._feed(self._update, due, timed, beat, router)
+
+    def _turn_away(self, admission: Admission, router: Router) -> None:
+        """Drop or divert what is past the limit."""
+        if dropped := admission.take_dropped():
+            router.dropped.setdefault(self.number, Columns()).extend(dropped)
+        if diverted := admission.take_diverted():
+            self.diverted += len(diverted)
+            stream = admission.overflow
+            later = max(1, self._plan.delays.get(stream, 0))
+            diverted.streams = [self._plan.stream_number[stream]] * len(diverted)
+            diverted.ts = [ts + later for ts in diverted.ts]
+            router.route(self.number, diverted, self.outbox)
 
     def _feed(
         self, update: Update, due: Columns, timed: dict[bytes, str], beat: Beat, router: Router
@@ -128,6 +158,8 @@ class Cell:
             beat.batch,
             self._plan.workflow.on_error,
             self._entries,
+            self._plan.workflow.slate_warn,
+            self._plan.workflow.slate_limit,
         )
         groups = by_key(due)
         for key in timed.values():
@@ -158,6 +190,9 @@ class Cell:
         for row in timed:
             if row not in self._index:  # every timer that was due has fired or died
                 self._change_index(row, None)
+        if feeder.large is not None and (self.large is None or feeder.large[1] > self.large[1]):
+            self.large = feeder.large
+        self.fed += len(due) - sum(letter.timer is None for letter in feeder.dead)
         router.dead.extend(feeder.dead)
         router.took(self.number, perf_counter_ns() - began)
         router.route(self.number, effects.emitted, self.outbox)
@@ -230,6 +265,20 @@ class Cell:
         outbox, self.outbox = self.outbox, Outbox()
         return outbox
 
+    def sweep(self, shard: int, until: int | None) -> None:
+        """Delete slates that are expired for every event after `until` (see `engine.sweep`)."""
+        update = self._update
+        if update is None or update.ttl is None or until is None:
+            return
+        before = until - age_of(self._plan.workflow, update.ttl)
+        for key, row in SWEEPS.expired(self._view, self.name, shard, before, self._slates):
+            self._slates[key] = None
+            self._keep_index(key, unpack_slate(row).timers, {})
+            if update.slate is Table:
+                self._wipe(key)
+            self.made -= 1
+            self.swept += 1
+
     def changes(self) -> Rows:
         """The rows to commit."""
         prefix = self._prefix
@@ -241,6 +290,8 @@ class Cell:
         rows.update(self._index)
         if self._gate is not None:
             rows.update(self._gate.changes(self._beat.batch))
+        if self._admission is not None:
+            rows.update(self._admission.changes(self._beat.batch))
         for row in self._stale_outbox:
             rows[row] = None
         if self.outbox:
@@ -263,7 +314,32 @@ class Cell:
 
     def waiting_change(self) -> int:
         """How many more events wait here than before the batch."""
-        return self._gate.fresh - self._gate.stored_taken if self._gate is not None else 0
+        gate = self._gate.fresh - self._gate.stored_taken if self._gate is not None else 0
+        return gate + (self._admission.waiting_change if self._admission is not None else 0)
+
+    @property
+    def held(self) -> int:
+        """How many events wait here because there were too many."""
+        return self._admission.held if self._admission is not None else 0
+
+    @property
+    def pressure(self) -> float:
+        """How full the room for events that are too many is: 1 is full."""
+        update = self._update
+        if self._gate is None or update is None or update.limit is None:
+            return self._admission.pressure if self._admission is not None else 0.0
+        if update.overload != "throttle":
+            return 0.0
+        room = PATIENCE * update.limit
+        return self._gate.overdue(self._beat.late, room) / room
+
+    @property
+    def hold(self) -> int | None:
+        """How far the horizon may go for no more than the limit to become due at once."""
+        update = self._update
+        if self._gate is None or update is None or update.limit is None:
+            return None
+        return self._gate.hold(update.limit) if update.overload == "throttle" else None
 
 
 def stored_outbox(view: View, name: str) -> Iterator[tuple[str, Columns]]:

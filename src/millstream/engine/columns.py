@@ -63,7 +63,7 @@ class Columns:
         ts = self.ts
         if all(a <= b for a, b in pairwise(ts)):
             return self
-        return self._pick(sorted(range(len(ts)), key=ts.__getitem__))
+        return self.pick(sorted(range(len(ts)), key=ts.__getitem__))
 
     def until(self, time: int) -> int:
         """How many deliveries, of columns in order of time, have a time up to `time`."""
@@ -81,9 +81,16 @@ class Columns:
         chosen: list[list[int]] = [[] for _ in range(parts)]
         for index, part in enumerate(to):
             chosen[part].append(index)
-        return [self._pick(indices) if indices else None for indices in chosen]
+        return [self.pick(indices) if indices else None for indices in chosen]
 
-    def _pick(self, indices: list[int]) -> Columns:
+    def of(self, key: str) -> Columns:
+        """The deliveries of one key."""
+        return self.pick([index for index, one in enumerate(self.keys) if one == key])
+
+    def pick(self, indices: list[int]) -> Columns:
+        """The deliveries at these places, in this order."""
+        if not indices:
+            return Columns()
         if len(indices) == 1:
             return self.slice(indices[0], indices[0] + 1)
         pick = itemgetter(*indices)

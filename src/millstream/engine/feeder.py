@@ -12,34 +12,31 @@ two events of a key the slate is written and read back (`readback`). For a slate
 `SMALL` bytes that would cost more than the event, so such a slate is looked at once, after the
 key's last event: if JSON changes it, or an event fails, the key goes the careful way, where it is
 read back after each event whatever its size. (Not seen: what a large slate held for a part of one
-batch only, and one list under two names in it.)
+batch only, and one list under two names in it.) The same look finds a slate over `slate_limit`;
+with a limit of up to `CLOSELY` bytes, slates are looked at after each event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from millstream.codec import (
-    SlateCodec,
-    decode_value,
-    encode_value,
-    slate_codec,
-)
+from millstream.codec import SlateCodec, decode_value, slate_codec
 from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
+from millstream.engine.key_run import Fed, KeyRun
+from millstream.engine.key_run import Redo as Redo
 from millstream.engine.readback import SMALL, read_back
 from millstream.errors import FunctionError
-from millstream.model.event import Clock, Event, Timer
+from millstream.model.event import Event, Timer
 from millstream.model.function import Update
 from millstream.model.place import described
 from millstream.model.rules import FAILURES, DeadLetter
-from millstream.model.slate import Entries, NoEntries, Table
+from millstream.model.slate import UNLIMITED, Entries, Table
 from millstream.model.workflow import OnError
 from millstream.stores.layout import (
     PLAIN,
     SLATE_HEAD,
-    SlateRow,
     Timers,
     pack_slate,
     slate_head,
@@ -48,28 +45,7 @@ from millstream.stores.layout import (
 
 _new = tuple.__new__
 NO_TIMERS: Timers = {}
-
-
-class Redo(Exception):  # not an error: it asks for the other way
-    """This way will not do for this key: feed it the careful way."""
-
-
-class Fed:
-    """What feeding a key came to: its new row (None: no slate), timers, and a table's changes."""
-
-    __slots__ = ("entries", "row", "timers", "wiped")
-
-    def __init__(
-        self,
-        row: bytes | None,
-        timers: Timers,
-        entries: dict[str, bytes | None],
-        wiped: bool,
-    ) -> None:
-        self.row = row
-        self.timers = timers
-        self.entries = entries
-        self.wiped = wiped
+CLOSELY = 4_096
 
 
 class Feeder:
@@ -83,7 +59,10 @@ class Feeder:
         batch: int,
         on_error: OnError,
         tables: Callable[[str], Entries],
+        warn: int = UNLIMITED,
+        limit: int = UNLIMITED,
     ) -> None:
+        """`warn` and `limit` are the workflow's `slate_warn` and `slate_limit`."""
         self.update = update
         self.effects = effects
         self.dead: list[DeadLetter] = []
@@ -91,11 +70,18 @@ class Feeder:
         self._batch = batch
         self._on_error = on_error
         self.tables = tables
+        self.large: tuple[str, int] | None = None
+        """The key and the bytes of the largest slate over `warn`."""
+        self._warn = warn
+        self.limit = limit
+        self._watched = min(warn, limit)
+        self._closely = limit <= CLOSELY
         self.codec: SlateCodec | None = None
         if update.slate is not Table:
             self.codec = slate_codec(update.slate)
             self.back = read_back(update.slate, self.codec)
-        self.plain = self.codec is not None and update.on_timer is None
+        simple = self.codec is not None and update.on_timer is None
+        self.plain = simple and not self._closely
 
     def feed_plain(
         self, key: str, row: bytes | None, events: Columns, values: list[Any], order: list[int]
@@ -129,6 +115,10 @@ class Feeder:
             encoded = codec.encode(slate)
             if not ((small and type(slate) is dict) or self.readable(slate, encoded, small)):
                 raise Redo
+            if len(encoded) > self._watched:
+                if len(encoded) > self.limit:
+                    raise Redo
+                self.note(key, len(encoded))
         except FAILURES as error:
             effects.undo(mark)
             raise Redo from error
@@ -150,7 +140,7 @@ class Feeder:
 
         `again`: the plain way raised, and may have changed the values.
         """
-        if not again:
+        if not (again or self._closely):
             mark, dead = self.effects.mark(), len(self.dead)
             try:
                 quick = KeyRun(self, key, row, clock, careful=False)
@@ -160,6 +150,11 @@ class Feeder:
                 del self.dead[dead:]
         fresh = {index: decode_value(events.values[index]) for index in order}
         return KeyRun(self, key, row, clock, careful=True).through(events, fresh, order, horizon)
+
+    def note(self, key: str, size: int) -> None:
+        """A slate will be stored with so many bytes."""
+        if size > (self._warn if self.large is None else self.large[1]):
+            self.large = key, size
 
     def readable(self, slate: Any, encoded: bytes, settled: bool) -> bool:
         """Whether a slate may be stored; raises if it could not be read again.
@@ -189,184 +184,4 @@ class Feeder:
                 batch=self._batch,
                 timer=timer.name if timer is not None else None,
             )
-        )
-
-
-class KeyRun:
-    """One key on its way through a batch, with timers.
-
-    Not careful: a large slate is not kept, and a failure then raises Redo.
-    """
-
-    def __init__(
-        self, feeder: Feeder, key: str, row: bytes | None, clock: int, *, careful: bool
-    ) -> None:
-        stored = SlateRow(0, b"", {}) if row is None else unpack_slate(row)
-        self._feeder = feeder
-        self._codec = feeder.codec
-        self._careful = careful
-        self._key = key
-        self._clock = clock
-        self._exists = row is not None
-        self._last = stored.last
-        self._timers: Timers = dict(stored.timers)
-        self._wiped = False
-        self._data = stored.data
-        """The slate as it was last written."""
-        self._kept = careful or len(stored.data) <= SMALL
-        """Whether `_data` follows every event, so that a failure can go back to it."""
-        self._calls = 0
-        self._memory: Any = None
-        """What functions are given; None: still to be read."""
-        if self._codec is None:
-            entries = feeder.tables(key) if row is not None else NoEntries()
-            self._memory = Table(entries, encode_value, decode_value)
-
-    def through(
-        self,
-        events: Columns,
-        values: Mapping[int, Any] | list[Any],
-        order: list[int],
-        horizon: int | None,
-    ) -> Fed:
-        """Feed the events in their order, with the timers between and after them."""
-        update, streams = self._feeder.update, self._feeder.streams
-        function, ttl = update.function, update.ttl
-        for index in order:
-            ts = events.ts[index]
-            if self._timers:
-                self._fire("event", ts - 1, 0)
-            expired = None
-            if ttl is not None and self._exists and ts - self._last > ttl:
-                expired = (self._timers, self._data, self._memory, self._kept, self._wiped)
-                self._drop()
-            event = Event(streams[events.streams[index]], ts, self._key, values[index])
-            if self._call(function, event, event, events.values[index], None):
-                self._last = max(self._last, ts) if self._exists else ts
-                self._exists = True
-                self._forget_if_asked()
-            elif expired is not None:  # as if the event had not come: the old slate stays
-                self._timers, self._data, self._memory, self._kept, self._wiped = expired
-                self._exists = True
-        if self._timers and horizon is not None:
-            self._fire("event", horizon, 0)
-        if self._timers:
-            self._fire("wall", self._clock, horizon or 0)
-        return self._end()
-
-    def _fire(self, clock: Clock, until: int, horizon: int) -> None:
-        """Fire this key's timers of a clock that are set for `until` or before, in order.
-
-        `horizon` is the event time reached, which is what a slate lives by.
-        """
-        update = self._feeder.update
-        while True:
-            due = min(
-                ((at, name) for name, (kind, at) in self._timers.items() if kind == clock),
-                default=None,
-            )
-            if due is None or due[0] > until:
-                return
-            at, name = due
-            del self._timers[name]
-            now = at if clock == "event" else max(at, horizon)
-            reached = at if clock == "event" else horizon
-            expired = update.ttl is not None and reached - self._last > update.ttl
-            if update.on_timer is None or expired:
-                continue
-            timer = Timer(at, self._key, name, clock)
-            if self._call(update.on_timer, timer, Event("", now, self._key, None), b"", timer):
-                self._forget_if_asked()
-
-    def _call(
-        self,
-        function: Callable[..., Any],
-        given: Event | Timer,
-        event: Event,
-        encoded: bytes,
-        timer: Timer | None,
-    ) -> bool:
-        """Call the function; True if it succeeded. If it failed nothing of it is kept."""
-        effects = self._feeder.effects
-        self._calls += 1
-        self._forget = False
-        mark, timers = effects.mark(), self._timers
-        try:
-            if self._memory is None:
-                self._memory = self._read()
-            result = function(given, self._memory)
-            if result is not None:
-                self._timers = dict(timers)
-                firing = timer.clock if timer is not None else None
-                self._forget = effects.apply(
-                    result, event, encoded or b"null", self._timers, self._clock, firing
-                )
-            if self._codec is not None and self._kept and not self._forget:
-                self._write(self._codec)
-        except FAILURES as error:
-            if not self._kept:
-                raise Redo from error
-            effects.undo(mark)
-            self._timers = timers
-            if self._codec is None:
-                self._memory.undo()
-            else:
-                self._memory = None
-            self._feeder.fail(event, encoded, error, timer)
-            return False
-        if self._codec is None:
-            self._memory.settle()
-        return True
-
-    def _read(self) -> Any:
-        """The slate as it was last written."""
-        assert self._codec is not None
-        return self._codec.decode(self._data) if self._data else self._codec.fresh()
-
-    def _write(self, codec: SlateCodec) -> None:
-        """Write the slate, and read it back where that could change it; raise if it cannot be."""
-        data = codec.encode(self._memory)
-        if len(data) > SMALL and not self._careful:
-            self._kept = False
-            return
-        self._memory = codec.decode(data)
-        self._data = data
-
-    def _check(self) -> bytes:
-        """The bytes of a slate that was not kept; Redo if its events should not have passed."""
-        assert self._codec is not None
-        if self._memory is None:
-            return self._data
-        try:
-            data = self._codec.encode(self._memory)
-            if self._feeder.readable(self._memory, data, self._calls == 1):
-                return data
-        except FAILURES as error:
-            raise Redo from error
-        raise Redo
-
-    def _forget_if_asked(self) -> None:
-        if self._forget:
-            self._drop()
-
-    def _drop(self) -> None:
-        """The slate is gone, its timers and entries with it; the next event finds a fresh one."""
-        if not self._kept:
-            self._check()
-        self._kept = True
-        self._exists, self._timers, self._data, self._memory = False, {}, b"", None
-        if self._codec is None:
-            self._wiped = True
-            self._memory = Table(NoEntries(), encode_value, decode_value)
-
-    def _end(self) -> Fed:
-        entries: dict[str, bytes | None] = {}
-        if not self._exists:
-            return Fed(None, {}, entries, self._wiped)
-        if self._codec is None:
-            entries = self._memory.changes()
-        elif not self._kept:
-            self._data = self._check()
-        return Fed(
-            pack_slate(self._last, self._data, self._timers), self._timers, entries, self._wiped
         )

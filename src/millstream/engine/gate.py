@@ -22,9 +22,9 @@ class Gate:
 
     def __init__(self, view: View, function: str, passed: int | None) -> None:
         self._prefix = waiting_of(function)
-        self._unread: Iterator[tuple[bytes, bytes]] = view.scan(
-            self._prefix, after_prefix(self._prefix)
-        )
+        self._view = view
+        self._end = after_prefix(self._prefix)
+        self._unread: Iterator[tuple[bytes, bytes]] = view.scan(self._prefix, self._end)
         self._next = next(self._unread, None)
         self._chunks: dict[bytes, tuple[Columns, int]] = {}
         """Chunks that have begun: their events, and how many of them are done."""
@@ -73,6 +73,35 @@ class Gate:
         if self._next is not None:
             times.append(waiting_least(self._prefix, self._next[0]))
         return min(times, default=None)
+
+    def hold(self, limit: int) -> int | None:
+        """How far the horizon may go for about `limit` of the events that wait to become due.
+
+        Events of the same time go together. None: as far as it likes.
+        """
+        times = [time for chunk, done in self._chunks.values() for time in chunk.ts[done:]]
+        times += self._fresh.ts
+        unread = () if self._next is None else self._view.scan(self._next[0], self._end)
+        for row, packed in unread:
+            times.sort()
+            if len(times) > limit and waiting_least(self._prefix, row) >= times[limit - 1]:
+                break
+            times += Columns.unpack(packed).ts
+        times.sort()
+        return times[limit - 1] if len(times) > limit else None
+
+    def overdue(self, time: int | None, enough: int) -> int:
+        """How many events up to `time` wait; if more than `enough`, not necessarily all of them."""
+        if time is None:
+            return 0
+        count = sum(chunk.until(time) - done for chunk, done in self._chunks.values())
+        count += sum(one <= time for one in self._fresh.ts)
+        if self._next is not None:
+            for row, packed in self._view.scan(self._next[0], self._end):
+                if count >= enough or waiting_least(self._prefix, row) > time:
+                    break
+                count += Columns.unpack(packed).until(time)
+        return count
 
     def changes(self, batch: int) -> dict[bytes, bytes | None]:
         """The rows to put and to delete."""

@@ -20,6 +20,8 @@ from millstream.stores.progress import Progress, SourceProgress
 Lane = Literal["one-task", "shuffled"]
 WAITING_BYTES = 100
 """What a waiting event is taken to weigh beside new input."""
+MUCH_WORK = 500_000
+"""Microseconds of the functions' time that are worth a shuffle: it costs about half of that."""
 
 
 def horizon_of(
@@ -82,6 +84,13 @@ def step_from(workflow: Workflow, passed: int | None, earliest: int | None, targ
     return min(target, start + step)
 
 
+def held_back(progress: Progress, target: int | None) -> int | None:
+    """The horizon on its way to `target`, no further than a throttled update can take events."""
+    if target is None or progress.hold is None:
+        return target
+    return min(target, progress.hold)
+
+
 def earliest_of(progress: Progress) -> int | None:
     """The time of the earliest event or timer that is still to come, as far as is known."""
     return least(progress.least_waiting, progress.least_timer, progress.least_feedback)
@@ -91,7 +100,7 @@ def is_due(
     workflow: Workflow, progress: Progress, clock: int, started: int | None, final: bool
 ) -> bool:
     """Whether a batch without new records would have something to do."""
-    if progress.feedback:
+    if progress.feedback or progress.held:
         return True
     if progress.least_wall is not None and progress.least_wall <= clock:
         return True
@@ -102,19 +111,36 @@ def is_due(
     return pending is not None and pending <= horizon
 
 
+def pressure_of(workflow: Workflow, progress: Progress, clock: int, started: int | None) -> float:
+    """How far the sources are to be slowed while events wait because they are too many.
+
+    Only while a batch without new records would let some of them through. It may not: a source that
+    was idle when they became due is not so any more, after a start; then only its records, or the
+    end of its idle time, let them through, and a stopped source would wait for itself.
+    """
+    if not is_due(workflow, progress, clock, started, final=False):
+        return 0.0
+    return progress.pressure
+
+
 def lane_of(
     workflow: Workflow,
     forced: str,
     new_bytes: int,
     waiting: int,
     small_bytes: int,
+    pace: float | None = None,
 ) -> Lane:
-    """One task for a small batch, the shuffled plan for a large one.
+    """One task for a small batch, the shuffled plan for a large one, or for one that takes long.
 
-    Delayed feedback steps in small strides, which only the one task can loop over in a batch.
+    `pace` is what a byte costs the functions, in microseconds. Delayed feedback steps in small
+    strides, which only the one task can loop over in a batch.
     """
     if forced != "auto":
         return "one-task" if forced == "one-task" else "shuffled"
     if workflow.step is not None and workflow.order == "event-time":
         return "one-task"
-    return "one-task" if new_bytes + waiting * WAITING_BYTES <= small_bytes else "shuffled"
+    size = new_bytes + waiting * WAITING_BYTES
+    if size * (pace or 0.0) > MUCH_WORK:
+        return "shuffled"
+    return "one-task" if size <= small_bytes else "shuffled"

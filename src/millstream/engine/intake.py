@@ -37,6 +37,41 @@ class Intake:
         self._extract = source.extractor()
         self._scale = _scale(source)
 
+    @property
+    def fields(self) -> tuple[str | None, str | None] | None:
+        """The fields of key and time, if nothing else of a record is needed; None: all of it is."""
+        key, ts = self.source.key, self.source.ts
+        if self._router.plan.needs_values(self._stream):
+            return None
+        if not (key is None or _is_field(key)) or not (ts is None or _is_field(ts)):
+            return None
+        if (key is None and ts is None) or key == ts or (ts is not None and self._scale is None):
+            return None
+        return str(key) if key is not None else None, str(ts) if ts is not None else None
+
+    def take_picked(self, keys: list[str] | None, times: list[int] | None) -> bool:
+        """Route records of which only the `fields` were read; False if all of them is needed."""
+        count = len(keys or times or ())
+        scale = self._scale or 1
+        if keys is None:
+            keys = [""] * count
+        elif not "".join(keys).isascii():
+            return False
+        if times is None:
+            times, scale = [self._clock] * count, 1
+        least, highest = min(times) * scale, max(times) * scale
+        if highest >= TIME_LIMIT or least <= -TIME_LIMIT:
+            return False
+        if self._late_limit is not None and least <= self._late_limit:
+            return False  # a late event is kept as it came
+        if scale != 1:
+            times = [time * scale for time in times]
+        self.events += count
+        if self.highest is None or highest > self.highest:
+            self.highest = highest
+        self._router.place_keys(self._stream, keys, times, highest)
+        return True
+
     def take(
         self,
         records: list[Any],
@@ -74,12 +109,15 @@ class Intake:
                 times.append(ts)
                 keys.append(key)
                 values.append(value)
+        if len(times) < len(records):
+            self._router.owe(self._stream, len(records) - len(times), late=False)
         if times:
             self._route(Columns([self._stream] * len(times), times, keys, values), decoded)
 
     def refuse(self, text: str, error: str, file: str, line: int) -> None:
         """A line that is not even a record."""
         self.events += 1
+        self._router.owe(self._stream, 1, late=False)
         self._refuse(text, InputError(error), file, line)
 
     def _refuse(self, value: Any, error: Exception, file: str, line: int) -> None:
@@ -140,6 +178,7 @@ class Intake:
                 name = self.source.name
                 rows = zip(late.ts, late.keys, late.values, strict=True)
                 self.late.extend((name, ts, key, value) for ts, key, value in rows)
+                self._router.owe(self._stream, len(late), late=True)
             if timely is None:
                 return
             events, decoded = timely, None

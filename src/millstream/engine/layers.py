@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 
+from millstream.engine.aggregate_cell import AggregateCell
 from millstream.engine.beat import Beat
 from millstream.engine.cell import Cell, stored_outbox
 from millstream.engine.columns import Columns
@@ -18,10 +19,11 @@ from millstream.engine.horizon import step_from
 from millstream.engine.intake import Intake
 from millstream.engine.plan import Plan
 from millstream.engine.points import reach
-from millstream.engine.progress import Report, add, greatest, least, letter_row
+from millstream.engine.progress import Report, add, greatest, keep_largest, least, letter_row
 from millstream.engine.router import Placed, Router
 from millstream.errors import StaleCommit
 from millstream.stores.contract import Fence, Shard, Store, View
+from millstream.stores.progress import Large
 
 
 class Task:
@@ -61,7 +63,8 @@ class Task:
             for shard, view in self._views.items():
                 cell = self._cells.get((number, shard))
                 if cell is None:
-                    cell = self._cells[number, shard] = Cell(self.plan, number, view, beat)
+                    made = AggregateCell if number in self.plan.aggregates else Cell
+                    cell = self._cells[number, shard] = made(self.plan, number, view, beat)
                 cell.step(inboxes.pop((number, shard), None), beat, self.router)
 
     def feedback(self) -> dict[int, Columns]:
@@ -84,17 +87,26 @@ class Task:
         report, beat = self.report, self.beat
         changes: dict[int, dict[str, Mapping[bytes, bytes | None]]] = {}
         for (_, shard), cell in self._cells.items():
+            cell.sweep(shard, beat.sweep)
             changes.setdefault(shard, {})[cell.name] = cell.changes()
             waiting = cell.waiting_change()
             report.waiting += waiting
             add(report.waiting_at, {cell.name: waiting})
             add(report.slates, {cell.name: cell.made} if cell.made else {})
+            add(report.swept, {cell.name: cell.swept} if cell.swept else {})
+            if cell.large is not None:
+                keep_largest(report.large, {cell.name: Large(*cell.large, beat.batch)})
             report.least_waiting = least(report.least_waiting, cell.least_waiting())
             report.least_timer = least(report.least_timer, cell.least_timer("event"))
             report.least_wall = least(report.least_wall, cell.least_timer("wall"))
+            report.held += cell.held
+            report.pressure = max(report.pressure, cell.pressure)
+            report.hold = least(report.hold, cell.hold)
             report.feedback += len(cell.outbox)
-            for events in cell.outbox.deliveries.values():
+            for target, events in cell.outbox.deliveries.items():
                 report.least_feedback = least(report.least_feedback, min(events.ts))
+                add(report.feedback_at, {self.plan.functions[target].name: len(events)})
+            add(report.diverted, {cell.name: cell.diverted} if cell.diverted else {})
             add(report.processed, {cell.name: cell.fed})
         self._open.close()  # a read transaction held over a write makes the store grow
         reach("layer-commit", beat.batch)
@@ -109,6 +121,7 @@ class Task:
     def finish(self, intakes: Iterable[Intake] = ()) -> Report:
         """The report, with everything that the router and the sources collected."""
         report, router = self.report, self.router
+        router.settle()
         for intake in intakes:
             name = intake.source.name
             add(report.events, {name: intake.events})
@@ -120,10 +133,26 @@ class Task:
         add(report.processed, {functions[n].name: count for n, count in router.processed.items()})
         add(report.spent, {functions[n].name: ns // 1_000 for n, ns in router.spent.items()})
         add(report.emitted, {streams[n]: count for n, count in router.emitted.items()})
+        add(report.taken, {functions[n].name: count for n, count in router.taken.items()})
+        add(report.late_at, {functions[n].name: count for n, count in router.late.items()})
+        add(report.refused_at, {functions[n].name: count for n, count in router.refused.items()})
+        for number, dropped in router.dropped.items():
+            name = functions[number].name
+            add(report.dropped, {name: len(dropped)})
+            columns = zip(dropped.streams, dropped.ts, dropped.keys, dropped.values, strict=True)
+            report.dropped_events.extend(
+                (name, streams[stream], ts, key, value) for stream, ts, key, value in columns
+            )
         for letter in router.dead:
-            add(report.failed, {letter.function or letter.stream: 1})
+            if letter.function is None:
+                add(report.refused, {letter.stream: 1})
+                continue
+            add(report.failed, {letter.function: 1})
+            if letter.timer is not None:
+                add(report.timers_failed, {letter.function: 1})
         report.highest = greatest(report.highest, router.highest)
-        report.dead_letters = len(router.dead)
+        report.dead_letters = len(router.dead) + sum(router.unmerged.values())
+        add(report.failed, {functions[n].name: count for n, count in router.unmerged.items()})
         report.letters = [letter_row(letter) for letter in router.dead]
         for stream, events in router.outputs.items():
             rows = list(zip(events.ts, events.keys, events.values, strict=True))

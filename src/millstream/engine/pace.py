@@ -2,9 +2,11 @@
 
 *Intake.* A batch takes what is there, up to an intake that follows the time that batches take: an
 application that falls behind takes larger batches until one takes about the target, and no longer
-than that. A batch that was not full says nothing about how much would be too much, unless it took
-too long. While events wait because an update is throttled, the sources are slowed in proportion,
-and stopped when its room is full.
+than that. A batch speaks for what it took, however much it might have taken: one that was small and
+quick lets the intake be a few times its size, and only one that took too long makes it less. (How
+full a batch was cannot be told from its bytes: sources are taken in whole blocks.) While events
+wait because an update is throttled, the sources are slowed in proportion, and stopped when its room
+is full.
 
 *Shares.* In arrival order one key may have a quarter of the target, at what its update's events
 have cost of late; see `admission`.
@@ -22,8 +24,6 @@ FIRST_BYTES = 4 << 20
 LEAST_BYTES = 16 << 10
 GROWTH = 4.0
 """By how much the intake changes in one batch, at most."""
-FULL = 0.8
-"""A batch that took so much of its intake was full."""
 HOT_SHARE = 0.25
 LEAST_SHARE = 64
 """Events of a key that a batch takes however long they take."""
@@ -44,19 +44,28 @@ def next_intake(
     if not taken:
         return intake
     now = first_intake(intake, most)
+    # From what it took, not from what it might have: that is what took so long.
+    took = min(now, taken)
     if seconds > target:
         if not warm:
             return now
-        # From what it took, not from what it might have: that is what took too long.
-        return max(LEAST_BYTES, int(min(now, taken) * max(1 / GROWTH, target / seconds)))
-    if taken < FULL * now:
-        return now
-    return min(most, int(now * min(GROWTH, target / seconds)))
+        return max(LEAST_BYTES, int(took * max(1 / GROWTH, target / seconds)))
+    return min(most, max(now, int(took * min(GROWTH, target / seconds))))
 
 
 def slowed(intake: int, pressure: float) -> int:
     """What a batch may take while throttled events wait; 0: nothing."""
     return int(intake * max(0.0, 1.0 - pressure))
+
+
+def divided(intake: int, waiting: Mapping[str, int]) -> dict[str, int]:
+    """What each source may take, by the bytes that wait in it: an even share of the intake, and of
+    what others do not need. So a source that is alone in having records has all of it."""
+    parts, left = {}, intake
+    for place, name in enumerate(sorted(waiting, key=waiting.__getitem__)):
+        parts[name] = min(waiting[name], left // (len(waiting) - place))
+        left -= parts[name]
+    return parts
 
 
 def next_pace(pace: float | None, spent: int, taken: int) -> float | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from millstream.codec import slate_codec
-from millstream.model.function import Function
+from millstream.model.function import Function, Update
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow
 
@@ -85,6 +85,42 @@ class Plan:
     def waits(self) -> bool:
         """Whether events wait for the horizon."""
         return self.workflow.order == "event-time"
+
+    @cached_property
+    def aggregates(self) -> frozenset[int]:
+        """The updates that are an algebra's."""
+        return frozenset(
+            number
+            for number, function in enumerate(self.functions)
+            if isinstance(function, Update) and function.algebra is not None
+        )
+
+    @cached_property
+    def combined(self) -> frozenset[int]:
+        """The aggregates whose events are merged where they are, before they are sent on.
+
+        With a ttl the order of events shows, so in event-time order they wait for the horizon.
+        """
+        return frozenset(
+            number
+            for number in self.aggregates
+            if not self.waits or self.workflow.update(self.functions[number].name).ttl is None
+        )
+
+    def needs_values(self, stream: int) -> bool:
+        """Whether anyone looks at more of a source's events than their keys and times."""
+        targets = self.targets(SOURCE, stream)
+        if targets.maps or targets.feedback or targets.output or not targets.placed:
+            return True
+        for number in targets.placed:
+            function = self.functions[number]
+            assert isinstance(function, Update)
+            algebra = function.algebra
+            if number not in self.combined or algebra is None or algebra.gather is None:
+                return True
+            if algebra.needs_values:
+                return True
+        return False
 
     @cached_property
     def _targets(self) -> dict[tuple[int, int], Targets]:

@@ -7,16 +7,29 @@ commits the batch (see stores/progress.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from millstream.codec import decode_value, encode_value
+from millstream.durable import read_checked
+from millstream.engine.pace import LEAST_SHARE
+from millstream.errors import StoreError
 from millstream.model.rules import DeadLetter
-from millstream.stores.progress import Progress, SourceProgress
+from millstream.stores.progress import Large, Progress, SourceProgress
 
 OutputRow = tuple[int, str, bytes]
 """(ts, key, encoded value) of an event on an output stream."""
+DroppedEvent = tuple[str, str, int, str, bytes]
+"""(function, stream, ts, key, encoded value)."""
+LARGE_BATCHES = 100
+"""Batches for which a large slate that no event comes to is still spoken of."""
+
+
+ENOUGH = LEAST_SHARE
+"""Fewer events than this in a batch say little of what one costs. Not more than a key's least
+share: else an update with one key, once thought dear, would never be found to be cheap."""
 
 
 class Report(msgspec.Struct, array_like=True):
@@ -31,7 +44,7 @@ class Report(msgspec.Struct, array_like=True):
     late: int = 0
     dead_letters: int = 0
     processed: dict[str, int] = {}
-    """Deliveries processed, by function."""
+    """Deliveries processed, by function; those that failed left out."""
     waiting: int = 0
     """How many more events wait than before."""
     least_waiting: int | None = None
@@ -58,7 +71,49 @@ class Report(msgspec.Struct, array_like=True):
     slates: dict[str, int] = {}
     """How many more slates each update has than before."""
     failed: dict[str, int] = {}
-    """Dead letters by function; by source for records that did not become events."""
+    """Dead letters by function."""
+    large: dict[str, Large] = {}
+    """The largest slate of each update that has one over `slate_warn`."""
+    taken: dict[str, int] = {}
+    """Deliveries to each function: what it is owed, whatever becomes of it."""
+    dropped: dict[str, int] = {}
+    dropped_events: list[DroppedEvent] = []
+    diverted: dict[str, int] = {}
+    late_at: dict[str, int] = {}
+    """Deliveries that were late, by function."""
+    refused: dict[str, int] = {}
+    """Records that did not become events, by source."""
+    timers_failed: dict[str, int] = {}
+    """Dead letters of timers, which are no deliveries, by function."""
+    feedback_at: dict[str, int] = {}
+    """Feedback events kept for the next batch, by the function that is to get them."""
+    held: int = 0
+    """Events that wait because there were too many for the batch."""
+    pressure: float = 0.0
+    """How full the fullest room for them is."""
+    hold: int | None = None
+    """How far the horizon may go, for a throttled update not to get too many at once."""
+    swept: dict[str, int] = {}
+    """Expired slates that were swept, by update."""
+    refused_at: dict[str, int] = {}
+    """Deliveries of records that did not become events, by function."""
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there is anything in it for a sink."""
+        return bool(self.outputs or self.late_events or self.letters or self.dropped_events)
+
+
+def read_staged(path: Path) -> Report:
+    """Output rows that a batch has staged in a file; StoreError if that is damaged."""
+    try:
+        return msgspec.msgpack.decode(read_checked(path), type=Report)
+    except (ValueError, OSError) as error:  # msgspec's errors are ValueErrors
+        raise StoreError(
+            f"{path}: staged output of batch {path.name.split('-')[0].lstrip('0') or '0'} cannot "
+            f"be read ({error}); restore the file from a copy of the store, or delete it to go on "
+            "without that output: the slates are not concerned"
+        ) from None
 
 
 def least(*times: int | None) -> int | None:
@@ -106,7 +161,33 @@ def advanced(
         waiting_at=_summed(before.waiting_at, (r.waiting_at for r in reports)),
         slates=_summed(before.slates, (r.slates for r in reports)),
         failed=_summed(before.failed, (r.failed for r in reports)),
+        large=_largest(before.large, reports, batch),
+        taken=_summed(before.taken, (r.taken for r in reports)),
+        dropped=_summed(before.dropped, (r.dropped for r in reports)),
+        diverted=_summed(before.diverted, (r.diverted for r in reports)),
+        late_at=_summed(before.late_at, (r.late_at for r in reports)),
+        refused=_summed(before.refused, (r.refused for r in reports)),
+        refused_at=_summed(before.refused_at, (r.refused_at for r in reports)),
+        timers_failed=_summed(before.timers_failed, (r.timers_failed for r in reports)),
+        feedback_at=_summed({}, (r.feedback_at for r in reports)),
+        held=sum(r.held for r in reports),
+        pressure=min(1.0, max((r.pressure for r in reports), default=0.0)),
+        hold=least(*(r.hold for r in reports)),
+        costs=_costs(before.costs, reports),
+        swept=_summed(before.swept, (r.swept for r in reports)),
     )
+
+
+def _costs(before: dict[str, float], reports: list[Report]) -> dict[str, float]:
+    """Microseconds that an event costs each function, the last batches weighing most."""
+    spent = _summed({}, (r.spent for r in reports))
+    processed = _summed({}, (r.processed for r in reports))
+    costs = dict(before)
+    for name, events in processed.items():
+        if events >= ENOUGH and name in spent:
+            now = spent[name] / events
+            costs[name] = now if name not in before else (before[name] + now) / 2
+    return costs
 
 
 def _summed(before: dict[str, int], changes: Iterable[dict[str, int]]) -> dict[str, int]:
@@ -121,6 +202,22 @@ def add(total: dict[str, int], change: Mapping[str, int]) -> None:
     """Add counts by name to a total."""
     for name, count in change.items():
         total[name] = total.get(name, 0) + count
+
+
+def keep_largest(largest: dict[str, Large], more: Mapping[str, Large]) -> None:
+    """Let the largest slate of each update be that of both; of one key, what came last."""
+    for name, one in more.items():
+        known = largest.get(name)
+        if known is None or one.bytes >= known.bytes or one.key == known.key:
+            largest[name] = one
+
+
+def _largest(before: Mapping[str, Large], reports: list[Report], batch: int) -> dict[str, Large]:
+    """The largest slates that were fed of late: one that has shrunk since is not spoken of long."""
+    largest = {name: one for name, one in before.items() if batch - one.batch < LARGE_BATCHES}
+    for report in reports:
+        keep_largest(largest, report.large)
+    return largest
 
 
 def letter_row(letter: DeadLetter) -> dict[str, Any]:

@@ -15,11 +15,16 @@ def describe(node: Source | Function) -> str:
         return ", ".join(["source", *fields])
     if isinstance(node, Map):
         return "map"
-    words = ["update", f"slate {node.slate.__name__}"]
+    if node.algebra is not None:
+        words = ["aggregate", node.algebra.words]
+    else:
+        words = ["update", f"slate {node.slate.__name__}"]
     if node.ttl is not None:
         words.append(f"ttl {span(node.ttl)}")
     if node.on_timer is not None:
         words.append("timers")
+    if node.limit is not None:
+        words.append(f"limit {node.limit} {node.overload}")
     return ", ".join(words)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from millstream.durable import sync
+from millstream.durable import sync, with_checksum, without_checksum
 from millstream.log.segments import failed, make_folder
 
 
@@ -32,7 +32,7 @@ def commit(folder: Path, name: str, position: Sequence[int]) -> None:
     readers = folder / "readers"
     fresh, known = readers / f".{name}.tmp", knows(folder, name)
     offset, records = position
-    data = msgspec.json.encode(_Committed(offset, records))
+    data = with_checksum(msgspec.json.encode(_Committed(offset, records)))
     try:
         try:
             fresh.write_bytes(data)
@@ -53,6 +53,11 @@ def knows(folder: Path, name: str) -> bool:
     return os.path.exists(folder / "readers" / f"{name}.json")
 
 
+def read_committed_by(path: Path) -> int:
+    """The offset in a reader's file; ValueError, of which msgspec's are, if it is damaged."""
+    return _decode(without_checksum(path.read_bytes().rstrip(b"\n"))).offset
+
+
 def least_committed(folder: Path) -> int | None:
     """The offset of the reader that is furthest behind; None if none ever committed.
 
@@ -68,9 +73,9 @@ def least_committed(folder: Path) -> int | None:
     for name in names:
         if name.endswith(".json") and not name.startswith("."):
             try:
-                offsets.append(_decode((folder / "readers" / name).read_bytes()).offset)
+                offsets.append(read_committed_by(folder / "readers" / name))
             except FileNotFoundError:
                 continue  # someone has taken the reader off the log
-            except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            except (OSError, ValueError):
                 return 0
     return min(offsets, default=None)

@@ -28,6 +28,14 @@ def _as_it_is(partial: Any) -> Any:
     return partial
 
 
+def _shown(value: Any) -> str:
+    """An argument in words that are the same in every process: a function by its name."""
+    if callable(value):
+        owner = getattr(value, "__module__", "")
+        return f"{owner}:{getattr(value, '__qualname__', type(value).__name__)}"
+    return value if isinstance(value, str) else repr(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Algebra:
     """An aggregate as functions over partials. Equal name and arguments mean the same algebra."""
@@ -50,7 +58,22 @@ class Algebra:
     """Many events at once: their keys and values to partials by key, as `lift` and `merge` would
     give; whatever it raises, they are then lifted one by one."""
     needs_values: bool = True
-    """Whether `lift` and `gather` look at the values; if not, `gather` is given none."""
+    """Whether `lift` and `gather` look at the values; if not, `gather` is given none, and nothing
+    may fail: the values may never have been decoded, so there is nothing to make a letter of."""
+    counted: Callable[[int], Any] | None = field(default=None, compare=False)
+    """The partial of so many events, for an algebra that looks at nothing in them: they can then be
+    counted in bulk, without a call for each key."""
     arguments: tuple[tuple[str, Any], ...] = ()
     error: str | None = None
     """What an approximate algebra says of its error; None: it is exact."""
+
+    @property
+    def words(self) -> str:
+        """Its name and arguments in a few words, as in `sum of=amount`."""
+        given = (f"{name}={_shown(value)}" for name, value in self.arguments)
+        return " ".join([self.name, *given])
+
+    @property
+    def kind(self) -> str:
+        """The kind of its slates: `aggregate:` and its words. Another algebra is another kind."""
+        return f"aggregate:{self.words}"

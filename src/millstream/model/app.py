@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from millstream.errors import DefinitionError
+from millstream.model.algebra import Algebra
 from millstream.model.duration import Duration, microseconds
 from millstream.model.function import (
     Function,
@@ -23,9 +24,17 @@ from millstream.model.function import (
     check_overload,
 )
 from millstream.model.place import location
+from millstream.model.size import Size, byte_count
 from millstream.model.slate import check_defaults, is_slate_type
 from millstream.model.source import TIME_UNITS, KeyOf, Source, TimeOf
-from millstream.model.workflow import OnError, Order, Stream, Workflow
+from millstream.model.workflow import (
+    SLATE_LIMIT,
+    SLATE_WARN,
+    OnError,
+    Order,
+    Stream,
+    Workflow,
+)
 
 UserFunction = Callable[..., Any]
 
@@ -58,12 +67,21 @@ class App:
     """An application: sources, maps, updates and outputs, in the order they are declared."""
 
     def __init__(
-        self, name: str, *, order: Order = "arrival", on_error: OnError = "dead-letter"
+        self,
+        name: str,
+        *,
+        order: Order = "arrival",
+        on_error: OnError = "dead-letter",
+        slate_warn: Size = SLATE_WARN,
+        slate_limit: Size = SLATE_LIMIT,
     ) -> None:
+        """`slate_warn` and `slate_limit` are of a slate's JSON, or of each entry of a table."""
         check_name(name, "app")
         self.name = name
         self.order = order
         self.on_error = on_error
+        self.slate_warn = byte_count(slate_warn, f"app {name!r}: slate_warn")
+        self.slate_limit = byte_count(slate_limit, f"app {name!r}: slate_limit")
         self.settings: dict[str, Any] = {}
         self._sources: list[Source] = []
         self._functions: list[Function] = []
@@ -115,6 +133,17 @@ class App:
         """Declare a stream as output: a sink or a tail reads it."""
         check_name(name, "output")
         self._declare(name, output=True)
+
+    def action(self, name: str, *, to: str | None = None) -> None:
+        """Declare an output as an action: its events are carried out, once they are committed.
+
+        `to` is where: webhook:URL, line:FILE or stderr; or a setting says it. See the guarantees
+        for what is promised.
+        """
+        check_name(name, "action")
+        self._declare(name, output=True, action=True)
+        if to is not None:
+            self.settings.setdefault("actions", {})[name] = to
 
     def map(
         self,
@@ -185,6 +214,34 @@ class App:
 
         return decorate
 
+    def aggregate(
+        self,
+        *subscribes: str,
+        algebra: Algebra,
+        name: str,
+        ttl: Duration | None = None,
+    ) -> None:
+        """Declare an update whose slates are the merge of their events, as `algebra` says.
+
+        It has no function of its own, emits nothing, and its events are merged where they are read,
+        before they are sent to their shard: a hot key costs no more than many keys do. So it needs
+        no limit.
+        """
+        _check_subscribes(subscribes, "aggregate")
+        check_name(name, "aggregate")
+        if not isinstance(algebra, Algebra):
+            called = getattr(algebra, "__name__", None)
+            hint = f": call it, as in algebra={called}()" if callable(algebra) and called else ""
+            raise DefinitionError(
+                f"aggregate {name!r}: algebra must be an Algebra, such as "
+                f"millstream.algebra.count(); got {type(algebra).__name__} {called or algebra!r}"
+                f"{hint}"
+            )
+        lives = None if ttl is None else microseconds(ttl, f"aggregate {name!r}: ttl")
+        self._functions.append(
+            Update(name, algebra.lift, subscribes, slate=dict, ttl=lives, algebra=algebra)
+        )
+
     def workflow(self) -> Workflow:
         """The checked graph. Raises DefinitionError; warns of streams that nobody reads."""
         built = self.checked()
@@ -201,6 +258,8 @@ class App:
             tuple(self._declared.values()),
             self.order,
             self.on_error,
+            self.slate_warn,
+            self.slate_limit,
         )
 
     def run(self, **settings: Any) -> None:

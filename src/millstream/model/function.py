@@ -13,6 +13,7 @@ from typing import Any, Literal
 from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
 from millstream.model.place import location
+from millstream.model.slate import slate_kind
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 RESERVED_STREAMS = ("late", "deadletters", "dropped")
@@ -66,7 +67,14 @@ class Update:
 
     @property
     def where(self) -> str:
+        if self.algebra is not None:
+            return f"aggregate {self.name!r}"
         return f"update {self.name!r}{location(self.function)}"
+
+    @property
+    def kind(self) -> str:
+        """What its slates are, as a store remembers it: another kind cannot go on from them."""
+        return slate_kind(self.slate) if self.algebra is None else self.algebra.kind
 
 
 Function = Map | Update

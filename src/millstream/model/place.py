@@ -34,8 +34,10 @@ def shown_path(path: Path | str) -> str:
 
 
 def location(function: Callable[..., Any]) -> str:
-    """` (file:line)` of a function; empty if unknown."""
+    """` (file:line)` of a function; empty if it is unknown, or ours and no place to change."""
     code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is not None and code.co_filename.startswith(_OURS):
+        return ""
     return "" if code is None else f" ({shown_path(code.co_filename)}:{code.co_firstlineno})"
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from millstream.errors import DefinitionError, FunctionError
 
 K = TypeVar("K", str, bytes)
+UNLIMITED = 1 << 62
 
 
 class Entries(Protocol):
@@ -72,10 +73,13 @@ class Table:
         entries: Entries,
         encode: Callable[[Any], bytes],
         decode: Callable[[bytes], Any],
+        limit: int = UNLIMITED,
     ) -> None:
+        """No entry may be set to more than `limit` bytes."""
         self._entries = entries
         self._encode = encode
         self._decode = decode
+        self._limit = limit
         self._changes: dict[str, bytes | None] = {}
         self._undo: dict[str, tuple[bytes | None] | None] = {}
 
@@ -93,7 +97,13 @@ class Table:
         return self._stored(entry) is not None
 
     def __setitem__(self, entry: str, value: Any) -> None:
-        self._change(entry, self._encode(value))
+        encoded = self._encode(value)
+        if len(encoded) > self._limit:
+            raise FunctionError(
+                f"entry {entry!r} of {len(encoded)} bytes would be over the limit of "
+                f"{self._limit} bytes (slate_limit); keep less in it, or use more entries"
+            )
+        self._change(entry, encoded)
 
     def __delitem__(self, entry: str) -> None:
         if entry not in self:
@@ -153,6 +163,14 @@ class Table:
             else:
                 self._changes[entry] = before[0]
         self._undo.clear()
+
+
+def over_limit(size: int, limit: int) -> FunctionError:
+    """What becomes of an event after which a slate would be too large."""
+    return FunctionError(
+        f"slate of {size} bytes would be over the limit of {limit} bytes (slate_limit); keep less "
+        "in it, or use a table"
+    )
 
 
 def _check_entry(entry: object) -> None:

@@ -18,12 +18,15 @@ from typing import Literal
 
 from millstream.errors import DefinitionError
 from millstream.model.function import RESERVED_STREAMS, Function, Update, check_effects
-from millstream.model.slate import slate_kind
+from millstream.model.size import MIB
 from millstream.model.source import Source
 from millstream.nearest import nearest
 
 Order = Literal["arrival", "event-time"]
 OnError = Literal["dead-letter", "fail"]
+SLATE_WARN, SLATE_LIMIT = MIB, 16 * MIB
+FAILED = ".failed"
+"""Behind an action's name: the stream of its dead letters, which is Millstream's own."""
 Edge = tuple[str, str, str]
 """(emitting function, stream, subscribing function)."""
 
@@ -36,6 +39,8 @@ class Stream:
     output: bool = False
     delay: int = 0
     """Events on the stream are at least so much later than their input (microseconds)."""
+    action: bool = False
+    """An output whose events are carried out, after their batch is committed."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,10 @@ class Workflow:
     declared: tuple[Stream, ...] = ()
     order: Order = "arrival"
     on_error: OnError = "dead-letter"
+    slate_warn: int = SLATE_WARN
+    """Bytes of a slate, or of a table's entry, from which on it is warned about."""
+    slate_limit: int = SLATE_LIMIT
+    """Bytes that it may not be over: an event that would take it there is a dead letter."""
     warnings: tuple[str, ...] = field(init=False, compare=False, default=())
     feedback: frozenset[Edge] = field(init=False, compare=False, default=frozenset())
     layers: tuple[tuple[Function, ...], ...] = field(init=False, compare=False, default=())
@@ -55,6 +64,7 @@ class Workflow:
     def __post_init__(self) -> None:
         _check_names(self)
         _check_streams(self)
+        _check_actions(self)
         for function in self.functions:
             check_effects(function)
         feedback = _feedback_edges(self)
@@ -83,13 +93,17 @@ class Workflow:
         return tuple(stream.name for stream in self.declared if stream.output)
 
     @property
+    def actions(self) -> tuple[str, ...]:
+        return tuple(stream.name for stream in self.declared if stream.action)
+
+    @property
     def updates(self) -> tuple[Update, ...]:
         return tuple(f for f in self.functions if isinstance(f, Update))
 
     @property
     def slate_kinds(self) -> dict[str, str]:
         """Each update's kind of slate, as a store remembers it."""
-        return {update.name: slate_kind(update.slate) for update in self.updates}
+        return {update.name: update.kind for update in self.updates}
 
     def function(self, name: str) -> Function:
         for function in self.functions:
@@ -185,6 +199,20 @@ def _check_streams(workflow: Workflow) -> None:
             raise DefinitionError(
                 f"{what} {declared.name!r}: no function publishes it: "
                 f"{_unknown('stream', declared.name, sorted(known))}"
+            )
+
+
+def _check_actions(workflow: Workflow) -> None:
+    for name in workflow.actions:
+        if any(source.name == name for source in workflow.sources):
+            raise DefinitionError(
+                f"action {name!r} must not be a source: what comes from outside was not asked for "
+                "by a function; let a function publish another stream for it"
+            )
+        if f"{name}{FAILED}" in workflow.streams:
+            raise DefinitionError(
+                f"stream {name + FAILED!r}: Millstream keeps that name for the dead letters of "
+                f"action {name!r}; choose another"
             )
 
 

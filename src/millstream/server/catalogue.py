@@ -16,7 +16,7 @@ from millstream.server.open_store import OpenStore
 from millstream.stores.home import log_of
 from millstream.stores.progress import Progress, SourceProgress
 
-OWN = ("late", "deadletters")
+OWN = ("late", "deadletters", "dropped")
 """Streams that every application has."""
 
 
@@ -26,7 +26,7 @@ class Stream:
 
     name: str
     kind: str
-    """source, output, late, deadletters, or inner for those between functions."""
+    """source, output, late, deadletters, dropped, or inner for those between functions."""
     source: SourceDescription | None
     log: Path | None
 

@@ -46,6 +46,12 @@ OF_FUNCTIONS: list[tuple[Family, str, str, str]] = [
     (COUNTER, "dead_letters", "dead_letters", "Events that the function failed on."),
     (GAUGE, "waiting", "waiting", "Events that wait for the horizon at the function."),
 ]
+OF_ACTIONS: list[tuple[Family, str, str, str]] = [
+    (COUNTER, "action_done", "done", "Events of the action that were carried out."),
+    (COUNTER, "action_dead_letters", "dead_letters", "Events of the action that were given up."),
+    (GAUGE, "action_waiting", "waiting", "Events of the action that are yet to be carried out."),
+    (GAUGE, "action_failed", "failed", "Dead letters of the action that were not put back."),
+]
 OF_UPDATES: list[tuple[Family, str, str, str]] = [
     (GAUGE, "slates", "slates", "Slates of the update."),
 ]
@@ -60,6 +66,7 @@ def families(status: Status) -> Iterator[Metric]:
     yield from _each("function", status["functions"], OF_FUNCTIONS)
     updates = [one for one in status["functions"] if one["kind"] == "update"]
     yield from _each("update", updates, OF_UPDATES)
+    yield from _each("action", status["actions"], OF_ACTIONS)
     yield from _server(status["server"])
 
 
@@ -98,6 +105,21 @@ def _application(status: Status) -> Iterator[Metric]:
     )
     yield _one(COUNTER, "late", status["late"], "Events that came after the horizon.")
     yield _one(GAUGE, "feedback", status["feedback"], "Feedback events kept for the next batch.")
+    for fate, help_ in DELIVERIES.items():
+        rows = [(row["name"], row["deliveries"][fate]) for row in status["functions"]]
+        kind = GAUGE if fate == "residual" else COUNTER
+        yield _labelled(kind, f"deliveries_{fate}", "function", rows, help_)
+    intake = status["intake"]
+    yield _one(GAUGE, "intake_bytes", intake["bytes"], "What the next batch may take in.")
+    yield _one(GAUGE, "pressure", intake["pressure"], "At 1 throttled updates stop the sources.")
+
+
+DELIVERIES = {
+    "taken": "Deliveries owed to a function: one event to one function is one.",
+    "dropped": "Deliveries past a limit that were dropped.",
+    "diverted": "Deliveries past a limit that went to the overflow stream.",
+    "residual": "Deliveries that are not accounted for; 0, or there is a fault in Millstream.",
+}
 
 
 def _server(server: dict[str, Any]) -> Iterator[Metric]:

@@ -22,12 +22,11 @@ import msgspec
 
 from millstream.description import FILE as DESCRIPTION
 from millstream.description import Description, read_description
-from millstream.durable import read_record
 from millstream.errors import StoreError
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress
-from millstream.stores.progress import decoded as progress_of
 from millstream.stores.reader import SlateReader
+from millstream.stores.soft import SOFT, Soft, read_committed, read_soft
 
 T = TypeVar("T")
 LOOK_EVERY = 0.2
@@ -43,9 +42,11 @@ class OpenStore:
         self._progress = _Followed(path / "progress", _read_progress)
         self._description = _Followed(path / DESCRIPTION, lambda _: read_description(path))
         self._facts = _Followed(path / "store.json", lambda _: Home.open(path))
+        self._soft = _Followed(path / SOFT, lambda _: read_soft(path))
         self._seen: Progress | None = None
         self._look_at = 0.0
-        self._opened = self._open(self._facts.now())
+        self._of = self._facts.now(), self._soft.now()
+        self._opened = self._open(*self._of)
 
     def progress(self) -> Progress:
         """What the last committed batch left; before the first, a progress of batch -1."""
@@ -100,15 +101,17 @@ class OpenStore:
     def _current(self, progress: Progress) -> _Opened:
         now = self._clock()
         if progress is not self._seen or now >= self._look_at:
-            home = self._facts.now()
-            if home is not self._opened.home:
+            home, soft = self._facts.now(), self._soft.now()
+            if home is not self._of[0] or soft != self._of[1]:
                 self.close()
-                self._opened = self._open(home)
+                self._of = home, soft
+                self._opened = self._open(home, soft)
             self._seen, self._look_at = progress, now + LOOK_EVERY
         return self._opened
 
-    def _open(self, home: Home) -> _Opened:
-        return _Opened(home, SlateReader(self.path, home, lambda: self.progress().batch))
+    def _open(self, known: Home, soft: Soft | None) -> _Opened:
+        home = Home(self.path, known.facts, soft)  # its own: it is another with another layer
+        return _Opened(home, SlateReader(self.path, home, lambda: home.batch_of(self.progress())))
 
 
 class _Opened:
@@ -165,4 +168,4 @@ class _Followed(Generic[T]):
 
 
 def _read_progress(path: Path) -> Progress:
-    return progress_of(read_record(path))
+    return read_committed(path.parent)

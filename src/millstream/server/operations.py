@@ -65,6 +65,16 @@ ACCEPTED = record(
     first=maybe(WHOLE),
     repeated=YES_NO,
 )
+DELIVERIES = record(
+    taken=WHOLE,
+    processed=WHOLE,
+    dropped=WHOLE,
+    diverted=WHOLE,
+    waiting=WHOLE,
+    dead_letters=WHOLE,
+    late=WHOLE,
+    residual=WHOLE,
+)
 STATUS = record(
     app=TEXT,
     order=TEXT,
@@ -77,6 +87,8 @@ STATUS = record(
     late=WHOLE,
     dead_letters=WHOLE,
     waiting=WHOLE,
+    deliveries=DELIVERIES,
+    intake=record(bytes=maybe(WHOLE), pressure=NUMBER, held=WHOLE),
     feedback=WHOLE,
     horizon=maybe(WHOLE),
     rate=NUMBER,
@@ -108,11 +120,28 @@ STATUS = record(
             busy=NUMBER,
             dead_letters=WHOLE,
             waiting=WHOLE,
+            deliveries=DELIVERIES,
             slates=maybe(WHOLE),
+            swept=maybe(WHOLE),
+            largest=maybe(record(key=TEXT, bytes=WHOLE)),
         )
     ),
     queues=listed(record(function=TEXT, waiting=WHOLE)),
     slowest=listed(TEXT),
+    troubles=listed(record(name=TEXT, since=WHOLE, error=TEXT)),
+    actions=listed(
+        record(
+            name=TEXT,
+            address=TEXT,
+            done=WHOLE,
+            waiting=WHOLE,
+            failed=WHOLE,
+            dead_letters=WHOLE,
+            missed=WHOLE,
+            retrying=maybe(record(since=WHOLE, tries=WHOLE, error=TEXT)),
+            trouble=maybe(TEXT),
+        )
+    ),
     server=record(
         since=WHOLE,
         requests=WHOLE,

@@ -7,13 +7,14 @@ application is listed even when nothing has come through it yet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from millstream.actions.overview import ActionState, action_states
 from millstream.description import Description, FunctionDescription, SourceDescription
 from millstream.server.answers import Refusal, json_answer
 from millstream.server.catalogue import Catalogue
@@ -22,8 +23,10 @@ from millstream.server.paths import Route, query, whole_number
 from millstream.server.sampler import Sampler
 from millstream.server.samples import SECOND, Count, Samples, Window, percentile
 from millstream.server.service import Service
+from millstream.stores.deliveries import Deliveries, deliveries_to, together
 from millstream.stores.home import Facts
 from millstream.stores.progress import Progress, SourceProgress
+from millstream.stores.trouble import Trouble, read_troubles
 
 RATE_SECONDS, RECENT_SECONDS = 10, 60
 """Rates are over the last 10 seconds; times and latencies over the last 60."""
@@ -66,6 +69,8 @@ def status_of(
     *,
     running: bool,
     server: Mapping[str, Any],
+    troubles: Sequence[Trouble] = (),
+    actions: Sequence[ActionState] = (),
 ) -> dict[str, Any]:
     """The whole status, as GET /status answers it."""
     rates = Rates(samples.window(now, RATE_SECONDS), samples.window(now, RECENT_SECONDS), running)
@@ -85,6 +90,16 @@ def status_of(
         "late": progress.late,
         "dead_letters": progress.dead_letters,
         "waiting": progress.waiting,
+        "deliveries": accounted(
+            together(
+                deliveries_to(progress, one.name) for one in description.functions
+            )
+        ),
+        "intake": {
+            "bytes": progress.intake,
+            "pressure": round(progress.pressure, 3),
+            "held": progress.held,
+        },
         "feedback": progress.feedback,
         "horizon": progress.horizon,
         "rate": rates.rate(lambda one: one.events),
@@ -107,6 +122,10 @@ def status_of(
             if one["waiting"] > 0
         ],
         "slowest": [one["name"] for one in slow[:SLOWEST] if one["busy"] > 0],
+        "troubles": [
+            {"name": one.name, "since": one.since, "error": one.error} for one in troubles
+        ],
+        "actions": [_action(one) for one in actions],
         "server": dict(server),
     }
 
@@ -132,7 +151,7 @@ def _source(
         "lag_events": None if backlog is None else backlog.events,
         "lag_seconds": seconds,
         "highest": known.highest,
-        "dead_letters": progress.failed.get(source.name, 0),
+        "dead_letters": progress.refused.get(source.name, 0),
     }
 
 
@@ -149,6 +168,11 @@ def _stream(name: str, progress: Progress, rates: Rates) -> dict[str, Any]:
     }
 
 
+def accounted(deliveries: Deliveries) -> dict[str, int]:
+    """What was owed and what became of it, with what is not accounted for: 0."""
+    return {**deliveries._asdict(), "residual": deliveries.residual}
+
+
 def _function(function: FunctionDescription, progress: Progress, rates: Rates) -> dict[str, Any]:
     name = function.name
 
@@ -158,6 +182,7 @@ def _function(function: FunctionDescription, progress: Progress, rates: Rates) -
     def spent(one: Progress) -> int:
         return one.spent.get(name, 0)
 
+    large = progress.large.get(name)
     return {
         "name": name,
         "kind": function.kind,
@@ -168,7 +193,25 @@ def _function(function: FunctionDescription, progress: Progress, rates: Rates) -
         "busy": rates.busy(spent),
         "dead_letters": progress.failed.get(name, 0),
         "waiting": progress.waiting_at.get(name, 0),
+        "deliveries": accounted(deliveries_to(progress, name)),
         "slates": progress.slates.get(name, 0) if function.kind == "update" else None,
+        "swept": progress.swept.get(name, 0) if function.kind == "update" else None,
+        "largest": None if large is None else {"key": large.key, "bytes": large.bytes},
+    }
+
+
+def _action(state: ActionState) -> dict[str, Any]:
+    tried = state.retrying
+    return {
+        "name": state.name,
+        "address": state.address,
+        "done": state.done,
+        "waiting": state.waiting,
+        "failed": state.failed,
+        "dead_letters": state.dead_letters,
+        "missed": state.missed,
+        "retrying": tried and {"since": tried.since, "tries": tried.tries, "error": tried.error},
+        "trouble": state.trouble,
     }
 
 
@@ -187,14 +230,16 @@ class Overview:
         self._sampler.take()
         progress = store.progress()
         description = store.description() or bare_description(store.home.facts, progress)
-        counters = service.counters
+        counters, running = service.counters, store.running()
         return status_of(
             description,
             progress,
             self._sampler.samples,
             self._catalogue.backlogs(progress),
             service.clock(),
-            running=store.running(),
+            running=running,
+            troubles=read_troubles(store.home.path) if running else (),
+            actions=action_states(store.home.path),
             server={
                 "since": service.since,
                 "requests": counters.requests,

@@ -24,6 +24,7 @@ Columns = tuple[Column, ...]
 
 EVENT_COLUMNS: Columns = (Column("ts", "time"), Column("key", "text"), Column("value", "value"))
 LATE_COLUMNS: Columns = (Column("stream", "text"), *EVENT_COLUMNS)
+DROPPED_COLUMNS: Columns = (Column("function", "text"), *LATE_COLUMNS)
 DEADLETTER_COLUMNS: Columns = (
     Column("function", "text"),
     *LATE_COLUMNS,

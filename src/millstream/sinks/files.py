@@ -32,7 +32,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
 from millstream.durable import sync, write_synced
-from millstream.errors import InputError, RunError, StoreError
+from millstream.errors import InputError, RunError, SinkError, StoreError
 from millstream.sinks.columns import Columns
 from millstream.sinks.row_files import JsonRows, ParquetRows, Row, RowFile, row_file
 
@@ -82,23 +82,29 @@ class FileSink:
         if not self._short:
             raise RunError(f"sink {directory}: a query id must have letters; got {query_id!r}")
         self._record = os.path.join(directory, f".millstream-{self._short}.json")
+        self._ready = False
+        """Whether the directory was there and could be written when last looked at."""
         self._prepare()
 
     def publish(self, batch: int, rows: list[Row]) -> None:
-        """Add a batch's rows; again, it replaces what it added. It is on disk when this returns."""
-        begun = self._begun()
-        if begun is not None and batch < begun.last:
-            return
-        repeat = begun is not None and batch == begun.last
-        if not rows and not repeat:
-            return
+        """Add a batch's rows; again, it replaces what it added. It is on disk when this returns.
+
+        SinkError if the system refuses: then it may be tried again.
+        """
+        if not self._ready:
+            self._prepare()
         try:
-            self._replace(self._next(begun, batch), rows)
+            begun = self._begun()
+            if begun is not None and batch < begun.last:
+                return
+            repeat = begun is not None and batch == begun.last
+            if rows or repeat:
+                self._replace(self._next(begun, batch), rows)
         except OSError as error:
-            raise RunError(
+            self._ready = False  # the directory may be made anew before the next try
+            raise SinkError(
                 f"sink {self.directory}: batch {batch} cannot be written: "
-                f"{error.strerror or error}; make room or give the right to write there, and start "
-                "again: the batch is kept, and is published then"
+                f"{error.strerror or error}; make room or give the right to write there"
             ) from error
 
     def close(self) -> None:
@@ -116,10 +122,11 @@ class FileSink:
                 if name.startswith(left_behind) and name.endswith(".tmp"):
                     os.unlink(os.path.join(self.directory, name))
         except OSError as error:
-            raise RunError(
+            raise SinkError(
                 f"sink {self.directory}: must be a directory that can be written; got: "
                 f"{error.strerror or error}; give the right to write there, or name another"
             ) from None
+        self._ready = True
 
     def _begun(self) -> _Begun | None:
         try:
@@ -127,7 +134,7 @@ class FileSink:
                 begun = _Begun(**json.load(file))
         except FileNotFoundError:
             return None
-        except (ValueError, TypeError, OSError) as error:
+        except (ValueError, TypeError) as error:
             raise StoreError(
                 f"sink record {self._record}: must be as Millstream wrote it; got: {error}; "
                 "restore it, or name another directory"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from millstream.errors import LogError, LogLocked, RunError
+from millstream.errors import LogError, LogLocked, SinkError
 from millstream.log.reader import LogReader
 from millstream.log.retention import Retention
 from millstream.log.writer import Entry, LogWriter
@@ -37,7 +37,10 @@ class LogSink:
         """The last batch and part of this query that the log has."""
 
     def publish(self, batch: int, rows: list[Row]) -> None:
-        """Add a batch's rows, unless they are there; they are on disk when this returns."""
+        """Add a batch's rows, unless they are there; they are on disk when this returns.
+
+        SinkError if the log cannot take them: then it may be tried again.
+        """
         if not rows:
             return
         try:
@@ -49,8 +52,9 @@ class LogSink:
         except LogLocked:
             raise
         except LogError as error:
-            raise RunError(
-                f"{error}; batch {batch} is kept, and is published at the next start"
+            self.close()  # the next try opens it anew, and looks at what it has
+            raise SinkError(
+                f"sink {self._path}: batch {batch} cannot be written: {error}"
             ) from error
 
     def close(self) -> None:
@@ -61,8 +65,13 @@ class LogSink:
 
     def _open(self) -> LogWriter:
         if self._writer is None:
-            self._writer = LogWriter(self._path, retention=self._retention, tags=False)
-            self._done = self._number(self._writer.last_tag) or self._look()
+            writer = LogWriter(self._path, retention=self._retention, tags=False)
+            try:
+                self._done = self._number(writer.last_tag) or self._look()
+            except BaseException:
+                writer.close()
+                raise
+            self._writer = writer
         return self._writer
 
     def _look(self) -> tuple[int, int]:

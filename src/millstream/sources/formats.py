@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Protocol
 
 from millstream.errors import InputError
 from millstream.sources.address import FORMATS, LOG
+from millstream.sources.picked import Picked
 
 CHUNK_RECORDS = 8192
 """How many records a chunk holds at most."""
@@ -66,6 +67,10 @@ class Chunk(NamedTuple):
     """How many lines of the file come before the split: counted when it is first asked for."""
     stamps: list[int] | None = None
     """When each record came in, where that was written down."""
+    picked: Picked | None = None
+    """Instead of records: their keys and times, where no more was asked for."""
+    whole: Callable[[], Chunk] | None = None
+    """The records of a chunk that was picked from, after all."""
 
     def line_of(self, index: int) -> int:
         """The line in the file, counted from 1, where the record begins; the row in Parquet."""

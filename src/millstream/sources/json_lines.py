@@ -15,6 +15,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import IO, Any
 
 import msgspec
@@ -32,6 +33,7 @@ from millstream.sources.formats import (
     shrunk,
     unreadable,
 )
+from millstream.sources.picked import picker
 
 BLOCK_BYTES = 256 * 1024
 LINE_BYTES = 64 * 1024 * 1024
@@ -39,6 +41,8 @@ LINE_BYTES = 64 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 
 _decode = msgspec.json.Decoder().decode
+Fields = tuple[str | None, str | None]
+"""The fields with the key and the time, when nothing else is needed."""
 
 
 class JsonLines:
@@ -57,7 +61,8 @@ class JsonLines:
         parts = -(-(stop - start) // max(1, target_bytes))
         return [Split(path, *cut) for cut in cut_evenly(start, stop, parts)]
 
-    def read(self, split: Split) -> Iterator[Chunk]:
+    def read(self, split: Split, fields: Fields | None = None) -> Iterator[Chunk]:
+        """The records of a split; with `fields`, no more of them than these where that will do."""
         try:
             file = open(split.path, "rb", buffering=0)  # noqa: SIM115  # its errors are told from the reader's
         except OSError as error:
@@ -77,7 +82,7 @@ class JsonLines:
             if begin is not None:
                 file.seek(begin)
                 before = _LinesBefore(split.path, begin)
-                yield from _chunks(_blocks(file.read, begin, split.stop), before)
+                yield from _chunks(_blocks(file.read, begin, split.stop), before, fields)
 
 
 def _read_gzip(file: IO[bytes]) -> Iterator[Chunk]:
@@ -135,8 +140,10 @@ def _first_line(file: IO[bytes], start: int, stop: int | None) -> int | None:
     return None
 
 
-def _blocks(read: Callable[[int], bytes], at: int, stop: int | None) -> Iterator[list[bytes]]:
+def _blocks(read: Callable[[int], bytes], at: int, stop: int | None) -> Iterator[bytes]:
     """All lines from `at` on that begin before `stop`, blank ones too, some at a time.
+
+    The newline after the last of them is left out.
 
     `held` is the line that has been begun: in parts, so that a long one is put together once. Of
     one that is too long, only so much is held as shows that it is.
@@ -157,27 +164,38 @@ def _blocks(read: Callable[[int], bytes], at: int, stop: int | None) -> Iterator
                 held.append(block)
                 length += len(block)
             continue
-        lines = block[:cut].split(b"\n")
-        if held:
-            lines[0] = b"".join([*held, lines[0]])
-        yield lines
+        yield b"".join([*held, block[:cut]]) if held else block[:cut]
         if past:
             return
         rest = block[cut + 1 :]
         held, length = [rest] if rest else [], len(rest)
     if held:
-        yield [b"".join(held)]
+        yield b"".join(held)
 
 
-def _chunks(blocks: Iterator[list[bytes]], before: _LinesBefore) -> Iterator[Chunk]:
+def _chunks(
+    blocks: Iterator[bytes], before: _LinesBefore, fields: Fields | None = None
+) -> Iterator[Chunk]:
     first = 0
+    pick = None if fields is None else picker(*fields)
     for block in blocks:
         if first == 0 and before.offset == 0:
-            block[0] = block[0].removeprefix(BOM)
-        for low in range(0, len(block), CHUNK_RECORDS):
-            lines = block[low : low + CHUNK_RECORDS] if len(block) > CHUNK_RECORDS else block
+            block = block.removeprefix(BOM)
+        picked = pick(block) if pick is not None and len(block) <= LINE_BYTES else None
+        if picked is not None:
+            whole = partial(_whole, block, first, before)
+            yield Chunk([], None, [], None, first, before, picked=picked, whole=whole)
+            first += block.count(b"\n") + 1
+            continue
+        all_lines = block.split(b"\n")
+        for low in range(0, len(all_lines), CHUNK_RECORDS):
+            lines = all_lines[low : low + CHUNK_RECORDS]
             yield decode_lines(lines, first, before)
             first += len(lines)
+
+
+def _whole(block: bytes, first: int, before: Callable[[], int]) -> Chunk:
+    return decode_lines(block.split(b"\n"), first, before)
 
 
 def decode_lines(lines: list[bytes], first: int, before: Callable[[], int]) -> Chunk:

@@ -7,25 +7,27 @@ from millstream.errors import StoreError
 from millstream.model.workflow import Workflow
 from millstream.stores.contract import Store, after_prefix
 from millstream.stores.home import Home
-from millstream.stores.layout import waiting_of
+from millstream.stores.layout import queue_directory, waiting_of
 from millstream.stores.progress import Progress
 
 
 def check_continues(workflow: Workflow, home: Home, store: Store, progress: Progress) -> None:
     """Refuse a change that would leave events that were taken in lying for ever."""
-    if workflow.order == "arrival" and progress.waiting:
+    if workflow.order == "arrival" and progress.waiting > progress.held:
         raise StoreError(
-            f"{home.path}: {progress.waiting} events wait for the horizon, and in arrival order "
-            'nothing would let them through; run once more with order="event-time" and --final, '
+            f"{home.path}: {progress.waiting - progress.held} events wait for the horizon, and in "
+            'arrival order nothing would let them through; run once more with order="event-time" and --final, '
             "then change the order"
         )
     if not (progress.waiting or progress.feedback):
         return
     placed = {function.name for layer in workflow.layers for function in layer}
     emitters = {emitter for emitter, _, _ in workflow.feedback}
+    updates = {update.name for update in workflow.updates}  # no other function has a queue
     for name in home.facts.functions:
-        if name not in placed and _has_rows(store, waiting_of(name), progress.batch):
-            raise StoreError(_stranded(home, f"events wait for {name!r}"))
+        for waiting, takers in ((waiting_of(name), placed), (queue_directory(name), updates)):
+            if name not in takers and _has_rows(store, waiting, progress.batch):
+                raise StoreError(_stranded(home, f"events wait for {name!r}"))
         for target in _feedback_targets(store, name, progress.batch):
             if name not in emitters or target not in {f.name for f in workflow.functions}:
                 raise StoreError(_stranded(home, f"{name!r} has sent events back to {target!r}"))

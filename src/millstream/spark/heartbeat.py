@@ -31,13 +31,15 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from millstream.engine.horizon import is_due
+from millstream.checkpoint import with_check
+from millstream.engine.horizon import is_due, pressure_of
+from millstream.engine.pace import divided, first_intake, slowed
 from millstream.model.workflow import Workflow
 from millstream.sources.address import Address
 from millstream.spark.inputs import open_input
 from millstream.spark.pickling import dumps, loads
 from millstream.stores.home import Home
-from millstream.stores.progress import decoded
+from millstream.stores.progress import Progress, decoded
 
 PATIENCE = 0.25
 """Seconds that a look for something new may take before Spark is told that there is nothing."""
@@ -84,7 +86,7 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
 
     def initialOffset(self) -> Offset:
-        return {"clock": 0, "positions": {}, "final": False, "started": None}
+        return with_check({"clock": 0, "positions": {}, "final": False, "started": None})
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable()
@@ -100,7 +102,8 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if not planned.available_now:
                 self._refresh()
             now = max(clock(), start["clock"] + 1)
-            positions = self._take(start["positions"])
+            pressure = pressure_of(planned.workflow, progress, now, planned.started)
+            positions = self._take(start["positions"], progress, pressure)
             if positions != start["positions"]:
                 return self._offset(now, positions, final=False)
             for final in (False, True) if planned.final else (False,):
@@ -112,19 +115,34 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _offset(self, now: int, positions: dict[str, Any], *, final: bool) -> Offset:
         started = self._planned.started
-        return {"clock": now, "positions": positions, "final": final, "started": started}
+        return with_check(
+            {"clock": now, "positions": positions, "final": final, "started": started}
+        )
 
     def _refresh(self) -> None:
         for name, source in self._inputs.items():
             for warning in source.look():
                 print(f"millstream: source {name!r}: {warning}", file=sys.stderr, flush=True)
 
-    def _take(self, positions: dict[str, Any]) -> dict[str, Any]:
-        share = max(1, self._planned.batch_bytes // max(1, len(self._inputs)))
+    def _take(
+        self, positions: dict[str, Any], progress: Progress, pressure: float
+    ) -> dict[str, Any]:
+        """How far the next batch takes each source; nowhere while the pressure is full."""
         taken = dict(positions)
+        if pressure >= 1.0:
+            return taken
+        starts = {
+            name: positions.get(name) or source.begin for name, source in self._inputs.items()
+        }
+        intake = slowed(first_intake(progress.intake, self._planned.batch_bytes), pressure)
+        waiting = {
+            name: source.bytes_between(starts[name], source.end)
+            for name, source in self._inputs.items()
+        }
+        parts = divided(intake, waiting)
         for name, source in self._inputs.items():
-            start = positions.get(name) or source.begin
-            until = source.take(start, share)
+            start = starts[name]
+            until = source.take(start, max(1, parts[name]))
             if until != start:
                 taken[name] = until
         return taken

@@ -15,7 +15,7 @@ from millstream.log.reader import LogReader
 from millstream.sources.address import LOG, Address
 from millstream.sources.files import NOWHERE, FileLog, Position
 from millstream.sources.formats import CHUNK_RECORDS, Chunk, Format, Split, format_named
-from millstream.sources.json_lines import decode_lines
+from millstream.sources.json_lines import Fields, JsonLines, decode_lines
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress
 
@@ -180,8 +180,11 @@ def _reader(home: Home, source: str) -> str:
     return f"{home.facts.app}-{home.facts.id[:8]}-{source}"
 
 
-def read_split(format: str, split: Split) -> Iterator[Chunk]:
-    """The records of a split."""
+def read_split(format: str, split: Split, fields: Fields | None = None) -> Iterator[Chunk]:
+    """The records of a split; with `fields`, no more of them than these where that will do."""
+    if format == JsonLines.name:
+        yield from JsonLines().read(split, fields)
+        return
     if format != LOG:
         yield from format_named(format).read(split)
         return

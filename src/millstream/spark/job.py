@@ -18,6 +18,7 @@ from millstream.engine.beat import Beat
 from millstream.engine.plan import Plan
 from millstream.sources.formats import Split
 from millstream.spark.pickling import dumps, loads
+from millstream.stores.soft import Soft
 
 REPORT, END = -1, -2
 SCHEMA = "task int, function int, shard int, frame binary"
@@ -61,3 +62,11 @@ class Job:
     tasks: int
     splits: tuple[tuple[SourceSplit, ...], ...]
     """What to read: one group for each task of the first stage."""
+    soft: Soft | None = None
+    """The layer that the batch goes to; None: it is flushed as it is committed."""
+
+
+def grouped(splits: list[SourceSplit], tasks: int) -> tuple[tuple[SourceSplit, ...], ...]:
+    """Splits dealt out to the tasks of the first stage, at least one group."""
+    groups = max(1, min(tasks, len(splits)))
+    return tuple(tuple(splits[number::groups]) for number in range(groups))

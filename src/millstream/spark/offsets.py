@@ -7,13 +7,15 @@ to disk, so this does.
 
 from __future__ import annotations
 
-import json
+import shutil
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from millstream.durable import sync
+from millstream.checkpoint import id_of, is_whole, offset_of
+from millstream.durable import sync, write_synced, write_whole
 from millstream.errors import StoreError
+from millstream.stores.progress import Progress
 
 
 def query_id(checkpoint: Path) -> str | None:
@@ -22,33 +24,70 @@ def query_id(checkpoint: Path) -> str | None:
     if not metadata.exists():
         return None
     try:
-        return str(json.loads(metadata.read_text())["id"])
-    except (ValueError, KeyError) as error:
+        return id_of(metadata.read_bytes())
+    except ValueError as error:
         raise StoreError(
             f"{metadata}: must be Spark's metadata of the query; got: {error}; restore it from a "
             "copy of the store"
         ) from None
 
 
-def read_offset(checkpoint: Path, batch: int) -> tuple[dict[str, Any], int]:
+def read_offset(checkpoint: Path, batch: int, *, synced: bool = True) -> tuple[dict[str, Any], int]:
     """The heartbeat's offset of a batch, and the checksum of its file; forced to disk first."""
     path = checkpoint / "offsets" / str(batch)
     before = checkpoint / "commits" / str(batch - 1)
     try:
-        for file in (path, before, checkpoint / "metadata"):
+        for file in (path, before, checkpoint / "metadata") if synced else ():
             if file == path or file.exists():
                 sync(file)
-        for folder in (path.parent, before.parent, checkpoint):
+        for folder in (path.parent, before.parent, checkpoint) if synced else ():
             if folder.exists():
                 sync(folder)
         content = path.read_bytes()
-        offset: dict[str, Any] = json.loads(content.splitlines()[2])
-    except (OSError, ValueError, IndexError) as error:
+        offset = offset_of(content)
+    except (OSError, ValueError) as error:
         raise StoreError(
             f"{path}: must be Spark's offsets of batch {batch}; got: {error}; restore the "
             "checkpoint from a copy of the store"
         ) from error
     return offset, crc32(content)
+
+
+def kept_files(checkpoint: Path, batch: int) -> dict[str, str]:
+    """The files that Spark needs to go on after a batch, by their paths; none before the first.
+
+    It asks for the offsets of the last batch and of the one before.
+    """
+    names = ["metadata", f"offsets/{batch}"] + [f"offsets/{batch - 1}"] * (batch > 0)
+    try:
+        return {name: (checkpoint / name).read_text() for name in names} if batch >= 0 else {}
+    except OSError as error:
+        raise StoreError(
+            f"{error.filename}: Spark's file of a batch that is to be flushed cannot be read: "
+            f"{error.strerror}; nothing was flushed: restore the checkpoint, and start again"
+        ) from error
+
+
+def put_back(checkpoint: Path, files: dict[str, str]) -> None:
+    """Make the checkpoint what it was when `files` were kept; they are on disk when this returns.
+
+    Without Spark's commit the last batch is repeated, and skipped.
+    """
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    for name, content in files.items():
+        path = checkpoint / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_synced(path, content.encode())
+    sync_files(checkpoint)
+
+
+def sync_files(checkpoint: Path) -> None:
+    """Force all files of the checkpoint to disk: few, as Spark deletes those of old batches."""
+    for path in checkpoint.rglob("*"):
+        sync(path)
+    for path in (checkpoint, checkpoint.parent):
+        if path.exists():
+            sync(path)
 
 
 def clear_torn(checkpoint: Path, committed: int) -> None:
@@ -64,12 +103,44 @@ def clear_torn(checkpoint: Path, committed: int) -> None:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a file of Spark's logs has its version and lines of JSON."""
     try:
-        version, *lines = path.read_text().splitlines()
-        return version == "v1" and all(json.loads(line) is not None for line in lines)
+        return is_whole(path.read_bytes())
+    except OSError:
+        return False
+
+
+def check_checkpoint(checkpoint: Path, progress: Progress) -> str | None:
+    """The id of the query; StoreError if the checkpoint is not the one that filled the store."""
+    known = query_id(checkpoint)
+    if progress.batch >= 0:
+        if known is None or known != progress.query:
+            raise StoreError(
+                f"{checkpoint / 'metadata'}: the store was filled by query {progress.query}, and "
+                f"the checkpoint is of {known or 'none'}; restore the checkpoint, or begin a new "
+                "store with --store"
+            )
+        check_offsets(checkpoint, progress.batch, progress.offsets)
+        _mend_before(checkpoint, progress.batch)
+    return known
+
+
+def _mend_before(checkpoint: Path, batch: int) -> None:
+    """See that Spark can read the offsets of the batch before the last committed one.
+
+    It asks for them if it has no commit of the last, only to tell whether that batch has input; and
+    the batch is skipped. So those of the last batch will do in their place.
+    """
+    last, before = (checkpoint / "offsets" / str(number) for number in (batch, batch - 1))
+    if batch > 0 and not _is_offset(before):
+        write_whole(before, last.read_bytes())
+
+
+def _is_offset(path: Path) -> bool:
+    try:
+        offset_of(path.read_bytes())
     except (OSError, ValueError):
         return False
+    return is_whole(path.read_bytes())
 
 
 def check_offsets(checkpoint: Path, batch: int, expected: int) -> None:

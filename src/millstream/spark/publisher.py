@@ -13,24 +13,37 @@ already, and is not written to.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
 from millstream.codec import canonical, decode_value
-from millstream.durable import write_whole
-from millstream.engine.progress import Report, event_row, sink_row
+from millstream.durable import with_checksum, write_unsynced, write_whole
+from millstream.engine.progress import Report, event_row, read_staged, sink_row
 from millstream.log.retention import Retention
-from millstream.sinks.columns import DEADLETTER_COLUMNS, EVENT_COLUMNS, LATE_COLUMNS
+from millstream.sinks.columns import (
+    DEADLETTER_COLUMNS,
+    DROPPED_COLUMNS,
+    EVENT_COLUMNS,
+    LATE_COLUMNS,
+)
 from millstream.sinks.files import FileSink
 from millstream.sinks.log_sink import LogSink
 from millstream.sources.address import LOG, Address
+from millstream.spark.patience import Patience
 from millstream.stores.home import Home
 
 FOR_EVER = Retention(None, None)
-COLUMNS = {"deadletters": DEADLETTER_COLUMNS, "late": LATE_COLUMNS}
+TOGETHER_BYTES = 8 * 1024 * 1024
+"""Staged output of several batches that is published at once, about."""
+COLUMNS = {
+    "deadletters": DEADLETTER_COLUMNS,
+    "late": LATE_COLUMNS,
+    "dropped": DROPPED_COLUMNS,
+}
 
 
 class Sink(Protocol):
@@ -50,12 +63,15 @@ class Publisher:
         query: str,
         sinks: dict[str, Address],
         retention: Retention,
-        logged: Collection[str] = (),
+        logged: Collection[str],
+        patience: Patience,
     ) -> None:
         """`retention` is for the logs of outputs; late events and dead letters stay for ever.
 
-        `logged` are the streams that are read from a log.
+        `logged` are the streams that are read from a log; a sink that fails is tried again with
+        `patience`.
         """
+        self._patience = patience
         self._home = home
         self._logged = logged
         self._retention = retention
@@ -86,13 +102,13 @@ class Publisher:
             self._logs[name] = LogSink(self._home.log_of(name), self._query, columns, kept)
         return self._logs[name]
 
-    def stage(self, batch: int, reports: Iterable[Report]) -> list[str]:
+    def stage(self, batch: int, reports: Iterable[Report], *, synced: bool = True) -> list[str]:
         """Keep the rows that came with the reports; larger outputs were staged by their tasks.
 
         Gives the names of all files of the batch.
         """
         names = [name for report in reports for name in report.staged]
-        inline = [r for r in reports if r.outputs or r.late_events or r.letters]
+        inline = [r for r in reports if r.has_rows]
         if inline:
             body = Report()
             for report in inline:
@@ -100,41 +116,98 @@ class Publisher:
                     body.outputs.setdefault(stream, []).extend(rows)
                 body.late_events.extend(report.late_events)
                 body.letters.extend(report.letters)
+                body.dropped_events.extend(report.dropped_events)
             names.append(f"{batch:012d}-driver.rows")
-            write_whole(self._home.staging / names[-1], msgspec.msgpack.encode(body))
+            write = write_whole if synced else write_unsynced
+            data = with_checksum(msgspec.msgpack.encode(body))
+            write(self._home.staging / names[-1], data)
         return names
 
     def publish(self, batch: int, names: Iterable[str]) -> None:
-        """Publish a committed batch from its staged files, and clear the staging folder."""
-        paths = [self._home.staging / name for name in names]
-        if paths and all(path.exists() for path in paths):  # else they are being cleared: published
-            self._publish(batch, paths)
+        """Publish a committed batch from its staged files, and clear the staging folder.
+
+        Waits for sinks that fail; what is staged stays until each of them has it.
+        """
+        self.publish_all([(batch, names)])
+
+    def publish_all(self, batches: Iterable[tuple[int, Iterable[str]]]) -> None:
+        """The same for many batches, in rising order.
+
+        As few times as their size allows: each is an fsync or more of every sink. What is published
+        together is published as the last of its batches.
+        """
+        staged = [
+            (batch, [self._home.staging / name for name in names]) for batch, names in batches
+        ]
+        if all(path.exists() for _, paths in staged for path in paths):  # else being cleared: done
+            for together in _together([(batch, paths) for batch, paths in staged if paths]):
+                rows: dict[str, list[dict[str, Any]]] = {}
+                for _, paths in together:
+                    for stream, found in _rows(paths).items():
+                        rows.setdefault(stream, []).extend(found)
+                self._publish(together[-1][0], rows)
         for left in self._home.staging.glob("*.rows*"):
             left.unlink(missing_ok=True)
 
-    def _publish(self, batch: int, paths: list[Path]) -> None:
-        bodies = [msgspec.msgpack.decode(p.read_bytes(), type=Report) for p in paths]
-        rows: dict[str, list[dict[str, Any]]] = {}
-        for stream in {name for body in bodies for name in body.outputs}:
-            found = [row for body in bodies for row in body.outputs.get(stream, ())]
-            events = sorted((ts, canonical(value), key) for ts, key, value in found)
-            rows[stream] = [event_row(ts, key, decode_value(value)) for ts, value, key in events]
-        late = sorted(
-            (ts, stream, canonical(value), key)
-            for body in bodies
-            for stream, ts, key, value in body.late_events
-        )
-        rows["late"] = [
-            {"stream": stream, **event_row(ts, key, decode_value(value))}
-            for ts, stream, value, key in late
+    def _publish(self, batch: int, rows: dict[str, list[dict[str, Any]]]) -> None:
+        into: list[tuple[str, Sink, str]] = [
+            (f"the log of {name!r}", self._log(name), name)
+            for name in rows
+            if name not in self._logged
         ]
-        letters = [sink_row(letter) for body in bodies for letter in body.letters]
-        rows["deadletters"] = sorted(letters, key=_letter_order)
-        for name, found_rows in rows.items():
-            if name not in self._logged:
-                self._log(name).publish(batch, found_rows)
-        for name, sink in self._sinks.items():
-            sink.publish(batch, rows.get(name, []))
+        into += [(f"sink {name!r}", sink, name) for name, sink in self._sinks.items()]
+        self._patience.through(
+            [
+                (called, partial(sink.publish, batch, rows.get(name, [])))
+                for called, sink, name in into
+            ]
+        )
+
+
+def _together(staged: list[tuple[int, list[Path]]]) -> Iterator[list[tuple[int, list[Path]]]]:
+    """Batches in groups that are not too large; the same groups for the same files."""
+    group: list[tuple[int, list[Path]]] = []
+    size = 0
+    for batch, paths in staged:
+        length = sum(path.stat().st_size for path in paths)
+        if group and size + length > TOGETHER_BYTES:
+            yield group
+            group, size = [], 0
+        group.append((batch, paths))
+        size += length
+    if group:
+        yield group
+
+
+def _rows(paths: list[Path]) -> dict[str, list[dict[str, Any]]]:
+    """The rows of one batch by stream, in content order."""
+    bodies = [read_staged(path) for path in paths]
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for stream in {name for body in bodies for name in body.outputs}:
+        found = [row for body in bodies for row in body.outputs.get(stream, ())]
+        events = sorted((ts, canonical(value), key) for ts, key, value in found)
+        rows[stream] = [event_row(ts, key, decode_value(value)) for ts, value, key in events]
+    late = sorted(
+        (ts, stream, canonical(value), key)
+        for body in bodies
+        for stream, ts, key, value in body.late_events
+    )
+    rows["late"] = [
+        {"stream": stream, **event_row(ts, key, decode_value(value))}
+        for ts, stream, value, key in late
+    ]
+    dropped = sorted(
+        (ts, function, stream, canonical(value), key)
+        for body in bodies
+        for function, stream, ts, key, value in body.dropped_events
+    )
+    rows["dropped"] = [
+        {"function": function, "stream": stream, **event_row(ts, key, decode_value(value))}
+        for ts, function, stream, value, key in dropped
+    ]
+    letters = [sink_row(letter) for body in bodies for letter in body.letters]
+    rows["deadletters"] = sorted(letters, key=_letter_order)
+    return rows
 
 
 def _letter_order(letter: dict[str, Any]) -> tuple[Any, ...]:

@@ -8,8 +8,11 @@ A batch b passes these points, in this order:
 2. Those files are forced to disk.
 3. One action runs b's tasks; each shard commits b. Output rows are staged on disk.
 4. `progress` is written: **the batch is committed**. Readers see it from here on.
-5. The sinks publish what is staged, and the staged files go.
+5. The sinks publish what is staged, and the staged files go. What is asked of actions is in their
+   logs from here on: threads beside the batches carry it out (see `millstream.actions`).
 6. Spark writes its own commit.
+
+With a flush interval, 2 and 5 are left out, and 4 forces nothing to disk: see `flushing`.
 
 A driver that starts again first undoes, in every shard, what came after the batch in `progress`;
 Spark then repeats b if it has no commit of it, and a batch that `progress` already knows is
@@ -18,41 +21,49 @@ skipped. So a crash between any two points loses and doubles nothing.
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from millstream.actions.address import addresses_of
+from millstream.actions.attempt import Policy
+from millstream.actions.running import carried_out
 from millstream.engine.beat import next_beat
 from millstream.engine.horizon import lane_of
+from millstream.engine.pace import next_intake, next_pace
 from millstream.engine.plan import Plan
 from millstream.engine.points import reach
 from millstream.engine.progress import advanced
-from millstream.errors import MillstreamError, RunError, StoreError
+from millstream.errors import MillstreamError
 from millstream.log.retention import Retention
 from millstream.model.app import App
 from millstream.model.workflow import Workflow
 from millstream.settings import Settings
 from millstream.sources.address import LOG
 from millstream.spark.continuing import check_continues
+from millstream.spark.failures import from_spark
+from millstream.spark.flushing import Flushing, take_back
 from millstream.spark.heartbeat import Heartbeat, Planned, clock
-from millstream.spark.job import Job, PackedPlan, SourceSplit
+from millstream.spark.job import Job, PackedPlan, grouped
 from millstream.spark.lanes import run_batch
-from millstream.spark.offsets import check_offsets, clear_torn, query_id, read_offset
+from millstream.spark.large_slates import LargeSlates
+from millstream.spark.offsets import check_checkpoint, clear_torn, query_id, read_offset
+from millstream.spark.patience import Stopped, patience_of
 from millstream.spark.places import addresses, check_places
 from millstream.spark.publisher import Publisher
 from millstream.spark.reading import Reading
-from millstream.spark.report import BatchSummary, RunSummary
+from millstream.spark.report import BatchSummary, RunSummary, told
 from millstream.spark.session import open_session
 from millstream.stores.home import Home, held
-from millstream.stores.progress import Progress, decoded
+from millstream.stores.progress import decoded
+from millstream.stores.shard_checks import finish_checks, start_checks
 
-STOP_PATIENCE = 4.0
+STOP_PATIENCE = 3.0
 """Seconds that a running batch is given to end when the application is stopped."""
 OnReport = Callable[[BatchSummary], None]
 
@@ -71,12 +82,20 @@ class Driver:
         workflow: Workflow,
         settings: Settings,
         report: OnReport | None,
+        say: Callable[[str], None] | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
+        """`say` takes sentences for whoever watches; `stop` is looked at while this starts."""
         self.error: MillstreamError | None = None
         self.stopping = False
         self.batches = 0
         self.running = threading.Lock()
         """Held while a batch runs."""
+        self.leaving = threading.Event()
+        """Set when the running batch is the last one: it is not to wait for a sink."""
+        self._asked = stop or self.leaving
+        self._say = say or (lambda sentence: None)
+        self._large = LargeSlates(workflow.slate_warn, workflow.slate_kinds)
         self._spark = spark
         self._home = home
         self._workflow = workflow
@@ -92,36 +111,54 @@ class Driver:
         self._packed = PackedPlan.of(self._plan)
         self._tasks = settings.tasks or spark.sparkContext.defaultParallelism
         self._started = None if settings.available_now else clock()
+        taken_back = take_back(home)
+        if taken_back is not None:
+            self._say(taken_back)
         self.progress = decoded(home.read_progress())
         self.before = self.progress
+        self._flushing = Flushing(home, settings.flush)
         self._epoch = home.raise_epoch()
         self._publisher: Publisher | None = None
         self._reading = Reading(home, self._sources)
-        self._reading.register(self.progress)
+        self._reading.register(self._flushing.durable(self.progress))
         self._recover()
+        self._asked = self.leaving  # a batch may not fail before whoever stops has been told
 
     def _recover(self) -> None:
         """Bring every shard back to the last committed batch, and the sinks up to it."""
-        committed = self.progress.batch
-        clear_torn(self._home.checkpoint, committed)
-        known = query_id(self._home.checkpoint)
-        if committed >= 0:
-            if known is None or known != self.progress.query:
-                raise StoreError(
-                    f"{self._home.checkpoint}: the store was filled by query "
-                    f"{self.progress.query}, and the checkpoint is of {known or 'none'}; restore "
-                    "the checkpoint, or begin a new store with --store"
-                )
-            check_offsets(self._home.checkpoint, committed, self.progress.offsets)
-        store = self._home.store()
-        for number in range(store.shards):
-            store.shard(number).roll_back(self._epoch, committed)
+        clear_torn(self._home.checkpoint, self.progress.batch)
+        known = check_checkpoint(self._home.checkpoint, self.progress)
+        store = self._flushing.recover(self._epoch, self.progress)
         check_continues(self._workflow, self._home, store, self.progress)
-        if known is not None:
-            self._open_publisher(known).publish(committed, self.progress.staged)
+        publisher = self._open_publisher(known) if known is not None else None
+        try:
+            self._flushing.settle(self.progress, publisher)
+        except Stopped as stopped:
+            raise stopped.error from None
+
+    def flush_if_due(self, stop: threading.Event | None) -> None:
+        """Between batches: flush when it is time, so that an idle application does too."""
+        if not self._flushing.due(self.progress) or not self.running.acquire(blocking=False):
+            return
+        self._asked = stop or self.leaving
+        try:
+            self.flush()
+        finally:
+            self._asked = self.leaving
+            self.running.release()
+
+    def flush(self, *, ended: bool = False) -> None:
+        """Flush what is committed; once `ended`, nothing is left to a cut of the power."""
+        try:
+            self._flushing.flush(self.progress, self._publisher, ended=ended)
+        except Stopped as stopped:
+            self._say(f"{stopped}; stopped before it had all batches, which the next start gives")
+        except MillstreamError as error:
+            self.error = self.error or error
 
     def close(self) -> None:
-        """Let go of the sinks and the sources."""
+        """Let go of the store, the sinks and the sources."""
+        self._flushing.close()
         if self._publisher is not None:
             self._publisher.close()
         self._reading.close()
@@ -129,7 +166,12 @@ class Driver:
     def _open_publisher(self, query: str) -> Publisher:
         if self._publisher is None:
             logged = {name for name, one in self._sources.items() if one.format == LOG}
-            self._publisher = Publisher(self._home, query, self._sinks, self._retention, logged)
+            patience = patience_of(
+                self._settings, lambda seconds: not self._asked.wait(seconds), self._say
+            )
+            self._publisher = Publisher(
+                self._home, query, self._sinks, self._retention, logged, patience
+            )
         return self._publisher
 
     def start(self) -> StreamingQuery:
@@ -172,9 +214,11 @@ class Driver:
                 return
         except MillstreamError as error:
             self.error = error
+        except Stopped as stopped:  # committed and staged: the next start publishes it
+            self._say(f"{stopped}; stopped before it had the batch, which the next start gives it")
         except Exception as error:
             if not self.stopping:  # else it was we who cancelled it
-                self.error = _from_task(error)
+                self.error = from_spark(error)
         finally:
             self.running.release()
         raise NotRun
@@ -187,10 +231,18 @@ class Driver:
         reach("batch-start", batch)
         query = query_id(self._home.checkpoint) or ""
         publisher = self._open_publisher(query)
-        offset, checksum = read_offset(self._home.checkpoint, batch)
+        synced = self._flushing.soft is None
+        offset, checksum = read_offset(self._home.checkpoint, batch, synced=synced)
         taken = self._reading.between(self.progress, offset["positions"])
         before, workflow, settings = self.progress, self._workflow, self._settings
-        lane = lane_of(workflow, settings.lane, taken.bytes, before.waiting, settings.small_bytes)
+        lane = lane_of(
+            workflow,
+            settings.lane,
+            taken.bytes,
+            before.waiting,
+            settings.small_bytes,
+            before.pace,
+        )
         beat = next_beat(
             workflow,
             before,
@@ -201,6 +253,7 @@ class Driver:
             final=offset["final"],
             lane=lane,
             fresh={split.source for split in taken.splits},
+            target_seconds=settings.batch_seconds / 1e6,
         )
         job = Job(
             self._packed,
@@ -209,49 +262,46 @@ class Driver:
             self._home.facts.id,
             self._home.facts.shards,
             self._tasks,
-            _grouped(taken.splits, self._tasks),
+            grouped(taken.splits, self._tasks),
+            self._flushing.soft,
         )
         reports = run_batch(self._spark, job, lane, len(self._plan.layers))
-        staged = publisher.stage(batch, reports)
+        staged = publisher.stage(batch, reports, synced=synced)
         reach("slates-committed", batch)
         after = advanced(before, reports, batch, offset["clock"], offset["positions"])
         after.query, after.offsets, after.staged = query, checksum, staged
+        after.last_batches = self._flushing.last_batches(before)
         after.written, after.last_seconds = clock(), time.perf_counter() - began
         after.seconds = before.seconds + after.last_seconds
+        after.intake = next_intake(
+            before.intake,
+            taken.bytes,
+            after.last_seconds,
+            target=settings.batch_seconds / 1e6,
+            most=settings.batch_bytes,
+            warm=self.batches > 0,
+        )
+        spent = sum(after.spent.values()) - sum(before.spent.values())
+        after.pace = next_pace(before.pace, spent, taken.bytes)
         after.latency = before.latency
         if taken.splits:
             after.latency = max(0, after.written - (taken.oldest or offset["clock"]))
-        self._home.write_progress(after)
+        self._flushing.committed(before, after)
+        self._home.write_progress(after, synced=synced)
         self.progress = after
         reach("batch-recorded", batch)
-        publisher.publish(batch, staged)
+        if synced:
+            publisher.publish(batch, staged)
+        elif self._flushing.due(after):
+            self._flushing.flush(after, publisher)
         reach("sinks-published", batch)
-        self._reading.commit(after)
+        for sentence in self._large.sentences(after.large, batch):
+            self._say(sentence)
+        self._reading.commit(self._flushing.durable(after))
         self.batches += 1
         if self._report is not None:
-            self._report(self._told(before, lane, time.perf_counter() - began))
-
-    def _told(self, before: Progress, lane: str, seconds: float) -> BatchSummary:
-        after = self.progress
-        left = self._reading.left(after)
-        return BatchSummary(
-            batch=after.batch,
-            events=after.events - before.events,
-            late=after.late - before.late,
-            dead_letters=after.dead_letters - before.dead_letters,
-            seconds=seconds,
-            total_events=after.events,
-            total_late=after.late,
-            total_dead_letters=after.dead_letters,
-            bytes_done=left.bytes_done,
-            bytes_total=left.bytes_total,
-            waiting=after.waiting,
-            horizon=after.horizon if self._plan.waits else None,
-            lane=lane,
-            latency=after.latency / 1e6 if after.events > before.events and after.latency else None,
-            behind=left.records,
-            slates=sum(after.slates.values()),
-        )
+            left, seconds = self._reading.left(after), time.perf_counter() - began
+            self._report(told(before, after, left, lane, seconds, waits=self._plan.waits))
 
 
 def run(
@@ -262,27 +312,44 @@ def run(
     spark: SparkSession | None = None,
     stop: threading.Event | None = None,
     ready: Callable[[], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> RunSummary:
     """Run an application until it is done (`available_now`), stopped, or fails with RunError.
 
     Ctrl-C, or setting `stop`, ends it after the batch that is running. `ready` is called when the
-    store is there and held by this run, before Spark starts.
+    store is there and held by this run, before Spark starts; `say` with what its owner should know.
     """
     began = time.perf_counter()
-    workflow = app.checked()
+    workflow = settings.applied(app.checked())
     check_places(settings, workflow.outputs)
-    with held(settings.store):
+    places = addresses_of(app.name, workflow.actions, settings.actions)
+    with held(settings.store), ExitStack() as open_:
         home = Home.make(settings.store, app.name, settings.shards, workflow.slate_kinds)
         if ready is not None:
             ready()
+        patience = settings.action_patience
+        acting = carried_out(
+            home,
+            places,
+            policy=Policy(settings.action_tries, patience and patience / 1e6),
+            timeout=settings.action_timeout / 1e6,
+            stop=stop,
+        )
+        actions = open_.enter_context(acting)
+        checks = open_.enter_context(start_checks(home)) if settings.check_store else None
         session = spark or open_session(app.name, settings.master, settings.memory)
         try:
-            driver = Driver(session, home, workflow, settings, report)
+            if checks is not None:  # they ran while Spark started
+                finish_checks(checks)
+            driver = Driver(session, home, workflow, settings, report, say, stop)
             with closing(driver):
+                actions.start()
                 _follow(driver, driver.start(), stop)
         finally:
             if spark is None:
                 session.stop()
+        if settings.available_now:
+            actions.finish()
     after, before = driver.progress, driver.before
     return RunSummary(
         driver.batches,
@@ -291,19 +358,23 @@ def run(
         after.dead_letters - before.dead_letters,
         time.perf_counter() - began,
         after.waiting,
+        sum(after.dropped.values()) - sum(before.dropped.values()),
+        sum(after.diverted.values()) - sum(before.diverted.values()),
     )
 
 
 def _follow(driver: Driver, query: StreamingQuery, stop: threading.Event | None) -> None:
     """Wait for the query to end, or end it when asked."""
     try:
-        while not query.awaitTermination(0.2):  # type: ignore[arg-type]  # a float is fine
+        # A float is fine.
+        while driver.error is None and not query.awaitTermination(0.2):  # type: ignore[arg-type]
             if stop is not None and stop.is_set():
                 break
+            driver.flush_if_due(stop)
     except KeyboardInterrupt:
         pass
     except PySparkException as error:
-        raise driver.error or _from_task(error) from None
+        raise driver.error or from_spark(error) from None
     finally:
         _end(driver, query)
     if driver.error is not None:
@@ -313,6 +384,7 @@ def _follow(driver: Driver, query: StreamingQuery, stop: threading.Event | None)
 def _end(driver: Driver, query: StreamingQuery) -> None:
     """Stop the query between two batches; a batch that takes too long is cancelled, and repeated
     at the next start."""
+    driver.leaving.set()
     between = driver.running.acquire(timeout=STOP_PATIENCE)
     driver.stopping = True
     try:
@@ -320,19 +392,4 @@ def _end(driver: Driver, query: StreamingQuery) -> None:
     finally:
         if between:
             driver.running.release()
-
-
-def _grouped(splits: list[SourceSplit], tasks: int) -> tuple[tuple[SourceSplit, ...], ...]:
-    """Splits dealt out to the tasks of the first stage, at least one group."""
-    groups = max(1, min(tasks, len(splits)))
-    return tuple(tuple(splits[number::groups]) for number in range(groups))
-
-
-def _from_task(error: Exception) -> MillstreamError:
-    """Our own error out of the traceback that Spark carries back from a Python worker."""
-    text = str(error)
-    ours = re.findall(r"millstream\.errors\.(\w+): (.*)", text)
-    if ours:
-        return RunError(ours[-1][1])
-    lines = [line for line in text.splitlines() if line.strip()]
-    return RunError(f"Spark ended the query: {lines[-1] if lines else type(error).__name__}")
+    driver.flush(ended=True)

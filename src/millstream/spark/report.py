@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # whoever shows a run need not load what runs it
+    from millstream.spark.reading import Left
+    from millstream.stores.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,9 @@ class BatchSummary:
     behind: int = 0
     """Records in event logs that are still to be taken."""
     slates: int = 0
+    total_dropped: int = 0
+    """Deliveries past an update's limit that were dropped."""
+    total_diverted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,4 +48,32 @@ class RunSummary:
     dead_letters: int
     seconds: float
     waiting: int = 0
-    """Events that wait for the horizon at the end."""
+    """Events that wait at the end."""
+    dropped: int = 0
+    diverted: int = 0
+
+
+def told(
+    before: Progress, after: Progress, left: Left, lane: str, seconds: float, *, waits: bool
+) -> BatchSummary:
+    """What a batch did; `waits` says whether events wait for the horizon."""
+    return BatchSummary(
+        batch=after.batch,
+        events=after.events - before.events,
+        late=after.late - before.late,
+        dead_letters=after.dead_letters - before.dead_letters,
+        seconds=seconds,
+        total_events=after.events,
+        total_late=after.late,
+        total_dead_letters=after.dead_letters,
+        bytes_done=left.bytes_done,
+        bytes_total=left.bytes_total,
+        waiting=after.waiting,
+        horizon=after.horizon if waits else None,
+        lane=lane,
+        latency=after.latency / 1e6 if after.events > before.events and after.latency else None,
+        behind=left.records,
+        slates=sum(after.slates.values()),
+        total_dropped=sum(after.dropped.values()),
+        total_diverted=sum(after.diverted.values()),
+    )

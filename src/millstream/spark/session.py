@@ -59,6 +59,9 @@ def open_session(app: str, master: str, memory: str) -> SparkSession:
         .config("spark.driver.extraJavaOptions", f"{JVM} -Dlog4j2.configurationFile={logging_file}")
         .config("spark.shuffle.compress", "false")
     )
+    if not master.startswith("local"):
+        for name, value in _executors(memory, f"{JVM} -Dlog4j2.configurationFile={logging_file}"):
+            builder = builder.config(name, value)
     _check_java()
     try:
         with quiet_stderr():
@@ -71,6 +74,17 @@ def open_session(app: str, master: str, memory: str) -> SparkSession:
         ) from None
     session.sparkContext.setLogLevel("FATAL")
     return session
+
+
+def _executors(memory: str, options: str) -> list[tuple[str, str]]:
+    """What a cluster's executors need besides: they are processes of their own, on this machine."""
+    return [
+        ("spark.executor.memory", memory),
+        ("spark.executor.extraJavaOptions", options),
+        ("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"]),
+        # An executor that is gone refuses at once: there is nothing to wait for.
+        ("spark.shuffle.io.retryWait", "500ms"),
+    ]
 
 
 def _check_java() -> None:

@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 
-from millstream.durable import write_whole
+from millstream.durable import with_checksum, write_unsynced, write_whole
 from millstream.engine.columns import Columns
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task, run_whole
@@ -23,7 +23,9 @@ from millstream.engine.progress import Report
 from millstream.errors import RunError
 from millstream.spark.inputs import read_split
 from millstream.spark.job import END, REPORT, Job, PackedPlan, SourceSplit
-from millstream.stores.lmdb import LmdbStore
+from millstream.stores.contract import Store
+from millstream.stores.home import opened
+from millstream.stores.soft import Soft
 
 FLUSH_EVENTS = 65_536
 """Deliveries that a task of the first stage gathers before it sends them on."""
@@ -42,8 +44,8 @@ def _unpacked(packed: PackedPlan) -> Plan:
 
 
 @lru_cache(maxsize=8)
-def _store(path: Path, store_id: str, shards: int) -> LmdbStore:
-    return LmdbStore(path / "shards", shards)
+def _store(path: Path, store_id: str, shards: int, soft: Soft | None) -> Store:
+    return opened(path, shards, soft)
 
 
 def _attempt() -> int:
@@ -62,7 +64,7 @@ def whole_batch(job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     """The one-task lane: everything in this task."""
     _drain(rows)
     plan = _unpacked(job.plan)
-    store = _store(job.store, job.store_id, job.shards)
+    store = _store(job.store, job.store_id, job.shards, job.soft)
     with Task(plan, job.beat, store, range(job.shards), _attempt()) as task:
         task.take_feedback()
         intakes = dict(read for group in job.splits for read in _read(job, task, group))
@@ -74,15 +76,15 @@ def first_stage(job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordB
     """The shuffled lane's first stage: read sources and feedback, run maps, send on by shard."""
     _drain(rows)
     plan = _unpacked(job.plan)
-    store = _store(job.store, job.store_id, job.shards)
+    store = _store(job.store, job.store_id, job.shards, job.soft)
     number, groups = _partition(), len(job.splits)
     with Task(plan, job.beat, store, range(number, job.shards, groups), _attempt()) as task:
         task.take_feedback()
         intakes: dict[SourceSplit, Intake] = {}
         for piece, intake in _read(job, task, job.splits[number]):
             intakes[piece] = intake
-            if _gathered(task) >= FLUSH_EVENTS:
-                yield _batch(_deliveries(job, task))
+            if _gathered(task) >= FLUSH_EVENTS or task.router.full:
+                yield _batch(_deliveries(job, task, partials=task.router.full))
         yield _batch([*_deliveries(job, task), _report_row(job, task.finish(intakes.values()))])
     yield _batch(_end_marks(job))
 
@@ -92,7 +94,7 @@ def layer_stage(
 ) -> Iterator[pa.RecordBatch]:
     """A layer of the shuffled lane: feed its functions, commit, send on what they emit."""
     plan = _unpacked(job.plan)
-    store = _store(job.store, job.store_id, job.shards)
+    store = _store(job.store, job.store_id, job.shards, job.soft)
     owned = range(_partition(), job.shards, job.tasks)
     last, ended = layer == len(plan.layers) - 1, 0
     inboxes: dict[tuple[int, int], Columns] = {}
@@ -132,7 +134,12 @@ def _read(
     for piece in splits:
         intake = Intake(sources[piece.source], task.router, job.beat.clock, job.beat.late)
         file = piece.split.path
-        for chunk in read_split(piece.format, piece.split):
+        for chunk in read_split(piece.format, piece.split, intake.fields):
+            if chunk.picked is not None and chunk.whole is not None:
+                if intake.take_picked(*chunk.picked):
+                    yield piece, intake
+                    continue
+                chunk = chunk.whole()
             intake.take(chunk.records, chunk.raw, file, chunk.line_of, chunk.stamps)
             for bad in chunk.bad:
                 intake.refuse(bad.text, bad.error, file, bad.line)
@@ -143,8 +150,9 @@ def _gathered(task: Task) -> int:
     return sum(map(len, task.router.placed.values()))
 
 
-def _deliveries(job: Job, task: Task) -> Iterator[Row]:
-    for (function, shard), events in task.router.take().items():
+def _deliveries(job: Job, task: Task, *, partials: bool = True) -> Iterator[Row]:
+    """What is to be sent on; `partials`: also what is still being merged."""
+    for (function, shard), events in task.router.take(partials).items():
         yield shard % job.tasks, function, shard, events.pack()
 
 
@@ -154,14 +162,20 @@ def _end_marks(job: Job) -> list[Row]:
 
 def _report_row(job: Job, report: Report) -> Row:
     """The report as a row, its output staged in a file if it is much."""
-    rows = sum(map(len, report.outputs.values())) + len(report.late_events) + len(report.letters)
+    rows = sum(map(len, report.outputs.values())) + len(report.late_events)
+    rows += len(report.letters) + len(report.dropped_events)
     if rows > INLINE_ROWS:
         staged = job.store / "staging" / f"{job.beat.batch:012d}-{uuid4().hex}.rows"
         body = Report(
-            outputs=report.outputs, late_events=report.late_events, letters=report.letters
+            outputs=report.outputs,
+            late_events=report.late_events,
+            letters=report.letters,
+            dropped_events=report.dropped_events,
         )
-        write_whole(staged, msgspec.msgpack.encode(body))
+        write = write_whole if job.soft is None else write_unsynced
+        write(staged, with_checksum(msgspec.msgpack.encode(body)))
         report.outputs, report.late_events, report.letters = {}, [], []
+        report.dropped_events = []
         report.staged = [staged.name]
     return 0, REPORT, 0, msgspec.msgpack.encode(report)
 

@@ -33,9 +33,8 @@ class Deliveries(NamedTuple):
         return self.taken - sum(self[1:])
 
 
-def deliveries_to(progress: Progress, function: str, subscribes: Iterable[str]) -> Deliveries:
-    """The deliveries to a function that subscribes to these streams."""
-    streams = list(subscribes)
+def deliveries_to(progress: Progress, function: str) -> Deliveries:
+    """The deliveries to a function."""
     failed = progress.failed.get(function, 0) - progress.timers_failed.get(function, 0)
     return Deliveries(
         taken=progress.taken.get(function, 0),
@@ -43,8 +42,8 @@ def deliveries_to(progress: Progress, function: str, subscribes: Iterable[str]) 
         dropped=progress.dropped.get(function, 0),
         diverted=progress.diverted.get(function, 0),
         waiting=progress.waiting_at.get(function, 0) + progress.feedback_at.get(function, 0),
-        dead_letters=failed + sum(progress.refused.get(stream, 0) for stream in streams),
-        late=sum(progress.late_at.get(stream, 0) for stream in streams),
+        dead_letters=failed + progress.refused_at.get(function, 0),
+        late=progress.late_at.get(function, 0),
     )
 
 

@@ -17,7 +17,7 @@ space only.
 oldest open view began, so a view that stays open makes the file grow, and the file never shrinks.
 The views of dead processes are cleared at every commit (well under a microsecond each).
 
-*The soft fence* is the fence of the last commit that had nothing to write: 24 bytes in the file
+*The soft fence* is the fence of the last commit that had nothing to write: 28 bytes in the file
 `fence` beside the data, written under LMDB's write lock and never flushed. It outlives the
 processes that it must refuse, and those do not outlive the machine.
 """
@@ -36,22 +36,46 @@ import lmdb
 
 from millstream.durable import sync
 from millstream.errors import StoreError
+from millstream.stores.checks import CHECK, Damaged, sealed, unsealed
 from millstream.stores.contract import NO_FENCE, Fence
+from millstream.stores.layout import named
 
 MAX_READERS = 512
+REPAIR = (
+    "restore the whole store from a copy, or begin a new one with --store and replay the sources"
+)
+DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.PanicError)
+"""What LMDB says of a page that is not what it must be."""
 
 _FENCE = struct.Struct("<qqq")
+FENCE_BYTES = _FENCE.size + CHECK
 # A short write to a full disk reaches us as EIO: LMDB does not ask again.
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 Transaction: TypeAlias = "lmdb.Transaction[bytes]"  # not subscriptable when it runs
 
 
+def pack_fence(fence: Fence) -> bytes:
+    """The content of the file `fence`."""
+    return sealed(b"fence", _FENCE.pack(*fence))
+
+
+def unpack_fence(stored: bytes) -> Fence | None:
+    """The fence in the file `fence`, NO_FENCE if that is empty; None if it is damaged."""
+    if not stored:
+        return NO_FENCE
+    try:
+        return Fence(*_FENCE.unpack(unsealed(b"fence", stored)))
+    except (Damaged, struct.error):
+        return None
+
+
 class Environment:
     """The one environment of a directory in this process, whoever uses it."""
 
-    def __init__(self, path: str, map_size: int) -> None:
+    def __init__(self, path: str, map_size: int, sync: bool = True) -> None:
         self.path = path
+        self._sync = sync
         self.users = 0
         self._map_size = map_size
         self._lock = threading.RLock()
@@ -121,14 +145,36 @@ class Environment:
                 "nothing was changed"
             ) from error
 
+    def clear(self, txn: Transaction) -> None:
+        """Remove all that is stored, within a write transaction."""
+        assert self._env is not None
+        txn.drop(self._env.open_db(), delete=False)
+
     def soft_fence(self) -> Fence:
-        """The fence of the last commit that had nothing to write."""
-        stored = os.pread(self._fence_file, _FENCE.size, 0)
-        return Fence(*_FENCE.unpack(stored)) if len(stored) == _FENCE.size else NO_FENCE
+        """The fence of the last commit that had nothing to write; StoreError if it is damaged."""
+        fence = unpack_fence(os.pread(self._fence_file, FENCE_BYTES + 1, 0))
+        if fence is None:
+            raise StoreError(
+                f"{os.path.join(self.path, 'fence')}: does not fit its checksum: the file is "
+                "damaged; start the application again, which writes it anew"
+            )
+        return fence
 
     def raise_soft_fence(self, fence: Fence) -> None:
         """Only within a write transaction, which keeps out other writers."""
-        os.pwrite(self._fence_file, _FENCE.pack(*fence), 0)
+        if os.fstat(self._fence_file).st_size > FENCE_BYTES:
+            os.ftruncate(self._fence_file, 0)
+        os.pwrite(self._fence_file, pack_fence(fence), 0)
+
+    def mend_soft_fence(self) -> None:
+        """For a new driver, whose epoch is above all before: a damaged file counts as none.
+
+        What a power cut leaves may be torn; the tasks that it had to refuse are gone.
+        """
+        try:
+            self.soft_fence()
+        except StoreError:
+            os.ftruncate(self._fence_file, 0)
 
     def replaced(self) -> bool:
         """True if the files were deleted or replaced since they were opened."""
@@ -144,6 +190,7 @@ class Environment:
                 self.path,
                 map_size=self._map_size,
                 max_readers=MAX_READERS,
+                sync=self._sync,
                 # Slates are read at random: read-ahead would fill the memory with others' pages.
                 readahead=False,
             )
@@ -165,12 +212,13 @@ _environments: dict[str, Environment] = {}
 _environments_lock = threading.Lock()
 
 
-def acquire(path: str, map_size: int) -> Environment:
+def acquire(path: str, map_size: int, sync: bool = True) -> Environment:
+    """The environment of a folder; with `sync` off, a cut of the power may leave it damaged."""
     path = os.path.realpath(path)
     with _environments_lock:
         found = _environments.get(path)
         if found is None or found.replaced():
-            found = _environments[path] = Environment(path, map_size)
+            found = _environments[path] = Environment(path, map_size, sync)
         found.users += 1
         return found
 
@@ -211,9 +259,14 @@ def _flush_folders(path: str) -> None:
 
 @contextmanager
 def explained(where: str, outcome: str) -> Iterator[None]:
-    """LMDB's and the system's errors as a StoreError that says what to do."""
+    """LMDB's and the system's errors, and damage, as a StoreError that says what to do."""
     try:
         yield
+    except Damaged as error:
+        raise StoreError(
+            f"{where}: {outcome}, {named(error.key)} does not fit its checksum: the store is "
+            f"damaged; {REPAIR}"
+        ) from None
     except (lmdb.Error, OSError) as error:
         code = error.code if isinstance(error, lmdb.Error) else error.errno
         if code in _NO_ROOM:
@@ -224,6 +277,8 @@ def explained(where: str, outcome: str) -> Iterator[None]:
             advice = "this process was forked while a view was open: fork before, or spawn"
         elif "closed/deleted/dropped" in str(error):
             advice = "the view was closed, or the store grew while it was open: open it again"
+        elif isinstance(error, DAMAGE):
+            advice = f"the store is damaged; {REPAIR}"
         else:
             advice = "check that the folder is readable and writable and on a local disk"
         raise StoreError(f"{where}: {outcome}, {error}; {advice}") from error

@@ -4,11 +4,13 @@ store.json        the application, its shards and its updates; fixed when it is 
 epoch             the number of the last driver start
 lock              held by the driver that runs
 progress          the last committed batch: writing it is what commits a batch
-shards/           the rows
+soft.json, soft/  batches that are not flushed yet, and progress.flushed the last that is (`soft`)
+shards/           the rows; shards-N after a vacuum, as store.json says
 sources/          the logs of files taken in
 staging/          output of committed batches that the sinks have not published yet
 checkpoint/       Spark's own
 logs/             the event logs: of sources, of outputs, of late events and of dead letters
+actions/          how far each action is: what was carried out outside
 app.json          the application in words, for whoever serves the store
 server.lock       held by the server that serves it
 """
@@ -26,10 +28,15 @@ from uuid import uuid4
 import msgspec
 
 from millstream.durable import read_record, sync, write_record
-from millstream.errors import StoreError, StoreLocked
+from millstream.errors import StaleRead, StoreError, StoreLocked
+from millstream.stores.contract import Store
+from millstream.stores.layered import LayeredStore
 from millstream.stores.lmdb import LmdbStore
+from millstream.stores.progress import Progress
+from millstream.stores.soft import FLUSHED, SOFT, Flushed, Soft, read_committed, read_soft
 
-FORMAT = 1
+FORMAT = 2
+"""Raised when what is stored changes: 2 gave every row a checksum."""
 SHARDS = 16
 """How many shards a new store has unless it is told: each is an fsync of every commit."""
 
@@ -46,15 +53,19 @@ class Facts(msgspec.Struct):
     """Every stream there ever was: its place is its number in stored events, for ever."""
     functions: list[str] = []
     """Every function there ever was that may have stored events."""
+    folder: str = "shards"
+    """The folder of the rows: another one after each `millstream vacuum`."""
     format: int = FORMAT
 
 
 class Home:
     """A store's directory."""
 
-    def __init__(self, path: Path, facts: Facts) -> None:
+    def __init__(self, path: Path, facts: Facts, soft: Soft | None = None) -> None:
         self.path = path
         self.facts = facts
+        self.soft = soft
+        """The layer of batches that are not flushed; None if each is."""
 
     @classmethod
     def open(cls, path: Path) -> Home:
@@ -68,18 +79,21 @@ class Home:
         facts = msgspec.json.decode(data, type=Facts)
         if facts.format != FORMAT:
             raise StoreError(
-                f"{path}: the store has format {facts.format}; this version reads {FORMAT}"
+                f"{path}: the store has format {facts.format}, and this version of Millstream "
+                f"reads format {FORMAT}; run it with the version that wrote it, or begin a new "
+                "store with --store and replay the sources"
             )
-        return cls(path, facts)
+        return cls(path, facts, read_soft(path))
 
     @classmethod
     def make(cls, path: Path, app: str, shards: int | None, updates: dict[str, str]) -> Home:
         """The application's store, made if it is not there. Its shards stay as they are."""
-        _make_folders(path, path / "shards", path / "sources", path / "staging")
+        _make_folders(path, path / "sources", path / "staging")
         if read_record(path / "store.json") is None:
             facts = Facts(app, shards or SHARDS, updates, id=uuid4().hex)
             write_record(path / "store.json", msgspec.json.encode(facts))
         home = cls.open(path)
+        _make_folders(home.shards)
         if home.facts.app != app:
             raise StoreError(
                 f"{path}: this is the store of app {home.facts.app!r}, not of {app!r}; name "
@@ -100,7 +114,7 @@ class Home:
         merged = {**home.facts.updates, **updates}
         if merged != home.facts.updates:
             home.facts.updates = merged
-            home._write_facts()
+            home.write_facts()
         return home
 
     def number_streams(self, names: Iterable[str]) -> None:
@@ -115,10 +129,15 @@ class Home:
         fresh = [name for name in names if name not in known]
         if fresh:
             known.extend(fresh)
-            self._write_facts()
+            self.write_facts()
 
-    def _write_facts(self) -> None:
+    def write_facts(self) -> None:
+        """Let the facts be what they are now."""
         write_record(self.path / "store.json", msgspec.json.encode(self.facts))
+
+    @property
+    def shards(self) -> Path:
+        return self.path / self.facts.folder
 
     @property
     def checkpoint(self) -> Path:
@@ -134,8 +153,10 @@ class Home:
     def log_of(self, stream: str) -> Path:
         return log_of(self.path, stream)
 
-    def store(self) -> LmdbStore:
-        return LmdbStore(self.path / "shards", self.facts.shards)
+    def store(self) -> Store:
+        """For whoever reads the committed batch."""
+        soft = self.soft if self.soft is not None and self.soft.survives() else None
+        return opened(self.path, self.facts.shards, soft)
 
     def raise_epoch(self) -> int:
         """A number higher than that of every driver before, on disk when this returns."""
@@ -144,17 +165,47 @@ class Home:
         write_record(self.path / "epoch", str(epoch).encode())
         return epoch
 
-    def write_progress(self, progress: Any) -> None:
+    def write_progress(self, progress: Any, *, synced: bool = True) -> None:
         """Commit a batch: from here on readers see it."""
-        write_record(self.path / "progress", msgspec.json.encode(progress))
+        write_record(self.path / "progress", msgspec.json.encode(progress), synced=synced)
 
     def read_progress(self) -> bytes | None:
+        """What the driver wrote last, be it flushed or not."""
         return read_record(self.path / "progress")
 
+    def write_flushed(self, flushed: Flushed) -> None:
+        """Flush: no cut of the power takes the batch back from here on."""
+        write_record(self.path / FLUSHED, msgspec.json.encode(flushed))
+
+    def write_soft(self, soft: Soft | None) -> None:
+        """Have this layer from here on, or none."""
+        if soft is not None:
+            write_record(self.path / SOFT, msgspec.json.encode(soft))
+        else:
+            (self.path / SOFT).unlink(missing_ok=True)
+            sync(self.path)
+        self.soft = soft
+
     def committed(self) -> int:
-        """The last committed batch; -1 if there is none yet."""
-        data = self.read_progress()
-        return -1 if data is None else msgspec.json.decode(data, type=_Committed).batch
+        """The last committed batch that this, as it was opened, can read; -1 if there is none."""
+        return self.batch_of(read_committed(self.path))
+
+    def batch_of(self, progress: Progress) -> int:
+        """The batch of a progress; StaleRead if the store has another layer than it had."""
+        if progress.soft != (self.soft.id if self.soft else "") and progress.batch >= 0:
+            raise StaleRead(
+                f"{self.path}: the application was started with another flush setting since the "
+                "store was opened; open it again"
+            )
+        return progress.batch
+
+
+def opened(path: Path, shards: int, soft: Soft | None) -> Store:
+    """The rows of a store, with its layer if there is one."""
+    folder = Home.open(path).shards
+    if soft is None:
+        return LmdbStore(folder, shards)
+    return LayeredStore(folder, soft.folder(path), shards, soft.since)
 
 
 def log_of(store: Path, stream: str) -> Path:
@@ -195,7 +246,3 @@ def _make_folders(*paths: Path) -> None:
                 f"{path}: the store cannot be made: {error.strerror or error}; name another with "
                 "--store"
             ) from error
-
-
-class _Committed(msgspec.Struct):
-    batch: int

@@ -1,12 +1,14 @@
 """What is stored under which key, and how a slate's row is written.
 
-A shard holds five kinds of rows, each kind a key range of each function:
+A shard holds six kinds of rows, each kind a key range of each function:
 
     S function 0 key                    a slate: last update, timers, data
     E function 0 key' 0 0 entry         one entry of a table slate (key' = key with 0 as 0 ff)
     T function 0 clock time key         the index of timers: who has one, by time
     W function 0 time batch number      a chunk of events that wait for the horizon
     O function 0 batch number           a chunk of feedback events for the next batch
+    Q function 0                        which lanes of events too many for a batch there are
+    Q function 0 lane' 0 0 batch number a chunk of such a lane (lane' = lane with 0 as 0 ff)
 
 Function names hold no zero byte, so a range never runs into another's. Times are written so that
 their bytes sort as they do. A slate's row starts with a format byte, so that it can change.
@@ -93,6 +95,20 @@ def outbox_row(prefix: bytes, batch: int, number: int) -> bytes:
     return prefix + _CHUNK.pack(batch, number)
 
 
+def queue_directory(function: str) -> bytes:
+    """The row that says which lanes of a function's queue there are, and their lengths."""
+    return b"Q" + function.encode() + b"\x00"
+
+
+def queue_lane(function: str, lane: str) -> bytes:
+    """The prefix of the chunks of one lane."""
+    return queue_directory(function) + lane.encode().replace(b"\x00", b"\x00\xff") + b"\x00\x00"
+
+
+def queue_row(prefix: bytes, batch: int, number: int) -> bytes:
+    return prefix + _CHUNK.pack(batch, number)
+
+
 class SlateRow(NamedTuple):
     """A slate as it is stored. `data` is its JSON (empty for a table)."""
 
@@ -115,6 +131,39 @@ def pack_slate(last: int, data: bytes, timers: Timers) -> bytes:
         listed = msgspec.json.encode([[n, c, at] for n, (c, at) in sorted(timers.items())])
         data = _LENGTH.pack(len(listed)) + listed + data
     return _HEAD.pack(kind, last) + data
+
+
+_KINDS: Final = {
+    b"S": "slate of",
+    b"E": "entry of a table of",
+    b"T": "timer of",
+    b"W": "waiting events of",
+    b"O": "feedback events of",
+    b"Q": "events too many for a batch of",
+}
+
+
+def named(stored: bytes) -> str:
+    """A stored key in words: what kind of row it is, whose and under which key.
+
+    >>> named(b"\\x01Scount\\x00Walmart")
+    "the slate of 'count', key 'Walmart',"
+    >>> named(b"\\x00h"), named(b"\\x00jcount")
+    ("the shard's head", "the journal of 'count'")
+    """
+    space, kind, rest = stored[:1], stored[1:2], stored[2:]
+    if space == b"\x00":
+        function = rest.decode(errors="replace")
+        own = {b"h": "the shard's head", b"f": "the note of the last flush"}
+        return own.get(kind, f"the journal of {function!r}")
+    if space != b"\x01" or kind not in _KINDS:
+        return f"a row with the key {stored[1:]!r}"
+    owner, _, key = rest.partition(b"\x00")
+    name = owner.decode(errors="replace")
+    if kind in b"WOQ":
+        return f"a chunk of {_KINDS[kind]} {name!r}"
+    text = key[9 if kind == b"T" else 0 :].decode(errors="replace")
+    return f"the {_KINDS[kind]} {name!r}, key {text!r},"
 
 
 def unpack_slate(row: bytes) -> SlateRow:

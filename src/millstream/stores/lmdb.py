@@ -7,7 +7,8 @@ so a process killed at any moment leaves what stood before. `rows` decides what 
 this module reads and writes, `environment` opens, grows and forks.
 
 Beside its rows a shard keeps, under keys that no row can have, its *head*, `(highest fence, last
-batch)`, and a journal for each function. A roll-back leaves the last batch as it is: that batch's
+batch, tally of rows and journals)`, and a journal for each function. All have checksums (`checks`),
+and what does not fit one is a StoreError. A roll-back leaves the last batch as it is: that batch's
 rows have overwritten the memory of the one before the batch rolled back to, so that one stays
 forgotten.
 
@@ -25,6 +26,7 @@ from typing import NamedTuple, Self
 
 from millstream.errors import StoreError
 from millstream.stores import rows
+from millstream.stores.checks import NONE, Damaged, Tally, digest_of, sealed, unsealed
 from millstream.stores.contract import (
     NO_BATCH,
     NO_FENCE,
@@ -39,15 +41,24 @@ from millstream.stores.environment import Environment, Transaction, acquire, exp
 MAP_SIZE = 1 << 34
 """Address space a shard, not room on disk; doubled when it is full."""
 
-_HEAD = struct.Struct("<qqqq")
-_HEAD_KEY = rows.OWN + b"h"
-_JOURNALS = rows.OWN + b"j"
+HEAD_KEY = rows.OWN + b"h"
+_HEAD = struct.Struct("<qqqqQQ")
+JOURNALS = rows.OWN + b"j"
 _JOURNALS_END = rows.OWN + b"k"
 
 
-class _Head(NamedTuple):
+class Head(NamedTuple):
+    """What a shard knows of itself."""
+
     seen: Fence
+    """The highest fence that wrote."""
     last: int
+    """The last batch that did."""
+    tally: Tally
+    """Of all rows and journals."""
+
+    def pack(self) -> bytes:
+        return sealed(HEAD_KEY, _HEAD.pack(*self.seen, self.last, *self.tally))
 
 
 class LmdbView:
@@ -68,7 +79,8 @@ class LmdbView:
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         get = self._open().get
         with explained(self._where, "cannot read"):
-            return rows.values(map(get, rows.stored_keys(keys)), self._limit)
+            stored = rows.stored_keys(keys)
+            return rows.values(stored, list(map(get, stored)), self._limit)
 
     def scan(
         self, start: bytes, stop: bytes | None = None, *, reverse: bool = False
@@ -78,6 +90,10 @@ class LmdbView:
         with explained(self._where, "cannot read"):
             items = _backwards(txn, first, end) if reverse else _items(txn, first, end)
             yield from rows.in_order(items, self._limit, start, stop, reverse)
+
+    def own(self, key: bytes) -> bytes | None:
+        """What the shard keeps for itself under a key that no row can have."""
+        return self._open().get(key)
 
     def __enter__(self) -> Self:
         return self
@@ -91,17 +107,28 @@ class LmdbView:
 class LmdbShard:
     """One shard of an `LmdbStore`."""
 
-    def __init__(self, path: str, number: int, map_size: int) -> None:
+    def __init__(self, path: str, number: int, map_size: int, sync: bool = True) -> None:
         self._where = f"shard {number} of the store {os.path.dirname(path)}"
         self._path = path
         self._map_size = map_size
+        self._sync = sync
         self._acquired: Environment | None = None
 
     @property
     def _environment(self) -> Environment:
         if self._acquired is None:
-            self._acquired = acquire(self._path, self._map_size)
+            self._acquired = acquire(self._path, self._map_size, self._sync)
         return self._acquired
+
+    @property
+    def last_batch(self) -> int:
+        """The last batch that changed it."""
+        with explained(self._where, "cannot read"):
+            txn = self._environment.begin()
+            try:
+                return read_head(txn).last
+            finally:
+                txn.abort()
 
     def before(self, batch: int) -> LmdbView:
         return self.at(batch - 1)
@@ -110,7 +137,7 @@ class LmdbShard:
         with explained(self._where, "cannot read"):
             txn = self._environment.begin()
             try:
-                check_read(self._where, _read_head(txn).last, committed)
+                check_read(self._where, read_head(txn).last, committed)
             except BaseException:
                 txn.abort()
                 raise
@@ -122,14 +149,15 @@ class LmdbShard:
         prepared = [(_journal_key(function), _Sorted(c)) for function, c in changes.items()]
 
         def body(txn: Transaction) -> bool:
-            head = _read_head(txn)
+            head = read_head(txn)
             seen = max(head.seen, environment.soft_fence())
             check_commit(self._where, seen, head.last, fence)
-            wrote = False
+            tally = head.tally
             for journal_key, changed in prepared:
-                wrote |= _replace(txn, fence.batch, journal_key, changed)
+                tally = _replace(txn, fence.batch, journal_key, changed, tally)
+            wrote = tally is not head.tally
             if wrote:
-                txn.put(_HEAD_KEY, _HEAD.pack(*fence, fence.batch))
+                txn.put(HEAD_KEY, Head(fence, fence.batch, tally).pack())
             elif fence > seen:
                 environment.raise_soft_fence(fence)
             return wrote
@@ -142,18 +170,23 @@ class LmdbShard:
         ahead: list[bytes] = []
 
         def body(txn: Transaction) -> bool:
-            head = _read_head(txn)
+            head = read_head(txn)
+            environment.mend_soft_fence()
             seen = max(head.seen, environment.soft_fence())
             fence = check_roll_back(self._where, seen, head.last, epoch, committed)
             ahead.clear()
-            for key, blob in list(_items(txn, _JOURNALS, _JOURNALS_END)):
-                batch = rows.journal_batch(blob)
+            tally = head.tally
+            for key, blob in list(_items(txn, JOURNALS, _JOURNALS_END)):
+                journal = rows.unpack_journal(key, blob)
+                batch = rows.journal_batch(journal)
                 if batch > committed:
-                    keys = rows.journal_keys(blob)
-                    _carry_out(txn, rows.restore(batch, keys, map(txn.get, keys)))
+                    keys = rows.journal_keys(journal)
+                    restored = rows.restore(batch, keys, list(map(txn.get, keys)))
+                    tally = _carry_out(txn, restored, tally)
                     txn.delete(key)
+                    tally = tally.changed(NONE, (blob,))
                     ahead.append(key)
-            txn.put(_HEAD_KEY, _HEAD.pack(*fence, head.last))
+            txn.put(HEAD_KEY, Head(fence, head.last, tally).pack())
             return True
 
         with explained(self._where, "nothing was rolled back"):
@@ -215,35 +248,45 @@ class _Sorted:
         self.values = [changes[key] for key in keys]
 
 
-def _replace(txn: Transaction, batch: int, journal_key: bytes, changed: _Sorted) -> bool:
-    """Put `changed` in the place of what the function did in `batch`; False if that is nothing."""
+def _replace(
+    txn: Transaction, batch: int, journal_key: bytes, changed: _Sorted, tally: Tally
+) -> Tally:
+    """Put `changed` in the place of what the function did in `batch`.
+
+    Gives the tally that follows; the same object if there was nothing to do.
+    """
     blob = txn.get(journal_key)
-    again = blob is not None and rows.journal_batch(blob) == batch
+    old = None if blob is None else rows.unpack_journal(journal_key, blob)
+    again = old is not None and rows.journal_batch(old) == batch
     if not changed.keys and not again:
-        return False
+        return tally
     found = list(map(txn.get, changed.keys))
     writes, journal = rows.replace(batch, changed.keys, changed.values, found, changed.long)
     if not writes.puts and not again:
-        return False
-    if blob is not None and again:
-        keys = sorted(set(rows.journal_keys(blob)).difference(changed.keys))
-        _carry_out(txn, rows.restore(batch, keys, map(txn.get, keys)))
-    elif blob is not None:
-        writes.deletes.extend(rows.journal_gone(blob))
-    _carry_out(txn, writes)
-    if writes.puts:
-        txn.put(journal_key, rows.pack_journal(journal))
-    else:
+        return tally
+    if old is not None and again:
+        keys = sorted(set(rows.journal_keys(old)).difference(changed.keys))
+        restored = rows.restore(batch, keys, list(map(txn.get, keys)))
+        tally = _carry_out(txn, restored, tally)
+    elif old is not None:
+        # Of those that are changed again, `writes` takes care.
+        writes.deletes.extend(set(rows.journal_gone(old)).difference(changed.keys))
+    tally = _carry_out(txn, writes, tally)
+    gone = [] if blob is None else [blob]
+    if not writes.puts:
         txn.delete(journal_key)
-    return True
+        return tally.changed(NONE, gone)
+    packed = rows.pack_journal(journal_key, journal)
+    txn.put(journal_key, packed)
+    return tally.changed(Tally(1, digest_of([packed])), gone)
 
 
-def _carry_out(txn: Transaction, writes: rows.Writes) -> None:
-    """Deletes come first: a tombstone that is purged may be put again."""
-    for key in writes.deletes:
-        txn.delete(key)
+def _carry_out(txn: Transaction, writes: rows.Writes, tally: Tally) -> Tally:
+    """Write; the tally that follows."""
+    gone = [row for key in writes.deletes if (row := txn.pop(key)) is not None]
     if writes.puts:
         txn.cursor().putmulti(writes.puts)
+    return tally.changed(writes.tally, gone + writes.replaced)
 
 
 def _items(txn: Transaction, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -264,12 +307,15 @@ def _backwards(txn: Transaction, first: bytes, end: bytes) -> Iterator[tuple[byt
             yield key, row
 
 
-def _read_head(txn: Transaction) -> _Head:
-    stored = txn.get(_HEAD_KEY)
+def read_head(txn: Transaction) -> Head:
+    """The shard's head, that of an empty one if it has none; Damaged if it is lost or wrong."""
+    stored = txn.get(HEAD_KEY)
     if stored is None:
-        return _Head(NO_FENCE, NO_BATCH)
-    *fence, last = _HEAD.unpack(stored)
-    return _Head(Fence(*fence), last)
+        if txn.stat()["entries"]:
+            raise Damaged(HEAD_KEY)
+        return Head(NO_FENCE, NO_BATCH, NONE)
+    *fence, last, count, digest = _HEAD.unpack(unsealed(HEAD_KEY, stored))
+    return Head(Fence(*fence), last, Tally(count, digest))
 
 
 def _journal_key(function: str) -> bytes:

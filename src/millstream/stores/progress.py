@@ -22,6 +22,16 @@ class SourceProgress(msgspec.Struct):
     events: int = 0
 
 
+class Large(msgspec.Struct, frozen=True, array_like=True):
+    """A slate over the application's `slate_warn`."""
+
+    key: str
+    bytes: int
+    """Of its JSON; of a table, of the largest entry that was set."""
+    batch: int
+    """The batch that it was last seen in."""
+
+
 class Progress(msgspec.Struct):
     """The driver's knowledge after the last committed batch."""
 
@@ -46,16 +56,24 @@ class Progress(msgspec.Struct):
     """The checksum of Spark's offset file of this batch."""
     staged: list[str] = []
     """The files of this batch's output; anything else that lies there is of a try that failed."""
+    unpublished: list[tuple[int, list[str]]] = []
+    """Batches, this one too, that are not flushed yet, with the files of their output."""
+    last_batches: list[int] = []
+    """For each shard the last batch that changed it: a shard that knows less has lost a commit."""
+    soft: str = ""
+    """The layer that the batch is in until it is flushed; empty if each batch is flushed."""
     emitted: dict[str, int] = {}
     """Events put onto each stream, the sources' included."""
     spent: dict[str, int] = {}
     """Microseconds that each function has taken, over all tasks."""
     waiting_at: dict[str, int] = {}
-    """Events that wait for the horizon, by the function that they wait at."""
+    """Events that wait, for the horizon or because they were too many, by function."""
     slates: dict[str, int] = {}
     """How many slates each update has."""
     failed: dict[str, int] = {}
-    """Dead letters by function; by source for records that did not become events."""
+    """Dead letters by function."""
+    large: dict[str, Large] = {}
+    """The largest slate of each update that has one over `slate_warn`."""
     seconds: float = 0.0
     """What all batches took, together."""
     last_seconds: float = 0.0
@@ -63,6 +81,36 @@ class Progress(msgspec.Struct):
     """Microseconds from the oldest record of the last batch that had any to the commit."""
     written: int = 0
     """The wall time of the commit."""
+    taken: dict[str, int] = {}
+    """Deliveries to each function: what it is owed, whatever becomes of it."""
+    dropped: dict[str, int] = {}
+    """Deliveries past an update's limit that were dropped."""
+    diverted: dict[str, int] = {}
+    """Deliveries past an update's limit that went to its overflow stream."""
+    late_at: dict[str, int] = {}
+    """Deliveries that were late, by function."""
+    refused: dict[str, int] = {}
+    """Records that did not become events, by source."""
+    refused_at: dict[str, int] = {}
+    """Deliveries of such records, by function."""
+    timers_failed: dict[str, int] = {}
+    """Dead letters of timers, by function."""
+    feedback_at: dict[str, int] = {}
+    """Feedback events for the next batch, by the function that is to get them."""
+    held: int = 0
+    """Events that wait because there were too many for a batch."""
+    pressure: float = 0.0
+    """How full the fullest room for them is: at 1 the sources are stopped."""
+    hold: int | None = None
+    """How far the horizon may go in the next batch."""
+    costs: dict[str, float] = {}
+    """Microseconds that an event has cost each function of late."""
+    intake: int | None = None
+    """Bytes that the next batch is to take, at most; None: not known yet."""
+    swept: dict[str, int] = {}
+    """Expired slates that were swept in the background, by update."""
+    pace: float | None = None
+    """Microseconds of the functions' time that a byte of input has cost of late."""
 
 
 def decoded(data: bytes | None) -> Progress:

@@ -2,15 +2,18 @@
 
 DESIGN
 ------
-A row is `tag (u64) | length of the value (u32) | value | previous value`, little-endian, where
-the tag is `batch << 3 | flags`. With the batch on top, one comparison of tags tells whether a row
-is of a later batch, and with the previous value last, the value is one slice.
+A row is `tag (u64) | length of the value (u32) | value | previous value | checksum (u32)`,
+little-endian, where the tag is `batch << 3 | flags`. With the batch on top, one comparison of tags
+tells whether a row is of a later batch, and with the previous value behind it, the value is one
+slice. The checksum covers the stored key too (see `checks`), and is verified wherever a row is
+read: Damaged is raised for one that does not fit.
 
 A key is stored behind one byte, `\\x01` for rows and `\\x00` for the store's own, so that the empty
 key can be stored and none can collide with ours. A key of more than 509 bytes is stored as its
 first 478 bytes and the SHA-256 of the whole, 511 bytes in all; a stored key of 511 bytes is thus
-always a long one. The whole key and its length (u32) end the row. Stored keys keep the order of
-keys except within the run of those that share their first 478 bytes; `in_order` sorts such runs.
+always a long one. The whole key and its length (u32) follow the previous value. Stored keys keep
+the order of keys except within the run of those that share their first 478 bytes; `in_order` sorts
+such runs.
 
 A function's *journal* in a shard is `(batch, keys gone, keys changed)`: the stored keys whose rows
 its last batch made tombstones of, and those that it put. The first are purged by its next batch,
@@ -24,6 +27,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import accumulate, pairwise
 from typing import NamedTuple
+from zlib import crc32
+
+from millstream.stores.checks import (
+    CHECK,
+    WHOLE,
+    Damaged,
+    Puts,
+    Tally,
+    check_all,
+    sealed,
+    sealed_all,
+    unsealed,
+)
 
 OWN, ROW = b"\x00", b"\x01"
 MAX_SHORT, TRUNCATED = 509, 478
@@ -35,9 +51,8 @@ BODY = HEADER.size
 HAS_VALUE, HAS_PREVIOUS, LONG = 1, 2, 4
 SHIFT, FLAGS = 3, 7
 LENGTH = struct.Struct("<I")
+_TAIL = LENGTH.size + CHECK
 JOURNAL = struct.Struct("<qI")
-
-Put = tuple[bytes, bytes]
 
 
 class Journal(NamedTuple):
@@ -51,8 +66,12 @@ class Journal(NamedTuple):
 class Writes(NamedTuple):
     """What to do to the byte store."""
 
-    puts: list[Put]
+    puts: Puts
     deletes: list[bytes]
+    replaced: list[bytes]
+    """The rows that the puts overwrite."""
+    tally: Tally
+    """Of the puts."""
 
 
 def stored_key(key: bytes, space: bytes = ROW) -> bytes:
@@ -69,8 +88,9 @@ def stored_keys(keys: Sequence[bytes]) -> list[bytes]:
     return [ROW + key for key in keys]
 
 
-def values(rows: Iterable[bytes | None], limit: int) -> list[bytes | None]:
-    """The values of `rows` as they stood at the end of batch `limit`."""
+def values(keys: Sequence[bytes], rows: Sequence[bytes | None], limit: int) -> list[bytes | None]:
+    """The values of `rows`, which lie under `keys` (stored), as of the end of batch `limit`."""
+    check_all(keys, rows)
     newest = limit << SHIFT | FLAGS
     unpack = HEADER.unpack_from
     found: list[bytes | None] = []
@@ -92,27 +112,35 @@ def previous(row: bytes) -> bytes | None:
     tag, length = HEADER.unpack_from(row)
     if not tag & HAS_PREVIOUS:
         return None
-    return row[BODY + length : len(row) - _tail_length(row)] if tag & LONG else row[BODY + length :]
+    end = len(row) - _tail_length(row) if tag & LONG else -CHECK
+    return row[BODY + length : end]
+
+
+def tombstones(rows: Iterable[bytes]) -> int:
+    """How many rows were deleted, and can still be restored."""
+    return [row[0] & HAS_VALUE for row in rows].count(0)
 
 
 def replace(
     batch: int,
     keys: Sequence[bytes],
     new: Iterable[bytes | None],
-    rows: Iterable[bytes | None],
+    rows: Sequence[bytes | None],
     long: dict[bytes, bytes],
 ) -> tuple[Writes, Journal]:
     """Give `keys` (stored) the values `new` as of `batch`; `rows` is what they have now.
 
     `long` has the whole key of every stored key that is a long one.
     """
+    seeds = check_all(keys, rows)
     here = batch << SHIFT
     both, only, tombstone = here | HAS_VALUE | HAS_PREVIOUS, here | HAS_VALUE, here | HAS_PREVIOUS
     pack, unpack, join = HEADER.pack, HEADER.unpack_from, b"".join
-    puts: list[Put] = []
+    puts: Puts = []
     put = puts.append
     deletes: list[bytes] = []
     gone: list[bytes] = []
+    replaced: list[bytes] = []
     for key, value, row in zip(keys, new, rows, strict=True):
         before = None
         if row is not None:
@@ -129,8 +157,12 @@ def replace(
         elif before is not None:
             put((key, pack(tombstone, 0) + before))
             gone.append(key)
-        elif row is not None:
-            deletes.append(key)
+        else:
+            if row is not None:
+                deletes.append(key)
+            continue
+        if row is not None:
+            replaced.append(row)
     if gone:
         absent = set(gone)
         changed = [key for key, _ in puts if key not in absent]
@@ -138,17 +170,20 @@ def replace(
         changed = [key for key, _ in puts]
     if long:
         puts = [(key, _lengthen(row, long[key]) if key in long else row) for key, row in puts]
-    return Writes(puts, deletes), Journal(batch, gone, changed)
+    whole, tally = sealed_all(puts, seeds if len(puts) == len(keys) else None)
+    return Writes(whole, deletes, replaced, tally), Journal(batch, gone, changed)
 
 
-def restore(batch: int, keys: Iterable[bytes], rows: Iterable[bytes | None]) -> Writes:
+def restore(batch: int, keys: Sequence[bytes], rows: Sequence[bytes | None]) -> Writes:
     """Take back what `batch` did to `keys` (stored); `rows` is what they have now.
 
     A restored row is given the batch before, whose true batch is no longer known: no view that is
     still allowed can tell the difference.
     """
-    puts: list[Put] = []
+    check_all(keys, rows)
+    puts: Puts = []
     deletes: list[bytes] = []
+    replaced: list[bytes] = []
     for key, row in zip(keys, rows, strict=True):
         if row is None:
             continue
@@ -159,11 +194,17 @@ def restore(batch: int, keys: Iterable[bytes], rows: Iterable[bytes | None]) -> 
         restored = HEADER.pack((batch - 1) << SHIFT | HAS_VALUE, len(before)) + before
         (tag,) = struct.unpack_from("<Q", row)
         puts.append((key, _lengthen(restored, _whole_key(row)) if tag & LONG else restored))
-    return Writes(puts, deletes)
+        replaced.append(row)
+    whole, tally = sealed_all(puts)
+    return Writes(whole, deletes, replaced, tally)
 
 
 def in_order(
-    items: Iterable[Put], limit: int, start: bytes, stop: bytes | None, reverse: bool
+    items: Iterable[tuple[bytes, bytes]],
+    limit: int,
+    start: bytes,
+    stop: bytes | None,
+    reverse: bool,
 ) -> Iterator[tuple[bytes, bytes]]:
     """The true keys and values of stored `items`, in true order, as of the end of `limit`.
 
@@ -175,6 +216,8 @@ def in_order(
     run: list[tuple[bytes, bytes]] = []
     shared = b""
     for key, row in items:
+        if crc32(row, crc32(key)) != WHOLE:
+            raise Damaged(key)
         tag, length = unpack(row)
         if tag > newest:
             value = previous(row)
@@ -206,10 +249,19 @@ def bounds(start: bytes, stop: bytes | None) -> tuple[bytes, bytes]:
     return ROW + start[:TRUNCATED], run[:-1] + bytes([run[-1] + 1])
 
 
-def pack_journal(journal: Journal) -> bytes:
-    """A journal as one blob, the keys gone first: they alone are needed by the next batch."""
+def pack_journal(key: bytes, journal: Journal) -> bytes:
+    """A journal as one blob, the keys gone first: they alone are needed by the next batch.
+
+    `key` is the one that it is stored under, which its checksum covers too.
+    """
     gone = _pack_keys(journal.gone)
-    return JOURNAL.pack(journal.batch, len(gone)) + gone + _pack_keys(journal.changed)
+    packed = JOURNAL.pack(journal.batch, len(gone)) + gone + _pack_keys(journal.changed)
+    return sealed(key, packed)
+
+
+def unpack_journal(key: bytes, blob: bytes) -> bytes:
+    """A packed journal, for the functions below, without its checksum; Damaged if that is wrong."""
+    return unsealed(key, blob)
 
 
 def journal_batch(blob: bytes) -> int:
@@ -248,13 +300,15 @@ def _sorted_run(
 
 
 def _lengthen(row: bytes, key: bytes) -> bytes:
+    """A row that is not sealed yet, with its whole key."""
     tag, length = HEADER.unpack_from(row)
     return b"".join((HEADER.pack(tag | LONG, length), row[BODY:], key, LENGTH.pack(len(key))))
 
 
 def _tail_length(row: bytes) -> int:
-    return int(LENGTH.unpack_from(row, len(row) - LENGTH.size)[0]) + LENGTH.size
+    """Bytes of the whole key, its length and the checksum, which end the row of a long key."""
+    return int(LENGTH.unpack_from(row, len(row) - _TAIL)[0]) + _TAIL
 
 
 def _whole_key(row: bytes) -> bytes:
-    return row[len(row) - _tail_length(row) : -LENGTH.size]
+    return row[len(row) - _tail_length(row) : -_TAIL]

@@ -1,0 +1,93 @@
+"""Only the fields that are needed of a block of JSON lines: about three times as fast.
+
+An aggregate such as a count looks at nothing but the key and the time of an event, so the rest of
+the line need not become Python objects. The result must be the same as that of decoding every line
+whole, bad lines included, so a block of which that is not certain is given up, and is decoded the
+general way. What makes it certain:
+
+- there are as many values as lines, and either every line has one `{` and then one `}`, no more (so
+  none is left for a text or for a value over two lines), or every newline stands between `}` and
+  `{`, which inside of a value is malformed: so each line is one whole value;
+- the fields that are skipped are checked for form but not for content: bytes that are not UTF-8,
+  numbers that are out of range and values nested too deeply are looked for in the whole block.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from millstream.nesting import DEEPEST, too_deep
+
+_DIGITS = bytes.maketrans(b"123456789E", b"000000000e")
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}\n")
+_EXPONENTS = (b"0e000", b"0e+000")
+_LARGE = re.compile(rb"[:,\[\s]-?[0-9.]+[eE]\+?[0-9]{3}")
+LONGEST_NUMBER = b"0" * 200
+"""A number of fewer digits in a row, and with an exponent of two digits at most, is in range."""
+
+
+class Picked(NamedTuple):
+    """Two columns of a block: texts and whole numbers; None where the field was not asked for."""
+
+    keys: list[str] | None
+    times: list[int] | None
+
+
+@lru_cache(maxsize=16)
+def picker(key: str | None, ts: str | None) -> Callable[[bytes], Picked | None]:
+    """A function that picks a text and a whole number, in these fields, out of a block of lines.
+
+    It gives None for a block that must be decoded whole.
+    """
+    fields: list[tuple[str, Any]] = []
+    names: dict[str, str] = {}
+    for ours, name, kind in (("key", key, str), ("ts", ts, int)):
+        if name is not None:
+            fields.append((ours, kind))
+            names[ours] = name
+    made = msgspec.defstruct("Picked", fields, rename=names, gc=False, frozen=True)
+    decode = msgspec.json.Decoder(made).decode_lines
+
+    def pick(block: bytes) -> Picked | None:
+        if not _is_certain(block):
+            return None
+        try:
+            records: list[Any] = decode(block)
+        except (ValueError, RecursionError):
+            return None
+        if len(records) != block.count(b"\n") + 1:
+            return None
+        return Picked(
+            None if key is None else [record.key for record in records],
+            None if ts is None else [record.ts for record in records],
+        )
+
+    return pick
+
+
+def _is_certain(block: bytes) -> bool:
+    """Whether what is skipped in the block can only be what the general way takes too."""
+    brackets = block.translate(None, _NO_BRACKETS)
+    flat = brackets == b"{}\n" * (len(brackets) // 3) + b"{}"
+    if not flat:
+        newlines = block.count(b"\n")
+        if block.count(b"}\n{") != newlines or block[:1] != b"{" or block[-1:] != b"}":
+            return False
+        opened = brackets.count(b"[") + brackets.count(b"{")
+        if opened > newlines + DEEPEST and any(map(too_deep, block.split(b"\n"))):
+            return False
+    if not block.isascii():
+        try:
+            block.decode()
+        except UnicodeDecodeError:
+            return False
+    digits = block.translate(_DIGITS)
+    if LONGEST_NUMBER in digits:
+        return False
+    exponents = any(exponent in digits for exponent in _EXPONENTS)
+    return not (exponents and _LARGE.search(block))

@@ -1,0 +1,234 @@
+"""When batches are forced to disk: each one, or those of an interval together.
+
+With `flush = "batch"` there is nothing here to do: every part of a batch is forced to disk as it is
+written. With an interval, batches go to the store's soft layer (`stores.layered`), their progress
+and their staged output are written and not forced, and nothing is published. A **flush** then does
+for all of them what else is done for each:
+
+1. base takes the rows of the layer, in every shard; staged output is forced to disk;
+2. `progress.flushed` is written: **the batches are flushed**; a cut of the power leaves them;
+3. the layer is emptied;
+4. the sinks and logs get the output of the batches, in order, and the staged files go.
+
+The end of a process, however hard, takes nothing of this back: the next driver finds the layer,
+undoes what is ahead of `progress` and flushes. A cut of the power does: the layer may be damaged,
+so it is thrown away unread, and so is what Spark knows of the batches after the last flush. Since
+nothing of them was published, and sources keep what was not flushed, they are simply done again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from uuid import uuid4
+
+from millstream.durable import sync
+from millstream.engine.points import reach
+from millstream.errors import StoreError
+from millstream.spark.offsets import kept_files, put_back, sync_files
+from millstream.spark.publisher import Publisher
+from millstream.stores.contract import Store
+from millstream.stores.environment import REPAIR
+from millstream.stores.home import Home, opened
+from millstream.stores.layered import LayeredStore
+from millstream.stores.lmdb import LmdbStore
+from millstream.stores.progress import Progress, decoded
+from millstream.stores.soft import FLUSHED, Flushed, Soft, boot_id, read_durable, read_flushed
+
+MOST_BATCHES = 500
+"""So many batches with output are flushed before their time: each progress lists their files."""
+
+
+class Flushing:
+    """What a driver flushes, and when. `interval` is in microseconds; None: every batch."""
+
+    def __init__(self, home: Home, interval: int | None) -> None:
+        self._home = home
+        self._interval = interval
+        self._epoch = -1
+        self._last = time.monotonic()
+        self._store: Store | None = None
+        self._flushed = read_durable(home.path) if home.soft is not None else None
+
+    @property
+    def soft(self) -> Soft | None:
+        """The layer that batches go to; None if they are flushed."""
+        return self._home.soft
+
+    def durable(self, progress: Progress) -> Progress:
+        """What no cut of the power takes back, of what the driver has come to."""
+        return progress if self._flushed is None else self._flushed
+
+    def recover(self, epoch: int, progress: Progress) -> Store:
+        """Bring every shard back to the last committed batch."""
+        self._epoch = epoch
+        store = self._store = opened(self._home.path, self._home.facts.shards, self.soft)
+        if isinstance(store, LayeredStore):
+            for number in range(store.shards):
+                flushed = self.durable(progress).batch
+                if store.shard(number).flushed < flushed:  # the last driver did not get to it
+                    store.shard(number).clear(epoch, flushed)
+        if isinstance(store, LmdbStore):
+            _check_last(self._home, store, progress)
+        for number in range(store.shards):
+            store.shard(number).roll_back(epoch, progress.batch)
+        return store
+
+    def last_batches(self, before: Progress) -> list[int]:
+        """The last batch that changed each shard; of a layer's base what is known is kept."""
+        store = self._store
+        if not isinstance(store, LmdbStore):
+            return before.last_batches
+        return [store.shard(number).last_batch for number in range(store.shards)]
+
+    def settle(self, progress: Progress, publisher: Publisher | None) -> None:
+        """Flush and publish what the last driver has left, and change to this run's way."""
+        if self.soft is not None:
+            self.flush(progress, publisher)
+        elif publisher is not None:
+            publisher.publish(progress.batch, progress.staged)
+        if self._interval is None and self.soft is not None:
+            self._end_layer(progress)
+        elif self._interval is not None and self.soft is None:
+            self._begin_layer(progress)
+        elif self.soft is not None:
+            progress.soft = self.soft.id
+            self._record(progress, ended=False)
+
+    def committed(self, before: Progress, after: Progress) -> None:
+        """Note in a new progress what is not flushed; then it is to be written."""
+        if self.soft is not None:
+            after.soft = self.soft.id
+            after.unpublished = list(before.unpublished)
+            if after.staged:
+                after.unpublished.append((after.batch, after.staged))
+
+    def due(self, progress: Progress) -> bool:
+        """Whether there is something to flush, and it is time."""
+        if self._interval is None or self._flushed is None:
+            return False
+        if progress.batch <= self._flushed.batch:
+            return False
+        passed = time.monotonic() - self._last
+        return passed * 1e6 >= self._interval or len(progress.unpublished) >= MOST_BATCHES
+
+    def flush(
+        self, progress: Progress, publisher: Publisher | None, *, ended: bool = False
+    ) -> None:
+        """Flush up to `progress`, and publish. Again after a failure, it changes nothing twice."""
+        store, flushed = self._store, self.durable(progress).batch
+        if not isinstance(store, LayeredStore):
+            return
+        if progress.batch > flushed:
+            for number in range(store.shards):
+                store.shard(number).write_base(self._epoch, flushed, progress.batch)
+            for _, names in progress.unpublished:
+                for name in names:
+                    sync(self._home.staging / name)
+            sync(self._home.staging)
+            reach("flush-begun", progress.batch)
+            self._record(progress, ended=ended)
+            reach("flush-recorded", progress.batch)
+            for number in range(store.shards):
+                store.shard(number).clear(self._epoch, progress.batch)
+        elif ended:
+            self._record(progress, ended=True)
+        if publisher is not None:
+            publisher.publish_all(progress.unpublished)
+        progress.unpublished = []
+        self._last = time.monotonic()
+        reach("flush-published", progress.batch)
+
+    def close(self) -> None:
+        """Let go of the store."""
+        if self._store is not None:
+            self._store.close()
+
+    def _record(self, progress: Progress, *, ended: bool) -> None:
+        kept = kept_files(self._home.checkpoint, progress.batch)
+        self._home.write_flushed(Flushed(progress, kept, ended))
+        self._flushed = progress
+
+    def _begin_layer(self, progress: Progress) -> None:
+        """From batches that were flushed one by one to a layer."""
+        assert self._store is not None
+        self._store.close()
+        progress.soft, progress.staged = uuid4().hex, []
+        self._record(progress, ended=False)
+        self._home.write_soft(Soft(progress.soft, boot_id(), progress.batch))
+        if progress.batch >= 0:
+            self._home.write_progress(progress)
+        self.recover(self._epoch, progress)
+        _remove_layers(self._home)
+
+    def _end_layer(self, progress: Progress) -> None:
+        """The layer is empty: let batches be flushed one by one."""
+        assert self._store is not None
+        self._store.close()
+        sync_files(self._home.checkpoint)
+        progress.soft, progress.staged = "", []
+        if progress.batch >= 0:
+            self._home.write_progress(progress)
+        self._home.write_soft(None)
+        self._flushed = None
+        (self._home.path / FLUSHED).unlink(missing_ok=True)
+        _remove_layers(self._home)
+
+
+def take_back(home: Home) -> str | None:
+    """After a cut of the power: go back to the last flush. Gives a sentence on what is lost.
+
+    Every step can be done again: only the last one says that they were done.
+    """
+    soft = home.soft
+    if soft is None or soft.survives():
+        return None
+    flushed = read_flushed(home.path)
+    sentence = None if flushed.ended else _taken_back(home, flushed.progress)
+    put_back(home.checkpoint, flushed.checkpoint)
+    progress, fresh = flushed.progress, uuid4().hex
+    progress.soft = fresh
+    home.write_flushed(flushed)
+    if progress.batch >= 0:
+        home.write_progress(progress)
+    else:
+        (home.path / "progress").unlink(missing_ok=True)
+        sync(home.path)
+    home.write_soft(Soft(fresh, boot_id(), progress.batch))
+    _remove_layers(home)
+    return sentence
+
+
+def _taken_back(home: Home, flushed: Progress) -> str | None:
+    try:
+        found = decoded(home.read_progress())
+        batches, records = found.batch - flushed.batch, found.events - flushed.events
+        what = f"{batches:,} batches with {records:,} records that were not flushed are done again"
+        if batches <= 0:
+            what = "what came after it, if anything did, is done again"
+    except (StoreError, ValueError):
+        what = "what came after it is done again (the record of how much that is was lost too)"
+    return (
+        f"the machine was started anew since the last run, which had not ended: the store is as it "
+        f"was at its last flush, at the end of batch {flushed.batch}; {what}. No output of it had "
+        "been published"
+    )
+
+
+def _remove_layers(home: Home) -> None:
+    """Remove the folders of layers that are no more."""
+    kept = home.soft.id if home.soft is not None else ""
+    for folder in (home.path / "soft").glob("*"):
+        if folder.name != kept:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_last(home: Home, store: LmdbStore, progress: Progress) -> None:
+    """A shard whose last commit is lost is whole as of the one before: nothing in it tells."""
+    for number, last in enumerate(progress.last_batches[: store.shards]):
+        found = store.shard(number).last_batch
+        if found < last:
+            raise StoreError(
+                f"{home.shards / f'shard-{number:04d}'}: it was changed in batch {last}, and knows "
+                f"of {found} as its last: its data.mdb is damaged; {REPAIR}"
+            )

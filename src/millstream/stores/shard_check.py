@@ -1,0 +1,156 @@
+"""A whole shard, row by row: is it what was written?
+
+Every row and journal is held against its checksum, the order of keys, and what a look-up of its key
+gives (so that a damaged page above the rows is found too); all of them together against the tally
+in the shard's head. About a microsecond a row.
+
+LMDB may end the process on a damaged page, so this runs in a child (`shard_checks`); it imports
+nothing but LMDB and what the store itself needs.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from operator import lt
+
+import lmdb
+import msgspec
+
+from millstream.stores import rows
+from millstream.stores.checks import NONE, Damaged, Tally, check, check_all, digest_of
+from millstream.stores.environment import MAX_READERS, Transaction
+from millstream.stores.free_pages import free_pages_fault
+from millstream.stores.layout import named
+from millstream.stores.lmdb import HEAD_KEY, JOURNALS, MAP_SIZE, Head, read_head
+
+CHUNK = 4_096
+TRIES = 5
+_TXNID, _TXNID_AT = struct.Struct("<Q"), 144
+"""The number of the commit that a head of LMDB's file is of, and where in its page it is."""
+MOST = 5
+"""Findings that are told of one shard: more say no more."""
+
+
+class Checked(msgspec.Struct):
+    """What a look at a whole shard came to."""
+
+    path: str
+    rows: int = 0
+    tombstones: int = 0
+    journals: int = 0
+    last: int = -1
+    """Its last batch."""
+    findings: list[str] = []
+
+
+def check_shard(path: str) -> Checked:
+    """Read all of the shard in a folder, as of now. It may run, or not."""
+    checked = Checked(path)
+    try:
+        with lmdb.open(
+            path, map_size=MAP_SIZE, max_readers=MAX_READERS, create=False, readonly=True
+        ) as env:
+            env.set_mapsize(0)  # the size that it has
+            if not _metas_follow(os.path.join(path, "data.mdb"), env.stat()["psize"]):
+                checked.findings.append("its two first pages do not follow one another")
+                return checked
+            with env.begin() as txn:
+                found = _findings(txn, checked)
+                checked.findings = list(islice(found, MOST))
+                if not checked.findings:
+                    file, page = os.path.join(path, "data.mdb"), env.stat()["psize"]
+                    checked.findings += filter(None, [free_pages_fault(file, txn, page)])
+    except (lmdb.Error, OSError) as error:
+        checked.findings.append(f"LMDB cannot read it: {error}")
+    return checked
+
+
+def _metas_follow(path: str, page: int) -> bool:
+    """Whether the two heads of the file, which LMDB writes in turn, are of consecutive commits.
+
+    A flipped byte there would show an older state of the shard, whole as it was.
+    """
+    for _ in range(TRIES):
+        with open(path, "rb", buffering=0) as file:
+            data = file.read(2 * page)
+        if len(data) == 2 * page:
+            even, odd = (_TXNID.unpack_from(data, at)[0] for at in (_TXNID_AT, page + _TXNID_AT))
+            if (even % 2 == 0 and abs(even - odd) == 1) or even == odd == 0:
+                return True
+    return False  # and it was not caught in the middle of a commit
+
+
+def _findings(txn: Transaction, checked: Checked) -> Iterator[str]:
+    head: Head | None = None
+    try:
+        head = read_head(txn)
+        checked.last = head.last
+    except (Damaged, struct.error):
+        yield "the shard's head is lost or does not fit its checksum"
+    tally, before = NONE, b""
+    cursor = txn.cursor()
+    items = iter(cursor.iternext())
+    while chunk := list(islice(items, CHUNK)):
+        keys, found = [key for key, _ in chunk], [row for _, row in chunk]
+        if not all(map(lt, [before, *keys], keys)):
+            yield "the keys of its rows are out of order: a page is damaged"
+            return
+        before = keys[-1]
+        if list(map(txn.get, keys)) != found:
+            yield "rows are there that a look-up does not find: a page is damaged"
+            return
+        if keys[0] < rows.ROW:
+            yield from _own(keys, found, head, checked)
+        at = keys.index(HEAD_KEY) if keys[0] <= HEAD_KEY and HEAD_KEY in keys else None
+        if at is not None:
+            del keys[at], found[at]
+        try:
+            check_all(keys, found)
+        except Damaged:
+            for key, row in zip(keys, found, strict=True):
+                try:
+                    check(key, row)
+                except Damaged:
+                    yield f"{named(key)} does not fit its checksum"
+        else:
+            own = 0 if keys[:1] >= [rows.ROW] else sum(key < rows.ROW for key in keys)
+            checked.tombstones += rows.tombstones(found[own:])
+            checked.rows += len(keys) - own
+        tally = Tally(tally.count + len(keys), tally.digest + digest_of(found) & (1 << 64) - 1)
+    if head is not None and head.tally.count != tally.count:
+        yield f"it has {tally.count} rows, and its head says {head.tally.count}: a page was lost"
+    elif head is not None and head.tally != tally:
+        yield "its rows are not those that its head tells of: an old page is in the place of a new"
+
+
+def _own(
+    keys: list[bytes], found: list[bytes], head: Head | None, checked: Checked
+) -> Iterator[str]:
+    """What is wrong with the journals; that they fit their checksums is looked at elsewhere."""
+    for key, blob in zip(keys, found, strict=True):
+        if key >= rows.ROW:
+            return
+        if not key.startswith(JOURNALS):
+            continue
+        checked.journals += 1
+        try:
+            batch = rows.journal_batch(rows.unpack_journal(key, blob))
+        except (Damaged, struct.error):
+            continue
+        if head is not None and batch > head.last:
+            yield f"{named(key)} is of batch {batch}, and the shard's last one is {head.last}"
+
+
+def main(paths: list[str]) -> None:
+    """Check shards; one line of JSON each, as soon as it is done."""
+    for path in paths:
+        line = msgspec.json.encode(check_shard(path)) + b"\n"
+        os.write(sys.stdout.fileno(), line)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

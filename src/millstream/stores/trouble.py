@@ -1,0 +1,42 @@
+"""What goes wrong outside of the store just now, for whoever watches: the file `trouble`.
+
+The driver writes it while a sink fails and removes it when it works again. It is for reading only,
+and nothing depends on it: a disk that is full may refuse it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from millstream.durable import write_whole
+from millstream.errors import StoreError
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """A sink that fails."""
+
+    name: str
+    since: int
+    """The wall time of the first failure."""
+    error: str
+
+
+def write_troubles(store: Path, troubles: list[Trouble]) -> None:
+    """Record the sinks that fail; none removes the file."""
+    path = store / "trouble"
+    with suppress(StoreError, OSError):
+        if troubles:
+            write_whole(path, msgspec.json.encode(troubles))
+        else:
+            path.unlink(missing_ok=True)
+
+
+def read_troubles(store: Path) -> list[Trouble]:
+    """The sinks that fail, as a driver has recorded them."""
+    try:
+        return msgspec.json.decode((store / "trouble").read_bytes(), type=list[Trouble])
+    except (OSError, msgspec.MsgspecError):
+        return []

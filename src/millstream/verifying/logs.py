@@ -1,0 +1,95 @@
+"""Event logs: every segment, block, tag and reader, and what `end` says."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+
+from millstream.errors import LogError
+from millstream.log.blocks import BadBlock, holds_a_block, walk
+from millstream.log.readers import read_committed_by
+from millstream.log.segments import Segment, list_segments, read_end
+from millstream.verifying.findings import Findings
+
+WHOLE = "restore the log's folder from a copy, or move it away to begin a new log"
+TAIL = "start what writes to it: an append that was never acknowledged is then cut off"
+
+
+def check_logs(folder: Path, findings: Findings) -> None:
+    """Look at all logs under a folder."""
+    for log in sorted(path for path in folder.glob("*") if path.is_dir()):
+        try:
+            check_log(log, findings)
+        except (LogError, OSError) as error:
+            findings.add(log, str(error), WHOLE)
+
+
+def check_log(log: Path, findings: Findings) -> None:
+    """Look at one log; what is appended meanwhile may be seen or not."""
+    findings.looked["logs"] += 1
+    said = read_end(log)
+    segments = list_segments(log)
+    for segment, following in pairwise(segments):
+        size, must = os.stat(segment.path).st_size, following.offset - segment.offset
+        if size != must:
+            wrong = f"must have {must:,} bytes, as the next segment's name says; it has {size:,}"
+            findings.add(segment.path, wrong, WHOLE)
+    reached = [0, 0]
+    for number, segment in enumerate(segments):
+        last = number == len(segments) - 1
+        reached = _check_segment(segment, last, said, findings)
+    if said is None and (log / "end").exists():
+        findings.looked["files"] += 1
+        findings.add(log / "end", "does not fit its checksum", "start what writes to the log")
+    elif said is not None:
+        findings.looked["files"] += 1
+        if said > reached:
+            wrong = f"ends at record {reached[1]:,}, and {said[1]:,} were on disk, says `end`"
+            file = segments[-1].path if segments else log
+            mend = f"{WHOLE}; or, to go on without the lost records, delete {log / 'end'}"
+            if not any(finding.file == file for finding in findings.found):
+                findings.add(file, wrong, mend)
+    for path in sorted((log / "readers").glob("[!.]*.json")):
+        findings.looked["files"] += 1
+        try:
+            read_committed_by(path)
+        except ValueError as error:
+            mend = "start the application, which writes it anew; until then the log keeps all"
+            findings.add(path, f"cannot be read: {error}", mend)
+
+
+def _check_segment(
+    segment: Segment, last: bool, said: list[int] | None, findings: Findings
+) -> list[int]:
+    """Walk all blocks of a segment; the position where it is whole to."""
+    findings.looked["files"] += 1
+    position = [segment.offset, segment.first]
+    try:
+        file = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return position  # retention has removed it meanwhile
+    try:
+        size = os.fstat(file).st_size
+        try:
+            stop = segment.offset + size
+            for block in walk(file, segment.offset, segment.offset, stop, segment.first):
+                block.tags()
+                findings.looked["blocks"] += 1
+                findings.looked["records"] += block.header.count
+                position = [block.next_offset, block.header.first + block.header.count]
+        except BadBlock as error:
+            place = error.offset - segment.offset
+            acknowledged = said is not None and position < said
+            rest = os.pread(file, size - place, place)
+            if not last or acknowledged or holds_a_block(rest):
+                findings.add(segment.path, f"is damaged at byte {place:,}: {error.why}", WHOLE)
+            else:
+                findings.add(segment.path, f"ends with {size - place:,} bytes of no block", TAIL)
+        except msgspec.MsgspecError as error:
+            findings.add(segment.path, f"has tags that cannot be read: {error}", WHOLE)
+    finally:
+        os.close(file)
+    return position

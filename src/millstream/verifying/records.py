@@ -1,0 +1,79 @@
+"""The small files: one record each, with a checksum, replaced as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from millstream.actions.record import RETRY, Position, folder_of
+from millstream.description import FILE as DESCRIPTION
+from millstream.description import Description
+from millstream.durable import read_record
+from millstream.errors import StoreError
+from millstream.stores.home import FORMAT, Facts
+from millstream.stores.progress import Progress
+from millstream.stores.soft import FLUSHED, SOFT, Flushed, Soft
+from millstream.verifying.findings import COPY, Findings
+
+REPLAY = f"{COPY}, or begin a new store with --store and replay the sources"
+ANEW = "delete the file: the next start writes it anew"
+
+
+def check_records(store: Path, findings: Findings) -> bool:
+    """Look at all of them; whether the store's own facts can be relied on."""
+    facts = checked(store / "store.json", Facts, REPLAY, findings)
+    if facts is None and not (store / "store.json").exists():
+        findings.add(store / "store.json", "is missing", REPLAY)
+    elif facts is not None and facts.format != FORMAT:
+        mend = "use the version of Millstream that wrote it, or begin a new store with --store"
+        findings.add(store / "store.json", f"has format {facts.format}, not {FORMAT}", mend)
+        facts = None
+    _check_epoch(store / "epoch", findings)
+    checked(store / "progress", Progress, REPLAY, findings)
+    checked(store / FLUSHED, Flushed, REPLAY, findings)
+    checked(store / SOFT, Soft, REPLAY, findings)
+    checked(store / DESCRIPTION, Description, ANEW, findings)
+    for path in sorted(folder_of(store).glob("[!.]*")):
+        if path.name.endswith(RETRY):
+            mend = f"delete it, then ask again: millstream actions retry {path.name[: -len(RETRY)]}"
+            checked(path, dict[str, int], mend, findings)
+        else:
+            mend = f"{COPY}, or delete it: what waits in the action's log is then not carried out"
+            checked(path, Position, mend, findings)
+    if not (store / "progress").exists() and _has_run(store):
+        findings.add(store / "progress", "is missing, and Spark has committed batches", REPLAY)
+    return facts is not None
+
+
+def checked(path: Path, kind: Any, mend: str, findings: Findings) -> Any:
+    """What a file says; None if there is none, or, which is a finding, if it is damaged."""
+    try:
+        data = read_record(path)
+        if data is None:
+            return None
+        findings.looked["files"] += 1
+        return msgspec.json.decode(data, type=kind)
+    except (StoreError, OSError) as error:
+        findings.add(path, str(error).removeprefix(f"{path}: ").partition(": the file")[0], mend)
+    except (ValueError, UnicodeDecodeError) as error:
+        findings.add(path, f"does not say what it must: {error}", mend)
+    return None
+
+
+def _check_epoch(path: Path, findings: Findings) -> None:
+    try:
+        data = read_record(path)
+        if data is not None:
+            findings.looked["files"] += 1
+            int(data)
+        elif _has_run(path.parent):
+            findings.add(path, "is missing", REPLAY)
+    except (StoreError, OSError, ValueError) as error:
+        findings.add(path, str(error).removeprefix(f"{path}: ").partition(": the file")[0], REPLAY)
+
+
+def _has_run(store: Path) -> bool:
+    """Whether Spark has committed a batch of this store."""
+    return any((store / "checkpoint" / "commits").glob("[0-9]*"))

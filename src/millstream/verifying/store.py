@@ -1,0 +1,85 @@
+"""A whole store: every kind of durable file, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from millstream.errors import StaleRead, StoreError
+from millstream.stores.home import Home
+from millstream.stores.soft import read_committed
+from millstream.verifying.findings import Findings
+from millstream.verifying.logs import check_logs
+from millstream.verifying.meaning import Meaning
+from millstream.verifying.records import check_records
+from millstream.verifying.shards import check_shards
+from millstream.verifying.sources import check_sources
+from millstream.verifying.spark_files import check_checkpoint
+from millstream.verifying.staging import check_staging
+
+TRIES = 5
+"""How often the meaning of the rows is looked at anew because the application ran on meanwhile."""
+
+
+def verify(
+    store: Path, say: Callable[[str], None] = lambda _: None, *, rows: bool = True
+) -> Findings:
+    """Look at everything; without `rows`, at all but the shards. `say` is told what is next."""
+    findings = Findings()
+    say("records")
+    usable = check_records(store, findings)
+    say("event logs")
+    check_logs(store / "logs", findings)
+    check_sources(store / "sources", findings)
+    if not usable:
+        return findings
+    try:
+        home, progress = Home.open(store), read_committed(store)
+    except StoreError:
+        check_staging(store / "staging", (), findings)
+        return findings  # the record that is damaged has been named
+    check_staging(store / "staging", progress.staged, findings)
+    # Read again just before: while the application runs, Spark deletes the files of old batches.
+    check_checkpoint(home.checkpoint, read_committed(store), findings)
+    if not rows:
+        return findings
+    say("shards")
+    if check_shards(home, findings) and progress.batch >= 0:
+        say("slates")
+        _check_meaning(home, findings)
+    return findings
+
+
+def _check_meaning(home: Home, findings: Findings) -> None:
+    """Look at what the rows say as of one batch; again if that was forgotten meanwhile."""
+    for _ in range(TRIES):
+        own = Findings()
+        try:
+            _look(home, own)
+        except StaleRead:
+            home = Home.open(home.path)
+            continue
+        except StoreError as error:
+            own.add(home.shards, str(error))
+        findings.found += own.found
+        findings.looked += own.looked
+        return
+    findings.looked["batches that went by too fast to look at their slates"] += TRIES
+
+
+def _look(home: Home, findings: Findings) -> None:
+    progress = read_committed(home.path)
+    meaning = Meaning(home.facts, progress, findings)
+    store = home.store()
+    try:
+        views = [store.shard(number).at(progress.batch) for number in range(store.shards)]
+        try:
+            for number, view in enumerate(views):
+                path = home.shards / f"shard-{number:04d}" / "data.mdb"
+                meaning.look(path, number, view)
+        finally:
+            for view in views:
+                view.__exit__(None, None, None)
+    finally:
+        store.close()
+    meaning.count(home.path / "progress")

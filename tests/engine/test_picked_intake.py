@@ -1,0 +1,109 @@
+"""Records of which only key and time were picked come to the same as whole ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from millstream import algebra
+from millstream.codec import encode_value
+from millstream.engine.beat import next_beat
+from millstream.engine.intake import Intake
+from millstream.engine.layers import Task, run_whole
+from millstream.engine.plan import Plan
+from millstream.model.app import App
+from millstream.model.duration import TIME_LIMIT
+from millstream.sources.json_lines import decode_lines
+from millstream.sources.picked import picker
+from millstream.stores.memory import MemoryStore
+from millstream.stores.progress import Progress
+
+LATE = 100
+
+
+def an_app(key: Any, ts: Any, unit: Any, **more: Any) -> App:
+    app = App("counted")
+    app.source("a", key=key, ts=ts, unit=unit)
+    app.aggregate("a", algebra=algebra.count(), name="hits", **more)
+    return app
+
+
+def outcome(app: App, lines: list[bytes], pick: bool) -> tuple[Any, ...] | None:
+    """What became of the lines; None if they should have been picked from and were not."""
+    workflow = app.checked()
+    plan, store = Plan(workflow, 2, frozenset()), MemoryStore(2)
+    beat = next_beat(
+        workflow, Progress(), epoch=1, batch=0, clock=7, started=0, final=False, lane="one-task"
+    )
+    with Task(plan, beat, store, range(2), 1) as task:
+        intake = Intake(workflow.sources[0], task.router, beat.clock, LATE)
+        if pick:
+            assert intake.fields is not None
+            picked = picker(*intake.fields)(b"\n".join(lines))
+            if picked is None or not intake.take_picked(*picked):
+                return None
+        else:
+            chunk = decode_lines(lines, 0, lambda: 0)
+            intake.take(chunk.records, chunk.raw, "file", chunk.line_of)
+        run_whole(task)
+        report = task.finish([intake])
+    rows = []
+    for number in range(2):
+        with store.shard(number).at(0) as view:
+            rows.extend(view.scan(b""))
+    told = (report.events, report.seen, report.highest, report.processed, report.taken)
+    return sorted(rows), told, report.emitted, report.late, report.dead_letters
+
+
+records = st.lists(
+    st.builds(
+        lambda key, ts: {"k": key, "t": ts, "n": [ts]},
+        st.sampled_from(("x", "y", "é", "", "long" * 50)),
+        st.sampled_from((LATE, LATE + 1, 101, 5_000, 10**15, TIME_LIMIT - 1, TIME_LIMIT, -5)),
+    ),
+    min_size=1,
+    max_size=8,
+)
+shapes = st.sampled_from((("k", "t", "us"), ("k", "t", "ms"), (None, "t", "s"), ("k", None, None)))
+
+
+@given(records, shapes)
+@example([{"k": "x", "t": 101, "n": 1}], ("k", "t", "us"))
+def test_picked_records_come_to_the_same(given: list[Any], shape: tuple[Any, ...]) -> None:
+    """The same slates and the same counts, in any unit; what cannot be picked is not counted."""
+    lines = [encode_value(record) for record in given]
+    picked = outcome(an_app(*shape), lines, pick=True)
+    if picked is not None:
+        assert picked == outcome(an_app(*shape), lines, pick=False)
+
+
+def test_plain_records_are_picked() -> None:
+    """The fast way is taken where it can be, and left for a late event."""
+    app, good = an_app("k", "t", "us"), {"k": "x", "t": 101}
+    assert outcome(app, [encode_value(good)], pick=True) is not None
+    assert outcome(app, [encode_value({**good, "t": LATE})], pick=True) is None
+
+
+def test_values_are_read_if_anyone_needs_them() -> None:
+    """Another kind of reader, or a field that is not plain, and records are decoded whole."""
+
+    def fields(app: App) -> Any:
+        workflow = app.checked()
+        plan = Plan(workflow, 1, frozenset(workflow.outputs))
+        beat = next_beat(
+            workflow, Progress(), epoch=1, batch=0, clock=7, started=0, final=False, lane="one-task"
+        )
+        with Task(plan, beat, MemoryStore(1), range(1), 1) as task:
+            return Intake(workflow.sources[0], task.router, 7, None).fields
+
+    assert fields(an_app("k", "t", "us")) == ("k", "t")
+    assert fields(an_app(None, "t", "us", ttl="1s")) == (None, "t")
+    summed = an_app("k", "t", "us")
+    summed.aggregate("a", algebra=algebra.sum("n"), name="total")
+    kept = an_app("k", "t", "us")
+    kept.output("a")
+    assert [fields(app) for app in (summed, kept)] == [None, None]
+    for key, ts, unit in (("k.l", "t", "us"), ("k", "t", None), ("t", "t", "us"), (str, "t", "us")):
+        assert fields(an_app(key, ts, unit)) is None

@@ -1,0 +1,137 @@
+"""A sink that fails after the commit: tried again, stopped while it fails, given up.
+
+The application itself breaks the sink in the middle of a batch, and what the driver says is the
+sign to mend it: so nothing here depends on time.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import millstream as ms
+from millstream.errors import RunError
+from millstream.settings import Settings
+from millstream.sinks.files import read_rows
+from millstream.sinks.log_sink import read_log_rows
+from millstream.spark.query import run
+from millstream.stores.home import Home, log_of
+from millstream.stores.progress import decoded
+from millstream.stores.trouble import read_troubles
+
+pytestmark = pytest.mark.spark
+
+
+def breaking(place: Path) -> ms.App:
+    """An application that puts a file where a folder must be, once, when it is told to."""
+    app = ms.App("breaking")
+    app.source("words", key="word", ts="ts", unit="us")
+    app.output("loud")
+
+    @app.map("words", publishes="loud")
+    def shout(event: Any) -> Any:
+        aside = place.with_name(place.name + ".aside")
+        if event.key == "break" and not aside.exists():
+            place.rename(aside)
+            place.write_text("in the way")
+        yield ms.emit(value=event.key.upper())
+
+    return app
+
+
+def mend(place: Path) -> None:
+    """Take the file away, and put the folder back."""
+    place.unlink()
+    aside = place.with_name(place.name + ".aside")
+    for moved in aside.iterdir():
+        place.mkdir(exist_ok=True)
+        moved.rename(place / moved.name)
+
+
+def settings(tmp_path: Path, **more: Any) -> Settings:
+    """No two words are of one batch."""
+    folder = tmp_path / "in"
+    if not folder.exists():
+        folder.mkdir()
+        for number, word in enumerate(("one", "break", "three")):
+            record = {"word": word, "ts": number}
+            (folder / f"{number}.json").write_text(json.dumps(record) + "\n")
+    given = {"available_now": True, "shards": 2, "batch_bytes": 16, **more}
+    sinks = {"loud": f"json:{tmp_path / 'out'}"}
+    return Settings("breaking", tmp_path / "store", {"words": f"json:{folder}"}, sinks, **given)
+
+
+def published(tmp_path: Path) -> tuple[list[str], list[str]]:
+    """What the sink has, and the store's own log."""
+    sink = [row["value"] for row in read_rows(str(tmp_path / "out"))]
+    return sink, [row["value"] for row in read_log_rows(log_of(tmp_path / "store", "loud"))]
+
+
+ALL = ["ONE", "BREAK", "THREE"]
+
+
+@pytest.mark.parametrize("which", ["sink", "log"])
+def test_a_sink_that_is_mended_gets_the_batch(spark: Any, tmp_path: Path, which: str) -> None:
+    """A file stands where the folder of the sink, or of the store's log, must be: it is said and
+    recorded, no further batch runs, and when it is mended all goes on with nothing lost."""
+    place = tmp_path / "out" if which == "sink" else tmp_path / "store" / "logs" / "loud"
+    said: list[str] = []
+    taken: list[int] = []
+    troubles: list[int] = []
+
+    def say(sentence: str) -> None:
+        said.append(sentence)
+        taken.append(decoded(Home.open(tmp_path / "store").read_progress()).events)
+        troubles.append(len(read_troubles(tmp_path / "store")))
+        if len(said) == 1:
+            mend(place)
+
+    summary = run(breaking(place), settings(tmp_path), spark=spark, say=say)
+    assert summary.events == 3
+    assert len(said) == 2
+    assert f"{place}: " in said[0]
+    assert "trying again for up to 600 s" in said[0]
+    assert "works again" in said[1]
+    assert taken == [2, 2]
+    assert troubles == [1, 0]
+    assert published(tmp_path) == (ALL, ALL)
+
+
+def test_a_stop_does_not_wait_for_the_sink(spark: Any, tmp_path: Path) -> None:
+    """Stopped while a sink fails, the run ends within 5 s and without an error; the next start
+    gives the sink the batch, once."""
+    place, stop, asked = tmp_path / "out", threading.Event(), list[float]()
+
+    def say(sentence: str) -> None:
+        asked.append(time.monotonic())
+        stop.set()
+
+    given = settings(tmp_path, available_now=False)
+    summary = run(breaking(place), given, spark=spark, say=say, stop=stop)
+    assert time.monotonic() - asked[0] < 5
+    assert summary.events == 2
+    mend(place)
+    run(breaking(place), settings(tmp_path), spark=spark)
+    assert published(tmp_path) == (ALL, ALL)
+
+
+def test_patience_ends_with_the_error(spark: Any, tmp_path: Path) -> None:
+    """After `sink_patience` the run ends with the error; the batch is kept, and the next start
+    publishes it and goes on."""
+    place = tmp_path / "out"
+    given = settings(tmp_path, sink_patience=1_500_000)
+    with pytest.raises(RunError, match=r"out: .*File exists.*tried for 1.5 s .*start again"):
+        run(breaking(place), given, spark=spark)
+    assert published_log(tmp_path) == ["ONE", "BREAK"]
+    mend(place)
+    run(breaking(place), given, spark=spark)
+    assert published(tmp_path) == (ALL, ALL)
+
+
+def published_log(tmp_path: Path) -> list[str]:
+    return [row["value"] for row in read_log_rows(log_of(tmp_path / "store", "loud"))]

@@ -1,0 +1,49 @@
+"""What a run says of large slates. Without Spark."""
+
+from __future__ import annotations
+
+from millstream.spark.large_slates import KEYS, LargeSlates
+from millstream.stores.progress import Large
+
+MIB = 1024 * 1024
+
+
+def test_a_slate_is_spoken_of_once_until_it_doubles() -> None:
+    """By update and key, with its size, the limit and what to do."""
+    large = LargeSlates(MIB, {"count": "dict", "feed": "table"})
+    told = [
+        list(large.sentences({"count": Large("Walmart", size, batch)}, batch))
+        for batch, size in enumerate((1_363_149, 2 * MIB, 3 * MIB, 5 * MIB))
+    ]
+    assert told == [
+        [
+            "update 'count', key 'Walmart': its slate has 1.3 MiB, over slate_warn (1 MiB); keep "
+            "less in it, or use a table"
+        ],
+        [],
+        [
+            "update 'count', key 'Walmart': its slate has 3 MiB, over slate_warn (1 MiB); keep "
+            "less in it, or use a table"
+        ],
+        [],
+    ]
+    (of_table,) = large.sentences({"feed": Large("ann", 2 * MIB, 9)}, 9)
+    assert "key 'ann': an entry of its table has 2 MiB" in of_table
+
+
+def test_what_an_earlier_batch_saw_is_not_spoken_of_again() -> None:
+    """Only what this batch fed counts."""
+    large = LargeSlates(MIB, {})
+    assert list(large.sentences({"count": Large("k", 2 * MIB, 3)}, 4)) == []
+
+
+def test_many_large_slates_do_not_fill_the_log() -> None:
+    """Of one update a few keys are named; they are told again when they double, others not."""
+    large = LargeSlates(MIB, {})
+    told = [
+        sentence
+        for batch in range(3 * KEYS)
+        for sentence in large.sentences({"u": Large(f"k{batch}", 2 * MIB, batch)}, batch)
+    ]
+    assert len(told) == KEYS
+    assert len(list(large.sentences({"u": Large("k0", 4 * MIB, 99)}, 99))) == 1

@@ -1,0 +1,67 @@
+"""The output of several batches that is published at once. No Spark is needed for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from millstream.codec import encode_value
+from millstream.engine.progress import Report
+from millstream.log.retention import Retention
+from millstream.sinks.files import read_rows
+from millstream.sinks.log_sink import read_log_rows
+from millstream.sources.address import Address
+from millstream.spark import publisher as module
+from millstream.spark.patience import Patience
+from millstream.spark.publisher import Publisher
+from millstream.stores.home import Home, log_of
+
+BATCHES = 4
+
+
+@pytest.fixture
+def publisher(tmp_path: Path) -> Iterator[Publisher]:
+    home = Home.make(tmp_path / "store", "a", 1, {})
+    patience = Patience(0.0, lambda _: True, lambda: 0, lambda _: None, lambda _: None)
+    sinks = {"out": Address("json", str(tmp_path / "out"))}
+    opened = Publisher(home, "query", sinks, Retention(), (), patience)
+    yield opened
+    opened.close()
+
+
+def staged(publisher: Publisher) -> list[tuple[int, list[str]]]:
+    """Batches of which each later one has earlier events, each row of a report apart."""
+    return [
+        (batch, publisher.stage(batch, [report(batch, 1), report(batch, 0)], synced=False))
+        for batch in range(BATCHES)
+    ]
+
+
+def report(batch: int, number: int) -> Report:
+    return Report(outputs={"out": [(100 - 10 * batch + number, "k", encode_value(batch))]})
+
+
+@pytest.mark.parametrize("size", [1, 150, 1 << 20])
+def test_batches_come_in_order_and_once(
+    publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """However many are published together: batch after batch, within each in content order; and
+    again, as after a crash, nothing comes twice."""
+    monkeypatch.setattr(module, "TOGETHER_BYTES", size)
+    wanted = [100 - 10 * batch + number for batch in range(BATCHES) for number in (0, 1)]
+    for _ in range(2):
+        publisher.publish_all(staged(publisher))
+        assert [row["ts"] for row in read_rows(str(tmp_path / "out"))] == wanted
+        assert [row["ts"] for row in read_log_rows(log_of(tmp_path / "store", "out"))] == wanted
+        assert list((tmp_path / "store" / "staging").iterdir()) == []
+
+
+def test_what_is_being_cleared_has_been_published(publisher: Publisher, tmp_path: Path) -> None:
+    """If a file of the batches is gone, all of them were published, and the rest only goes."""
+    batches = staged(publisher)
+    (tmp_path / "store" / "staging" / batches[2][1][0]).unlink()
+    publisher.publish_all(batches)
+    assert list(read_rows(str(tmp_path / "out"))) == []
+    assert list((tmp_path / "store" / "staging").iterdir()) == []

@@ -1,0 +1,80 @@
+"""What is said of a query that Spark has ended, and of checkpoint files that it cannot read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+
+from millstream.checkpoint import offset_of, with_check
+from millstream.errors import StoreError
+from millstream.spark.failures import from_spark
+from millstream.spark.offsets import check_checkpoint
+from millstream.stores.progress import Progress
+
+ENDED = "\n".join(
+    [
+        "[STREAM_FAILED] Query [id = 1e19] terminated with exception: {cause} SQLSTATE: XXKST",
+        "=== Streaming Query ===",
+        "~WriteToMicroBatchDataSourceV1 ForeachBatchSink, 1e19, "
+        "[checkpointLocation=file:///data/store/checkpoint], Append",
+        "+- ~StreamingDataSourceV2ScanRelation[beat#0] millstream_heartbeat",
+    ]
+)
+
+
+def test_what_spark_could_not_do_is_told_with_its_place() -> None:
+    """A full disk under Spark's own files reads like one under ours, without Spark's plan."""
+    error = from_spark(
+        Exception(ENDED.format(cause="java.io.IOException: No space left on device"))
+    )
+    assert str(error) == (
+        "/data/store/checkpoint: Spark ended the query: No space left on device; make room and "
+        "start again"
+    )
+
+
+def test_our_own_error_is_taken_out_of_a_traceback() -> None:
+    """What a task raised is said as it was raised, the last one if there are several."""
+    text = (
+        "Traceback:\n  ...\nmillstream.errors.StoreError: shard 3: the disk is full\n\nat org.a.b\n"
+    )
+    assert str(from_spark(Exception(text))) == "shard 3: the disk is full"
+
+
+def checkpoint_of(folder: Path, batches: int) -> Progress:
+    """A checkpoint as Spark leaves it, and the progress of its last batch."""
+    (folder / "offsets").mkdir(parents=True)
+    (folder / "metadata").write_text('{"id":"q"}')
+    for batch in range(batches):
+        offset = json.dumps(with_check({"clock": batch, "positions": {}}))
+        (folder / "offsets" / str(batch)).write_text(f"v1\n{{}}\n{offset}")
+    last = (folder / "offsets" / str(batches - 1)).read_bytes()
+    return Progress(batch=batches - 1, query="q", offsets=crc32(last))
+
+
+@pytest.mark.parametrize("length", [None, 0, 9])
+def test_damaged_offsets_of_the_batch_before_are_written_anew(
+    tmp_path: Path, length: int | None
+) -> None:
+    """Spark reads them to repeat a batch that is skipped; missing or torn, they would stop it."""
+    progress = checkpoint_of(tmp_path, 3)
+    before = tmp_path / "offsets" / "1"
+    if length is None:
+        before.unlink()
+    else:
+        before.write_bytes(before.read_bytes()[:length])
+    assert check_checkpoint(tmp_path, progress) == "q"
+    assert offset_of(before.read_bytes())["clock"] == 2
+
+
+def test_whole_offsets_are_left_and_damage_of_the_last_is_refused(tmp_path: Path) -> None:
+    """Only what nothing depends on is written anew."""
+    progress = checkpoint_of(tmp_path, 3)
+    check_checkpoint(tmp_path, progress)
+    assert offset_of((tmp_path / "offsets" / "1").read_bytes())["clock"] == 1
+    (tmp_path / "offsets" / "2").write_text("v1\n{}\n{}")
+    with pytest.raises(StoreError, match=r"offsets/2: checksum .* restore the checkpoint"):
+        check_checkpoint(tmp_path, progress)
