@@ -30,7 +30,7 @@ from millstream.errors import DefinitionError, InputError
         (algebra.histogram(width=1e-9), 1e9, r"histogram\(\): must be within 2\*\*50 widths"),
         (algebra.quantiles("ms"), {"ms": {}}, r"quantiles\('ms'\): must be a number; got dict"),
     ],
-    ids=str,
+    ids=lambda given: given.words if isinstance(given, Algebra) else "",
 )
 def test_an_event_that_cannot_be_lifted(one: Algebra, value: Any, message: str) -> None:
     """It raises InputError, so that it becomes a dead letter, and the message says why."""

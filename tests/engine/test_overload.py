@@ -401,6 +401,22 @@ def test_what_does_not_go_together_is_refused(how: dict[str, Any], words: str) -
         def count(event: ms.Event, slate: dict[str, int]) -> None: ...
 
 
+def test_an_overflow_must_not_lead_back() -> None:
+    """What an update could not take must not come to it again, by whatever way."""
+    app = ms.App("round")
+    app.source("in")
+
+    @app.update("in", "again", limit=5, overload="divert", overflow="too_many")
+    def count(event: ms.Event, slate: dict[str, int]) -> None: ...
+
+    @app.map("too_many", publishes="again")
+    def back(event: ms.Event) -> Any:
+        yield ms.emit()
+
+    with pytest.raises(ms.DefinitionError, match="its overflow 'too_many' leads back to it"):
+        app.checked()
+
+
 def _sum(data: bytes) -> int:
     return _field(data, "sum")
 

@@ -113,7 +113,10 @@ class Logs(RuleBasedStateMachine):
         self.writer.close()
         last = last_segment(self.path)
         length = length if last == segment else 0
-        kept = int((last.stat().st_size - length) * cut)
+        whole = last.read_bytes()
+        kept = int((len(whole) - length) * cut)
+        if not any(whole[length + kept :]):  # zeros after it would make the block whole
+            kept = 0
         os.truncate(last, length + kept)
         os.truncate(last, length + kept + zeros)
         set_end(self.path, before)

@@ -119,6 +119,7 @@ def test_a_store_of_no_application(tmp_path: Path) -> None:
         assert [one["name"] for one in client.get("/streams").json()["streams"]] == [
             "late",
             "deadletters",
+            "dropped",
         ]
 
 

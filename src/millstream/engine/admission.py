@@ -160,9 +160,7 @@ class Admission:
             room[lane] = 0 if lane in self._queue else share - len(taken)
         self._lanes.clear()
         counts = Counter(events.keys)
-        hot = {
-            key for key, count in counts.items() if count > room.get(lane_of(key), share)
-        }
+        hot = {key for key, count in counts.items() if count > room.get(lane_of(key), share)}
         if not hot:
             passed.extend(events)
             return passed

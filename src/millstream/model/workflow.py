@@ -67,6 +67,7 @@ class Workflow:
         _check_actions(self)
         for function in self.functions:
             check_effects(function)
+        _check_overflows(self)
         feedback = _feedback_edges(self)
         for name, value in (
             ("warnings", tuple(_warnings(self))),
@@ -240,6 +241,28 @@ def _edges(workflow: Workflow) -> list[Edge]:
         for stream in emitter.emits
         for reader in workflow.subscribers(stream)
     ]
+
+
+def _check_overflows(workflow: Workflow) -> None:
+    """What an update could not take must not come back to it: there would be no end of it."""
+    readers: dict[str, set[str]] = {}
+    for _, stream, reader in _edges(workflow):
+        readers.setdefault(stream, set()).add(reader)
+    for update in workflow.updates:
+        if update.overflow is None:
+            continue
+        seen: set[str] = set()
+        left = set(readers.get(update.overflow, ()))
+        while left:
+            name = left.pop()
+            seen.add(name)
+            for stream in workflow.function(name).emits:
+                left |= readers.get(stream, set()) - seen
+        if update.name in seen:
+            raise DefinitionError(
+                f"{update.where}: its overflow {update.overflow!r} leads back to it, so that what "
+                "it could not take would come again; let it end in other functions or an output"
+            )
 
 
 def _feedback_edges(workflow: Workflow) -> frozenset[Edge]:

@@ -1,5 +1,9 @@
 """An application whose slates show what was lost or counted twice: one slate an event."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import millstream as ms
 
 app = ms.App("sent")
@@ -8,6 +12,6 @@ app.output("seen")
 
 
 @app.update("events", publishes="seen")
-def count(event, slate):
+def count(event: Any, slate: Any) -> Any:
     slate["n"] = slate.get("n", 0) + 1
     yield ms.emit(value=slate["n"])

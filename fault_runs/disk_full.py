@@ -1,0 +1,208 @@
+"""The store's disk fills up in the middle of a run, and is freed later.
+
+The disk is a tmpfs of a few MiB in a mount namespace of a process of its own, with its own Spark:
+`python -m fault_runs.disk_full FOLDER SEED`. A ballast file takes what room is left at these
+moments:
+
+- while events are sent over HTTP: what is not on disk must be refused, never acknowledged;
+- at each point of a batch: before the shards commit, before the batch is recorded, before the sinks
+  publish, before Spark writes its own commit and plans the next batch.
+
+A run that stops must say that the disk is full. It is freed, and the application started again (or
+it has waited, and goes on). Where namespaces are not allowed this is skipped, and counts as no run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from random import Random
+
+import httpx
+
+from fault_runs.hooks import at_points
+from fault_runs.ledger import (
+    OnReport,
+    Record,
+    differing,
+    encoded,
+    entries,
+    events_of,
+    ledger,
+    outcome_of,
+    settings_of,
+    until_done,
+)
+from fault_runs.result import Result
+from fault_runs.scenario import Context, Scenario
+from fault_runs.serving import make_store, served
+
+FAULT = "disk-full"
+APART = ("unshare", "-rm")
+"""Runs a command as root of namespaces of its own."""
+DISK_BYTES = 8 << 20
+COUNT, A_REQUEST = 900, 60
+POINTS = ("batch-start", "slates-committed", "batch-recorded", "sinks-published")
+FULL_SECONDS = 3.0
+"""How long the disk stays full if the run does not stop but waits."""
+PAGE = 4096
+
+
+def disk_full(seed: int, folder: Path, context: Context) -> Result:
+    """Nothing acknowledged is lost, nothing is doubled."""
+    reason = _not_allowed(folder)
+    if reason:
+        return Result(FAULT, seed, 0, 0, note=f"skipped: {reason}", runs=0)
+    done = subprocess.run(
+        [*APART, sys.executable, "-m", "fault_runs.disk_full", str(folder), str(seed)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stderr=subprocess.PIPE,
+        timeout=300,
+    )
+    if done.returncode:
+        return Result(FAULT, seed, 0, 0, failed=done.stderr.decode(errors="replace")[-1500:])
+    told = json.loads((folder / "result.json").read_text())
+    return Result(**{**told, "recovery_s": tuple(told["recovery_s"])})
+
+
+def _not_allowed(folder: Path) -> str:
+    """Why a disk of its own cannot be had here; nothing if it can."""
+    try:
+        tried = subprocess.run(
+            [*APART, "mount", "-t", "tmpfs", "none", str(folder)], capture_output=True, timeout=20
+        )
+    except FileNotFoundError as error:
+        return f"{error.filename} is not installed"
+    return tried.stderr.decode(errors="replace").strip() if tried.returncode else ""
+
+
+class Disk:
+    """A small file system, which can be filled up and freed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._ballast = path / "ballast"
+        self._timer: threading.Timer | None = None
+        path.mkdir()
+        options = f"size={DISK_BYTES}"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(path)], check=True)
+
+    def fill(self, pages_left: int, seconds: float | None = None) -> None:
+        """Take all room but so many pages, until it is freed, or for so long at most."""
+        file = os.open(self._ballast, os.O_CREAT | os.O_WRONLY, 0o644)
+        size = 0
+        try:
+            while True:
+                size += os.write(file, bytes(PAGE))
+        except OSError:
+            os.ftruncate(file, max(0, size - pages_left * PAGE))
+        finally:
+            os.close(file)
+        if seconds is not None:
+            self._timer = threading.Timer(seconds, self._ballast.unlink, (True,))
+            self._timer.start()
+
+    def free(self) -> None:
+        """Give the room back."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+        self._ballast.unlink(missing_ok=True)
+
+
+def _main(folder: Path, seed: int) -> Result:
+    """Everything that happens on the disk, which is gone when this process ends."""
+    from millstream.spark.query import run
+    from millstream.spark.session import open_session
+
+    random, app = Random(seed), ledger("entries")
+    disk = Disk(folder / "disk")
+    given = entries(random, COUNT)
+    settings = settings_of(disk.path, {"entries": "log"}, lane=random.choice(["one-task", "auto"]))
+    make_store(app, settings.store, 3)
+    refused = _send(random, disk, settings.store, given)
+    strikes = [(point, random.randrange(2)) for point in random.sample(POINTS, len(POINTS))]
+
+    def strike(point: str, batch: int) -> None:
+        if strikes and strikes[0][0] == point:
+            if strikes[0][1]:
+                strikes[0] = point, strikes[0][1] - 1
+                return
+            strikes.pop(0)
+            disk.fill(random.choice([0, 0, 1, 3]), FULL_SECONDS)
+
+    spark, said = open_session("disk-full", "local[2]", "1g"), list[str]()
+
+    def start(report: OnReport) -> None:
+        disk.free()
+        run(app, settings, report, spark=spark, say=said.append)
+
+    with at_points(strike):
+        starts = until_done(start)
+    found = differing(app, events_of("entries", given), outcome_of(app, disk.path))
+    waited = sum("trying again" in sentence for sentence in said)
+    stopped = len(starts.stopped)
+    note = f"{refused} requests refused, stopped {stopped}, waited {waited}, {settings.lane}"
+    unclear = [error for error in starts.stopped if not _says_so(error, disk)]
+    failed = f"it did not say that the disk is full: {unclear[0]}" if unclear else ""
+    if strikes:
+        failed = f"the run ended before the disk was full at {strikes}"
+    return Result(
+        FAULT,
+        seed,
+        found.lost,
+        found.doubled,
+        tuple(starts.recovery),
+        "; ".join(filter(None, (note, found.note))),
+        1 + stopped + waited,
+        failed,
+    )
+
+
+def _says_so(error: str, disk: Disk) -> bool:
+    return "No space left on device" in error and str(disk.path) in error
+
+
+def _send(random: Random, disk: Disk, store: Path, given: list[Record]) -> int:
+    """Send all entries over HTTP, some while the disk is full; how many requests were refused."""
+    requests = []
+    for start in range(0, len(given), A_REQUEST):
+        body = b"\n".join(encoded(given[start : start + A_REQUEST]))
+        requests.append((f"request-{start}", body))
+    full = random.randrange(1, len(requests) - 5)
+    refused = []
+    with served(store) as server, httpx.Client(base_url=server.url) as client:
+        for number, request in enumerate(requests):
+            if number == full:
+                disk.fill(random.choice([0, 1]))
+            status = _post(client, *request)
+            if full <= number < full + 4 and status == 507:
+                refused.append(request)
+            elif status != 200:
+                raise AssertionError(f"request {number}: answered with {status}")
+            if number == full + 3:
+                disk.free()
+        if not refused:
+            raise AssertionError("the disk was not full: no request was refused")
+        for request in refused:
+            assert _post(client, *request) == 200
+    return len(refused)
+
+
+def _post(client: httpx.Client, key: str, body: bytes) -> int:
+    headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
+    return client.post("/streams/entries", content=body, headers=headers).status_code
+
+
+DISK_FULL = Scenario(
+    FAULT, "what does not fit is refused or waits; started again, all is there once", disk_full
+)
+
+if __name__ == "__main__":
+    place = Path(sys.argv[1])
+    (place / "result.json").write_text(json.dumps(asdict(_main(place, int(sys.argv[2])))))

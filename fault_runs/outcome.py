@@ -1,0 +1,195 @@
+"""What an application left behind, what the reference gives, and how the two differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from millstream.codec import encode_value
+from millstream.model.app import App
+from millstream.model.event import Event
+from millstream.model.workflow import Workflow
+from millstream.reference import Reference
+from millstream.sinks.files import read_rows
+from millstream.sinks.log_sink import read_log_rows
+from millstream.stores.contract import after_prefix
+from millstream.stores.home import Home, log_of
+from millstream.stores.layout import slates_of, table_of, unpack_slate
+
+Slates = dict[tuple[str, str], tuple[int, bytes, dict[str, Any], dict[str, bytes]]]
+"""By (update, key): last update, data, timers, a table's entries."""
+LOG_OF = "the log of "
+"""Before the name of an output: what its own log holds."""
+
+
+@dataclass
+class Outcome:
+    """What an application left: slates, streams, late events and dead letters."""
+
+    slates: Slates
+    streams: dict[str, list[Event]]
+    late: list[Event]
+    letters: list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How an outcome differs from the reference's. A wrong slate is lost and doubled."""
+
+    lost: int
+    doubled: int
+    note: str = ""
+    """Some of what is lost or doubled."""
+
+
+def read_outcome(workflow: Workflow, folder: Path) -> Outcome:
+    """What a run with its store in `folder`/store left; its outputs have sinks `folder`/out/NAME,
+    as JSON."""
+    store = folder / "store"
+    streams = {name: _events(name, _rows(folder / "out" / name)) for name in workflow.outputs}
+    late = [
+        Event(row["stream"], row["ts"], row["key"], row["value"])
+        for row in kept_rows(store, "late")
+    ]
+    letters = sorted(letter_key(row) for row in kept_rows(store, "deadletters"))
+    return Outcome(stored_slates(store), streams, late, letters)
+
+
+def kept_rows(store: Path, stream: str) -> list[dict[str, Any]]:
+    """The rows of a stream's own log in the store."""
+    return list(read_log_rows(log_of(store, stream)))
+
+
+def add_logs(found: Outcome, store: Path) -> None:
+    """Add what the outputs' own logs hold, each as a stream besides its sink's."""
+    for name in list(found.streams):
+        found.streams[LOG_OF + name] = _events(LOG_OF + name, kept_rows(store, name))
+
+
+def _rows(directory: Path) -> list[dict[str, Any]]:
+    return list(read_rows(str(directory))) if directory.exists() else []
+
+
+def _events(name: str, rows: Iterable[dict[str, Any]]) -> list[Event]:
+    return content_sorted(
+        Event(name, row["ts"], row["key"], row.get("value", row.get("bytes"))) for row in rows
+    )
+
+
+def content_sorted(events: Iterable[Event]) -> list[Event]:
+    """Events in an order that only their content decides."""
+    return sorted(events, key=lambda e: (e.ts, encode_value(e.value), e.key))
+
+
+def letter_key(letter: Any) -> tuple[Any, ...]:
+    """What a dead letter is compared by: not its batch, nor the words of its error."""
+    row = letter if isinstance(letter, dict) else {n: getattr(letter, n) for n in letter.__slots__}
+    value = row.get("value", row.get("bytes"))
+    return (
+        row["function"] or "",
+        row["stream"],
+        row["ts"],
+        row["key"],
+        encode_value(value),
+        row["timer"] or "",
+    )
+
+
+def stored_slates(store: Path) -> Slates:
+    """Every slate as of the last committed batch."""
+    home = Home.open(store)
+    shards = home.store()
+    found: Slates = {}
+    for number in range(home.facts.shards):
+        with shards.shard(number).at(home.committed()) as view:
+            for update, kind in home.facts.updates.items():
+                start = slates_of(update)
+                for row, packed in view.scan(start, after_prefix(start)):
+                    key = row[len(start) :].decode()
+                    last, data, timers = unpack_slate(packed)
+                    entries = {}
+                    if kind == "table":
+                        table = table_of(update, key)
+                        entries = {
+                            entry[len(table) :].decode(): value
+                            for entry, value in view.scan(table, after_prefix(table))
+                        }
+                    found[update, key] = (last, data, timers, entries)
+    shards.close()
+    return found
+
+
+def reference_over(app: App, events: Iterable[Event], late: Iterable[Event]) -> Outcome:
+    """What the reference makes of `events`, less those that were late."""
+    workflow, kept, gone = app.checked(), list(events), list(late)
+    for event in gone:
+        kept.remove(event)
+    reference = Reference(workflow)
+    reference.feed(kept)
+    reference.drain()
+    slates: Slates = {
+        owner: (slate.last, slate.data, slate.timers, slate.entries)
+        for owner, slate in reference.slates.items()
+    }
+    streams = {name: content_sorted(reference.streams[name]) for name in workflow.outputs}
+    letters = sorted(letter_key(letter) for letter in reference.dead_letters)
+    return Outcome(slates, streams, gone, letters)
+
+
+def compared(app: App, events: Iterable[Event], found: Outcome) -> Difference:
+    """How what a run left differs from the reference over `events` less those that were late.
+
+    A late event that was never given, or is late more often than it was given, is doubled.
+    """
+    given = list(events)
+    known = Counter(map(_as_row, given))
+    late = Counter(map(_as_row, found.late))
+    invented = late - known
+    spare = Counter(invented)
+    kept_late = []
+    for event in found.late:
+        if spare[_as_row(event)]:
+            spare[_as_row(event)] -= 1
+        else:
+            kept_late.append(event)
+    expected = reference_over(app, given, kept_late)
+    for name in found.streams:
+        if name.startswith(LOG_OF):
+            events_there = expected.streams[name.removeprefix(LOG_OF)]
+            expected.streams[name] = [event._replace(stream=name) for event in events_there]
+    return difference(found, expected, invented)
+
+
+def difference(
+    found: Outcome, expected: Outcome, invented: Counter[tuple[Any, ...]] | None = None
+) -> Difference:
+    """What `expected` has and `found` has not (lost), and the other way round (doubled)."""
+    have, must = _counted(found), _counted(expected)
+    lost, doubled = must - have, have - must
+    doubled.update(invented or {})
+    some = [f"lost {thing}" for thing in list(lost)[:2]]
+    some += [f"doubled {thing}" for thing in list(doubled)[:2]]
+    return Difference(lost.total(), doubled.total(), "; ".join(some))
+
+
+def _counted(outcome: Outcome) -> Counter[tuple[Any, ...]]:
+    """All that an outcome holds, each thing as often as it is there."""
+    things: Counter[tuple[Any, ...]] = Counter()
+    for owner, slate in outcome.slates.items():
+        things["slate", *owner, repr(_plain(slate))] += 1
+    for events in outcome.streams.values():
+        things.update(("row", *_as_row(event)) for event in events)
+    things.update(("dead letter", *letter) for letter in outcome.letters)
+    return things
+
+
+def _plain(slate: tuple[int, bytes, dict[str, Any], dict[str, bytes]]) -> tuple[Any, ...]:
+    last, data, timers, entries = slate
+    return last, bytes(data), sorted(timers.items()), sorted(entries.items())
+
+
+def _as_row(event: Event) -> tuple[Any, ...]:
+    return event.stream, event.ts, event.key, encode_value(event.value)
