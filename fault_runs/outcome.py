@@ -1,4 +1,8 @@
-"""What an application left behind, what the reference gives, and how the two differ."""
+"""What an application left behind, what the reference gives, and how the two differ.
+
+The reference keeps slates that have expired; the engine sweeps them when it comes to them. So both
+are looked at without the slates that have expired by the greatest time of any event.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,7 @@ from millstream.sinks.log_sink import read_log_rows
 from millstream.stores.contract import after_prefix
 from millstream.stores.home import Home, log_of
 from millstream.stores.layout import slates_of, table_of, unpack_slate
+from millstream.stores.progress import decoded
 
 Slates = dict[tuple[str, str], tuple[int, bytes, dict[str, Any], dict[str, bytes]]]
 """By (update, key): last update, data, timers, a table's entries."""
@@ -55,7 +60,18 @@ def read_outcome(workflow: Workflow, folder: Path) -> Outcome:
         for row in kept_rows(store, "late")
     ]
     letters = sorted(letter_key(row) for row in kept_rows(store, "deadletters"))
-    return Outcome(stored_slates(store), streams, late, letters)
+    end = decoded(Home.open(store).read_progress()).highest
+    return Outcome(living(workflow, stored_slates(store), end), streams, late, letters)
+
+
+def living(workflow: Workflow, slates: Slates, end: int | None) -> Slates:
+    """The slates that have not expired by `end`."""
+    ttls = {update.name: update.ttl for update in workflow.updates if update.ttl is not None}
+    return {
+        owner: slate
+        for owner, slate in slates.items()
+        if end is None or owner[0] not in ttls or end - slate[0] <= ttls[owner[0]]
+    }
 
 
 def kept_rows(store: Path, stream: str) -> list[dict[str, Any]]:
@@ -136,7 +152,7 @@ def reference_over(app: App, events: Iterable[Event], late: Iterable[Event]) -> 
     }
     streams = {name: content_sorted(reference.streams[name]) for name in workflow.outputs}
     letters = sorted(letter_key(letter) for letter in reference.dead_letters)
-    return Outcome(slates, streams, gone, letters)
+    return Outcome(living(workflow, slates, reference.highest), streams, gone, letters)
 
 
 def compared(app: App, events: Iterable[Event], found: Outcome) -> Difference:

@@ -91,9 +91,7 @@ def status_of(
         "dead_letters": progress.dead_letters,
         "waiting": progress.waiting,
         "deliveries": accounted(
-            together(
-                deliveries_to(progress, one.name) for one in description.functions
-            )
+            together(deliveries_to(progress, one.name) for one in description.functions)
         ),
         "intake": {
             "bytes": progress.intake,
