@@ -50,8 +50,9 @@ def run(bench: Bench) -> Outcome:
             rows.append({"what": f"kill {number + 1}", "seconds": time.monotonic() - killed})
             bench.say(f"  kill {number + 1}: {rows[-1]['seconds']:.2f} s")
     finally:
-        os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
+        if running.poll() is None:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
     times = sorted(row["seconds"] for row in rows)
     figures = {"recovery_s": times[len(times) // 2], "worst_s": times[-1]}
     return Outcome(

@@ -9,10 +9,10 @@ from __future__ import annotations
 import inspect
 import os
 import sysconfig
-import traceback
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _OURS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 _LIBRARY = (
@@ -41,22 +41,45 @@ def location(function: Callable[..., Any]) -> str:
     return "" if code is None else f" ({shown_path(code.co_filename)}:{code.co_firstlineno})"
 
 
-def user_frame(error: BaseException) -> traceback.FrameSummary | None:
-    """The deepest frame that the user wrote, else a library's; None if all of it is ours."""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(("<frozen importlib", _OURS))
-    ]
-    users = [frame for frame in frames if not frame.filename.startswith(_LIBRARY)]
-    return next(reversed(users or frames), None)
+class Frame(NamedTuple):
+    """A line that was running, and the function it is in."""
+
+    filename: str
+    lineno: int
+    name: str
+
+
+def user_frame(error: BaseException) -> Frame | None:
+    """The deepest frame that the user wrote, else a library's; None if all of it is ours.
+
+    It looks at the frames only, not at their source: an event in a hundred may fail.
+    """
+    users, others, at = None, None, error.__traceback__
+    while at is not None:
+        code = at.tb_frame.f_code
+        whose = _whose(code.co_filename)
+        if whose != "ours":
+            frame = Frame(code.co_filename, at.tb_lineno, code.co_name)
+            others = frame
+            users = frame if whose == "the user's" else users
+        at = at.tb_next
+    return users or others
+
+
+@cache
+def _whose(filename: str) -> str:
+    if filename.startswith(("<frozen importlib", _OURS)):
+        return "ours"
+    return "a library's" if filename.startswith(_LIBRARY) else "the user's"
+
+
+_shown = cache(shown_path)
+"""Good as long as nobody changes where they stand: in a worker, nobody does."""
 
 
 def described(error: BaseException) -> str:
     """An error's type and message, with the user's own line where there is one."""
     frame = user_frame(error)
-    where = (
-        "" if frame is None else f" ({shown_path(frame.filename)}:{frame.lineno} in {frame.name})"
-    )
+    where = "" if frame is None else f" ({_shown(frame.filename)}:{frame.lineno} in {frame.name})"
     text = f"{type(error).__name__}: {error}{where}"
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()

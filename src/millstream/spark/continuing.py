@@ -16,8 +16,8 @@ def check_continues(workflow: Workflow, home: Home, store: Store, progress: Prog
     if workflow.order == "arrival" and progress.waiting > progress.held:
         raise StoreError(
             f"{home.path}: {progress.waiting - progress.held} events wait for the horizon, and in "
-            'arrival order nothing would let them through; run once more with order="event-time" and --final, '
-            "then change the order"
+            'arrival order nothing would let them through; run once more with order="event-time" '
+            "and --final, then change the order"
         )
     if not (progress.waiting or progress.feedback):
         return
