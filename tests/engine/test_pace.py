@@ -34,7 +34,7 @@ def simulated(loads: Iterable[float], cost: float, overhead: float = 0.2) -> lis
     seconds = overhead
     for load in loads:
         backlog += load * seconds
-        taken = int(min(backlog, first_intake(intake, MOST)))
+        taken = int(min(backlog, first_intake(intake, MOST, 2.0)))
         backlog -= taken
         seconds = overhead + taken * cost
         times.append(seconds)
@@ -71,8 +71,8 @@ def test_the_intake_stays_within_bounds(
         assert after == intake
         return
     assert after is not None
-    assert min(LEAST_BYTES, first_intake(intake, MOST)) <= after <= MOST
-    assert after <= 4 * first_intake(intake, MOST) or after == LEAST_BYTES
+    assert min(LEAST_BYTES, first_intake(intake, MOST, 2.0)) <= after <= MOST
+    assert after <= 4 * first_intake(intake, MOST, 2.0) or after == LEAST_BYTES
 
 
 def test_a_small_batch_keeps_the_intake() -> None:
@@ -110,8 +110,12 @@ def test_the_intake_is_divided_among_who_has_records(intake: int, waiting: dict[
 
 def test_the_first_batch_is_small_and_does_not_mislead() -> None:
     """Nothing is known of the cost yet; and Spark's start is not the functions' fault."""
-    assert first_intake(None, MOST) == FIRST_BYTES
-    assert next_intake(None, FIRST_BYTES, 9.0, target=2.0, most=MOST, warm=False) == FIRST_BYTES
+    assert first_intake(None, MOST, 2.0) == 2 * FIRST_BYTES
+    assert first_intake(None, MOST, 600.0) == MOST
+    assert (
+        next_intake(None, 2 * FIRST_BYTES, 9.0, target=2.0, most=MOST, warm=False)
+        == 2 * FIRST_BYTES
+    )
 
 
 def test_pressure_slows_the_sources() -> None:

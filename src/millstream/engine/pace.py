@@ -19,8 +19,9 @@ from collections.abc import Mapping
 from millstream.model.workflow import Workflow
 
 TARGET_SECONDS = 2.0
-FIRST_BYTES = 4 << 20
-"""What the first batch of a store takes, at most: nothing is known of its cost yet."""
+FIRST_BYTES = 2 << 20
+"""What the first batch of a store takes for each second that a batch may take: nothing is known of
+its cost yet."""
 LEAST_BYTES = 16 << 10
 GROWTH = 4.0
 """By how much the intake changes in one batch, at most."""
@@ -29,9 +30,9 @@ LEAST_SHARE = 64
 """Events of a key that a batch takes however long they take."""
 
 
-def first_intake(intake: int | None, most: int) -> int:
+def first_intake(intake: int | None, most: int, target: float) -> int:
     """What a batch may take when the last one left word of `intake`."""
-    return min(most, FIRST_BYTES if intake is None else intake)
+    return min(most, int(FIRST_BYTES * target) if intake is None else intake)
 
 
 def next_intake(
@@ -43,7 +44,7 @@ def next_intake(
     """
     if not taken:
         return intake
-    now = first_intake(intake, most)
+    now = first_intake(intake, most, target)
     # From what it took, not from what it might have: that is what took so long.
     took = min(now, taken)
     if seconds > target:

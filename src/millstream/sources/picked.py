@@ -20,12 +20,12 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from millstream.nesting import DEEPEST, too_deep
 
-_DIGITS = bytes.maketrans(b"123456789E", b"000000000e")
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}\n")
-_EXPONENTS = (b"0e000", b"0e+000")
 _LARGE = re.compile(rb"[:,\[\s]-?[0-9.]+[eE]\+?[0-9]{3}")
 LONGEST_NUMBER = b"0" * 200
 """A number of fewer digits in a row, and with an exponent of two digits at most, is in range."""
@@ -89,5 +89,11 @@ def _is_certain(block: bytes) -> bool:
     digits = block.translate(_DIGITS)
     if LONGEST_NUMBER in digits:
         return False
-    exponents = any(exponent in digits for exponent in _EXPONENTS)
-    return not (exponents and _LARGE.search(block))
+    return not (_has_exponent(block) and _LARGE.search(block))
+
+
+def _has_exponent(block: bytes) -> bool:
+    """Whether there is an e after a digit: in a number, or perhaps in a text."""
+    octets = np.frombuffer(block, np.uint8)
+    before = octets[np.flatnonzero((octets | 0x20) == ord("e")) - 1]
+    return bool(((before >= ord("0")) & (before <= ord("9"))).any())

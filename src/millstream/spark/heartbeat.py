@@ -55,6 +55,8 @@ class Planned:
     workflow: Workflow
     sources: dict[str, Address]
     batch_bytes: int
+    target: float
+    """How long a batch is to take, in seconds."""
     available_now: bool
     final: bool
     started: int | None
@@ -134,12 +136,13 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         starts = {
             name: positions.get(name) or source.begin for name, source in self._inputs.items()
         }
-        intake = slowed(first_intake(progress.intake, self._planned.batch_bytes), pressure)
+        planned = self._planned
+        intake = first_intake(progress.intake, planned.batch_bytes, planned.target)
         waiting = {
             name: source.bytes_between(starts[name], source.end)
             for name, source in self._inputs.items()
         }
-        parts = divided(intake, waiting)
+        parts = divided(slowed(intake, pressure), waiting)
         for name, source in self._inputs.items():
             start = starts[name]
             until = source.take(start, max(1, parts[name]))

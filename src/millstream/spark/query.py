@@ -182,6 +182,7 @@ class Driver:
             self._workflow,
             self._sources,
             settings.batch_bytes,
+            settings.batch_seconds / 1e6,
             settings.available_now,
             settings.final,
             self._started,
