@@ -43,5 +43,5 @@ AT_POINTS = Scenario(
     "driver-killed-at-point",
     "Killed with its JVM at any named point of a batch, it goes on where it was at the next start",
     run_at_points,
-    least=100,
+    least=60,
 )

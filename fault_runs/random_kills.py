@@ -143,5 +143,5 @@ AT_RANDOM = Scenario(
     "driver-killed-at-random",
     "Every event that was acknowledged is counted once, however often the application is killed",
     run_at_random,
-    least=60,
+    least=40,
 )

@@ -33,7 +33,7 @@ def test_nothing_is_lost_or_doubled(context: Context, tmp_path: Path, name: str,
     """Slates, output and dead letters are those of the reference, each once."""
     result = SCENARIOS[name].run(seed, tmp_path, context)
     if result.note.startswith("skipped"):
-        pytest.skip(result.note)
+        pytest.xfail(result.note)  # the machine cannot be disturbed in this way: it is said
     assert not result.failed
     assert (result.lost, result.doubled) == (0, 0), result.note
     assert result.runs > 0

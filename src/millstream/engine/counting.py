@@ -1,8 +1,8 @@
 """How many events each key has, and when the first and the last were: grouped by Arrow.
 
 Keys come as Python texts. To hand them to Arrow and have it group them costs about a quarter of a
-microsecond an event over 100,000 keys; to look each up in a dict nearly half of one, since a dict of
-that size does not fit into the processor's cache (docs/design/2026-11-15-aggregates.md).
+microsecond an event over 100,000 keys; to look each up in a dict nearly half of one, since a dict
+of that size does not fit into the processor's cache (docs/design/2026-11-15-aggregates.md).
 """
 
 from __future__ import annotations
