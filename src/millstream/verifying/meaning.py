@@ -37,7 +37,10 @@ UNREADABLE = (
     *(StoreError, CodecError, msgspec.MsgspecError),
     *(ValueError, struct.error, zlib.error, TypeError, IndexError),
 )
-COUNTED = "stop the application and run: millstream vacuum, which counts them anew"
+COUNTED = (
+    "if slates are missing, restore the store from a copy; to have them counted anew as they are, "
+    "stop the application and run: millstream vacuum"
+)
 MOST = 5
 """Findings of one kind that are told of a shard."""
 

@@ -38,7 +38,8 @@ def verify(
     except StoreError:
         check_staging(store / "staging", (), findings)
         return findings  # the record that is damaged has been named
-    check_staging(store / "staging", progress.staged, findings)
+    later = [name for _, names in progress.unpublished for name in names]
+    check_staging(store / "staging", [*progress.staged, *later], findings)
     # Read again just before: while the application runs, Spark deletes the files of old batches.
     check_checkpoint(home.checkpoint, read_committed(store), findings)
     if not rows:
