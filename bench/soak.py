@@ -110,7 +110,7 @@ def _outcome(
         rows,
         figures,
         bars,
-        {"seconds": seconds, "rate": rate, "keys": KEYS, "retain_bytes": "64MiB", "ttl": "30s"},
+        {"seconds": seconds, "rate": rate, "keys": KEYS, "retain_bytes": "8MiB", "ttl": "30s"},
         [
             "growth: the last fifth of the time against the second",
             f"behind at the end: {behind:.1f} s until the last event was processed",

@@ -10,7 +10,7 @@ import millstream as ms
 app = ms.App("soak")
 app.source("events", key="key", ts="ts", unit="us")
 app.output("hundreds")
-app.settings["retain_bytes"] = "64MiB"
+app.settings["retain_bytes"] = "8MiB"
 
 
 @app.update("events", publishes="hundreds", ttl="30s")

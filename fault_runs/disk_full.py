@@ -165,7 +165,9 @@ def _main(folder: Path, seed: int) -> Result:
 
 
 def _says_so(error: str, disk: Disk) -> bool:
-    return "No space left on device" in error and str(disk.path) in error
+    """A short write to a full disk reaches LMDB as an I/O error: its message names both."""
+    full = "No space left on device" in error or "the disk or its quota is full" in error
+    return full and str(disk.path) in error
 
 
 def _send(random: Random, disk: Disk, store: Path, given: list[Record]) -> int:
