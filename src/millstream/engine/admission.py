@@ -81,16 +81,20 @@ class Admission:
 
     def left_over(self) -> Columns:
         """What waits here although nothing is to wait any more: the limit or the order changed."""
-        limit = self._update.limit
-        throttles = limit is not None and self._update.overload == "throttle"
-        keep = [] if self._waits else [ALL] if throttles else []
         left = Columns()
         for lane in self._queue.lanes:
-            hot = not self._waits and limit is None and self._share is not None and lane != ALL
-            if lane not in keep and not hot:
+            if not self._keeps(lane):
                 left.extend(self._queue.take(lane))
                 self._lanes.discard(lane)
         return left
+
+    def _keeps(self, lane: str) -> bool:
+        """Whether events may still wait in the lane."""
+        if self._waits:
+            return False
+        if self._update.limit is None:
+            return lane != ALL and self._share is not None
+        return lane == ALL and self._update.overload == "throttle"
 
     def admit(self, events: Columns | None) -> Columns | None:
         """The events to feed now; those that have waited are among the first to pass."""
