@@ -8,10 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from engine.disturbed import Retried
+from engine.folding import (
+    LANES,
+    ORDERS,
+    as_events,
+    batches,
+    field_of,
+    folding,
+    meant,
+    queues_of,
+    run,
+    slates,
+    sum_of,
+)
 from engine.in_process import InProcess
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,102 +33,12 @@ import millstream as ms
 from millstream.engine.horizon import Lane, is_due, pressure_of
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task
-from millstream.engine.pace import LEAST_SHARE
 from millstream.errors import StoreError
 from millstream.model.event import Event
 from millstream.model.workflow import Order
-from millstream.reference import Reference
 from millstream.spark.continuing import check_continues
 from millstream.stores.deliveries import deliveries_to
 from millstream.stores.home import Home
-from millstream.stores.layout import queue_directory, slates_of, unpack_slate
-
-LANES: tuple[Lane, ...] = ("one-task", "shuffled")
-ORDERS: tuple[Order, ...] = ("arrival", "event-time")
-
-
-def folding(order: str, limit: int | None, overload: str = "throttle") -> ms.App:
-    """A map, a limited update whose slates depend on the order, and one behind it."""
-    app = ms.App("folding", order=cast(Order, order))
-    app.source("in", ts="ts", unit="us", lateness="20us", idle="1h")
-    how: dict[str, Any] = {"limit": limit, "overload": overload}
-    if overload == "divert":
-        how["overflow"] = "too_many"
-
-    @app.map("in", publishes="numbers")
-    def numbers(event: ms.Event) -> Any:
-        if event.value["n"] % 17 == 5:
-            raise ValueError("poison")
-        yield ms.emit()
-
-    @app.update("numbers", publishes="folded", **how)
-    def fold(event: ms.Event, slate: dict[str, int]) -> Any:
-        slate["hash"] = (slate.get("hash", 7) * 31 + event.value["n"]) % 1_000_003
-        slate["sum"] = slate.get("sum", 0) + event.value["n"]
-        if event.value["n"] % 13 == 4:
-            raise ValueError("poison")
-        yield ms.emit(key=f"g{slate['hash'] % 3}", value=slate["hash"])
-
-    @app.update("folded")
-    def last(event: ms.Event, slate: dict[str, int]) -> None:
-        slate["hash"] = (slate.get("hash", 7) * 31 + event.value) % 1_000_003
-
-    if overload == "divert":
-
-        @app.update("too_many")
-        def degraded(event: ms.Event, slate: dict[str, int]) -> None:
-            slate["count"] = slate.get("count", 0) + 1
-
-    return app
-
-
-batches = st.lists(
-    st.lists(
-        st.builds(
-            lambda key, at, n: (key, at, n),
-            st.sampled_from("abc"),
-            st.integers(0, 40),
-            st.integers(0, 50),
-        ),
-        max_size=25,
-    ),
-    max_size=5,
-)
-
-
-def as_events(given: list[list[tuple[str, int, int]]]) -> list[list[Event]]:
-    """Each batch ten microseconds after the last."""
-    return [
-        [Event("in", 10 * b + at, key, {"n": n, "ts": 10 * b + at}) for key, at, n in batch]
-        for b, batch in enumerate(given)
-    ]
-
-
-def run(app: ms.App, given: list[list[Event]], lane: Lane, **how: Any) -> InProcess:
-    kind = how.pop("kind", InProcess)
-    engine: InProcess = kind(app.checked(), lane=lane, **how)
-    for batch in given:
-        engine.batch(batch)
-    engine.settle(final=True)
-    return engine
-
-
-def slates(engine: InProcess, update: str) -> dict[str, bytes]:
-    """The JSON of every slate of an update."""
-    prefix, found = slates_of(update), {}
-    assert engine.store is not None
-    for number in range(engine.shards):
-        with engine.store.shard(number).at(engine.progress.batch) as view:
-            for row, value in view.scan(prefix, prefix + b"\xff"):
-                found[row[len(prefix) :].decode()] = unpack_slate(value).data
-    return found
-
-
-def meant(app: ms.App, events: list[Event]) -> dict[tuple[str, str], bytes]:
-    reference = Reference(app.checked())
-    reference.feed(events)
-    reference.drain()
-    return {owner: slate.data for owner, slate in reference.slates.items()}
 
 
 @pytest.mark.parametrize("lane", LANES)
@@ -147,10 +70,10 @@ def test_throttled_in_arrival_order_loses_nothing(
     engine = run(app, as_events(given), lane, shards=shards, kind=kind)
     wanted = meant(app, [event for batch in as_events(given) for event in batch])
     for update in ("fold",):
-        found = {key: _sum(data) for key, data in slates(engine, update).items()}
-        assert found == {k: _sum(v) for (u, k), v in wanted.items() if u == update}
+        found = {key: sum_of(data) for key, data in slates(engine, update).items()}
+        assert found == {k: sum_of(v) for (u, k), v in wanted.items() if u == update}
     assert engine.progress.held == engine.progress.waiting == 0
-    assert _queues(engine) == []
+    assert queues_of(engine) == []
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -170,8 +93,8 @@ def test_what_is_dropped_is_counted_and_logged(
     for event in dropped:
         events.remove(event._replace(stream="in", ts=event.ts - 1))
     wanted = meant(app, events)
-    found = {key: _sum(data) for key, data in slates(engine, "fold").items()}
-    assert found == {k: _sum(v) for (u, k), v in wanted.items() if u == "fold"}
+    found = {key: sum_of(data) for key, data in slates(engine, "fold").items()}
+    assert found == {k: sum_of(v) for (u, k), v in wanted.items() if u == "fold"}
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -186,7 +109,7 @@ def test_what_is_diverted_gets_a_degraded_service(
     engine = run(app, as_events(given), lane, shards=2)
     overflow = engine.streams.get("too_many", [])
     assert len(overflow) == engine.progress.diverted.get("fold", 0)
-    counted = sum(_field(data, "count") for data in slates(engine, "degraded").values())
+    counted = sum(field_of(data, "count") for data in slates(engine, "degraded").values())
     assert counted == len(overflow)
     main = deliveries_to(engine.progress, "fold")
     assert main.processed + main.dead_letters + main.diverted == main.taken
@@ -209,46 +132,8 @@ def test_ten_thousand_events_into_its_own_input(order: Order, lane: Lane, limit:
                 yield ms.emit(key=str(number % 7), value=number)
 
     engine = run(app, [[Event("in", 1, "k", {})]], lane, shards=4)
-    counted = sum(_field(data, "count") for data in slates(engine, "flood").values())
+    counted = sum(field_of(data, "count") for data in slates(engine, "flood").values())
     assert counted == 10_001
-
-
-def test_a_hot_key_waits_in_its_own_lane() -> None:
-    """Past its share a hot key's events wait, in order; other keys of its shard pass it, and new
-    events of the hot key stand behind the old ones."""
-    app = folding("arrival", None)
-    engine = InProcess(app.checked(), shards=1)
-    slow = 1e9  # microseconds an event: the share is the least there is
-    engine.progress.costs = {"fold": slow}
-    hot = [Event("in", n, "hot", {"n": 1, "ts": n}) for n in range(3 * LEAST_SHARE)]
-    engine.batch([*hot, Event("in", 999, "cool", {"n": 2, "ts": 999})])
-    assert _field(slates(engine, "fold")["hot"], "sum") == LEAST_SHARE
-    assert _field(slates(engine, "fold")["cool"], "sum") == 2
-    assert engine.progress.held == 2 * LEAST_SHARE
-    assert engine.progress.waiting_at["fold"] == 2 * LEAST_SHARE
-    engine.progress.costs = {"fold": slow}
-    engine.batch([Event("in", 5_000, "hot", {"n": 3, "ts": 5_000})])
-    assert _field(slates(engine, "fold")["hot"], "sum") == 2 * LEAST_SHARE
-    engine.progress.costs = {}  # what is known of its cost is forgotten: nothing waits any more
-    engine.settle(final=False)
-    assert _field(slates(engine, "fold")["hot"], "sum") == 3 * LEAST_SHARE + 3
-    assert engine.progress.held == 0
-    assert _queues(engine) == []
-
-
-@given(batches, st.sampled_from(LANES))
-def test_shares_change_when_not_what(given: list[list[tuple[str, int, int]]], lane: Lane) -> None:
-    """With shares or without, an update whose result does not depend on order comes to the same."""
-    app = folding("arrival", None)
-    engine = InProcess(app.checked(), lane=lane, shards=2)
-    for batch in as_events(given):
-        engine.progress.costs = {"fold": 1e9, "last": 1e9}
-        engine.batch([event for event in batch for _ in range(9)])
-    engine.settle(final=True)
-    events = [event for batch in as_events(given) for event in batch for _ in range(9)]
-    wanted = meant(app, events)
-    found = {key: _sum(data) for key, data in slates(engine, "fold").items()}
-    assert found == {k: _sum(v) for (u, k), v in wanted.items() if u == "fold"}
 
 
 def test_pressure_rises_with_what_waits() -> None:
@@ -262,17 +147,6 @@ def test_pressure_rises_with_what_waits() -> None:
     assert engine.progress.pressure == 1.0
     engine.settle(final=False)
     assert engine.progress.pressure == 0.0
-
-
-def test_an_update_once_thought_dear_is_found_to_be_cheap() -> None:
-    """One slow batch (a first import, a pause) makes the share of a key small. With one key only,
-    no batch feeds more than that share: it must be enough to learn the cost anew."""
-    app = folding("arrival", None)
-    engine = InProcess(app.checked(), shards=1)
-    engine.progress.costs = {"fold": 1e9}
-    engine.batch([Event("in", n, "k", {"n": 1, "ts": n}) for n in range(20 * LEAST_SHARE)])
-    assert engine.progress.held == 19 * LEAST_SHARE
-    assert engine.progress.costs["fold"] < 0.6e9
 
 
 def test_sources_are_not_stopped_when_only_they_can_go_on() -> None:
@@ -415,25 +289,3 @@ def test_an_overflow_must_not_lead_back() -> None:
 
     with pytest.raises(ms.DefinitionError, match="its overflow 'too_many' leads back to it"):
         app.checked()
-
-
-def _sum(data: bytes) -> int:
-    return _field(data, "sum")
-
-
-def _field(data: bytes, name: str) -> int:
-    import json
-
-    return int(json.loads(data)[name])
-
-
-def _queues(engine: InProcess) -> list[bytes]:
-    """The rows of queues that are left."""
-    assert engine.store is not None
-    left = []
-    for number in range(engine.shards):
-        with engine.store.shard(number).at(engine.progress.batch) as view:
-            for name in ("fold", "last"):
-                start = queue_directory(name)
-                left += [row for row, _ in view.scan(start, start + b"\xff")]
-    return left

@@ -1,0 +1,71 @@
+"""A hot key is held to its share of a batch; the others are not held up, and nothing is lost."""
+
+from __future__ import annotations
+
+from engine.folding import (
+    LANES,
+    as_events,
+    batches,
+    field_of,
+    folding,
+    meant,
+    queues_of,
+    slates,
+    sum_of,
+)
+from engine.in_process import InProcess
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.engine.horizon import Lane
+from millstream.engine.pace import LEAST_SHARE
+from millstream.model.event import Event
+
+
+def test_a_hot_key_waits_in_its_own_lane() -> None:
+    """Past its share a hot key's events wait, in order; other keys of its shard pass it, and new
+    events of the hot key stand behind the old ones."""
+    app = folding("arrival", None)
+    engine = InProcess(app.checked(), shards=1)
+    slow = 1e9  # microseconds an event: the share is the least there is
+    engine.progress.costs = {"fold": slow}
+    hot = [Event("in", n, "hot", {"n": 1, "ts": n}) for n in range(3 * LEAST_SHARE)]
+    engine.batch([*hot, Event("in", 999, "cool", {"n": 2, "ts": 999})])
+    assert field_of(slates(engine, "fold")["hot"], "sum") == LEAST_SHARE
+    assert field_of(slates(engine, "fold")["cool"], "sum") == 2
+    assert engine.progress.held == 2 * LEAST_SHARE
+    assert engine.progress.waiting_at["fold"] == 2 * LEAST_SHARE
+    engine.progress.costs = {"fold": slow}
+    engine.batch([Event("in", 5_000, "hot", {"n": 3, "ts": 5_000})])
+    assert field_of(slates(engine, "fold")["hot"], "sum") == 2 * LEAST_SHARE
+    engine.progress.costs = {}  # what is known of its cost is forgotten: nothing waits any more
+    engine.settle(final=False)
+    assert field_of(slates(engine, "fold")["hot"], "sum") == 3 * LEAST_SHARE + 3
+    assert engine.progress.held == 0
+    assert queues_of(engine) == []
+
+
+@given(batches, st.sampled_from(LANES))
+def test_shares_change_when_not_what(given: list[list[tuple[str, int, int]]], lane: Lane) -> None:
+    """With shares or without, an update whose result does not depend on order comes to the same."""
+    app = folding("arrival", None)
+    engine = InProcess(app.checked(), lane=lane, shards=2)
+    for batch in as_events(given):
+        engine.progress.costs = {"fold": 1e9, "last": 1e9}
+        engine.batch([event for event in batch for _ in range(9)])
+    engine.settle(final=True)
+    events = [event for batch in as_events(given) for event in batch for _ in range(9)]
+    wanted = meant(app, events)
+    found = {key: sum_of(data) for key, data in slates(engine, "fold").items()}
+    assert found == {k: sum_of(v) for (u, k), v in wanted.items() if u == "fold"}
+
+
+def test_an_update_once_thought_dear_is_found_to_be_cheap() -> None:
+    """One slow batch (a first import, a pause) makes the share of a key small. With one key only,
+    no batch feeds more than that share: it must be enough to learn the cost anew."""
+    app = folding("arrival", None)
+    engine = InProcess(app.checked(), shards=1)
+    engine.progress.costs = {"fold": 1e9}
+    engine.batch([Event("in", n, "k", {"n": 1, "ts": n}) for n in range(20 * LEAST_SHARE)])
+    assert engine.progress.held == 19 * LEAST_SHARE
+    assert engine.progress.costs["fold"] < 0.6e9
