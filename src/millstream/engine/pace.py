@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from millstream.model.workflow import Workflow
+from millstream.stores.progress import Progress
 
 TARGET_SECONDS = 2.0
 FIRST_BYTES = 2 << 20
@@ -75,6 +76,16 @@ def next_pace(pace: float | None, spent: int, taken: int) -> float | None:
         return pace
     now = spent / taken
     return now if pace is None else (pace + now) / 2
+
+
+def set_pace(
+    before: Progress, after: Progress, taken: int, *, target: float, most: int, warm: bool
+) -> None:
+    """Note with a batch, which took `taken` bytes, what the next one may take, and the pace."""
+    seconds = after.last_seconds
+    after.intake = next_intake(before.intake, taken, seconds, target=target, most=most, warm=warm)
+    spent = sum(after.spent.values()) - sum(before.spent.values())
+    after.pace = next_pace(before.pace, spent, taken)
 
 
 def shares_of(

@@ -35,7 +35,7 @@ from millstream.actions.attempt import Policy
 from millstream.actions.running import carried_out
 from millstream.engine.beat import next_beat
 from millstream.engine.horizon import lane_of
-from millstream.engine.pace import next_intake, next_pace
+from millstream.engine.pace import set_pace
 from millstream.engine.plan import Plan
 from millstream.engine.points import reach
 from millstream.engine.progress import advanced
@@ -274,16 +274,8 @@ class Driver:
         after.last_batches = self._flushing.last_batches(before)
         after.written, after.last_seconds = clock(), time.perf_counter() - began
         after.seconds = before.seconds + after.last_seconds
-        after.intake = next_intake(
-            before.intake,
-            taken.bytes,
-            after.last_seconds,
-            target=settings.batch_seconds / 1e6,
-            most=settings.batch_bytes,
-            warm=self.batches > 0,
-        )
-        spent = sum(after.spent.values()) - sum(before.spent.values())
-        after.pace = next_pace(before.pace, spent, taken.bytes)
+        target, warm = settings.batch_seconds / 1e6, self.batches > 0
+        set_pace(before, after, taken.bytes, target=target, most=settings.batch_bytes, warm=warm)
         after.latency = before.latency
         if taken.splits:
             after.latency = max(0, after.written - (taken.oldest or offset["clock"]))
