@@ -54,6 +54,11 @@ def open_session(app: str, master: str, memory: str) -> SparkSession:
         .config("spark.hadoop.fs.file.impl", "org.apache.hadoop.fs.RawLocalFileSystem")
         .config("spark.sql.streaming.minBatchesToRetain", "10")
         .config("spark.sql.streaming.numRecentProgressUpdates", "2")
+        # Spark remembers a thousand jobs, stages and plans for a page that Millstream never opens.
+        .config("spark.ui.retainedJobs", "10")
+        .config("spark.ui.retainedStages", "10")
+        .config("spark.ui.retainedTasks", "100")
+        .config("spark.sql.ui.retainedExecutions", "10")
         # The JVM plans and moves a few large rows; its optimising compiler and its concurrent
         # collector would only take the cores from the Python workers.
         .config("spark.driver.extraJavaOptions", f"{JVM} -Dlog4j2.configurationFile={logging_file}")
