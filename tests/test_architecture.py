@@ -26,6 +26,7 @@ KNOWS = {
     "reference": "errors model codec",
     "algebra": "errors model codec",
     "testing": "errors nearest model codec reference",
+    "elements": "errors nearest model codec algebra",
     "stores": "errors nearest durable model codec",
     "sources": "errors nearest nesting durable",
     "sinks": "errors durable codec log",
@@ -34,7 +35,7 @@ KNOWS = {
     "modules": "errors nearest model",
     "setting_values": "errors model sources actions",
     "settings": "errors model nearest setting_values sources",
-    "app_file": "errors algebra model nearest modules setting_values toml actions",
+    "app_file": "errors algebra elements model nearest modules setting_values toml actions",
     "config": "errors model nearest modules app_file",
     "graph": "model",
     "checkpoint": "",
@@ -48,7 +49,7 @@ KNOWS = {
     "checkpoint",
     "cli": "errors nearest durable model codec stores sources sinks modules setting_values "
     "settings config graph spark log description server client actions engine verifying",
-    "": "errors model testing client algebra",
+    "": "errors model testing client algebra elements",
 }
 """What each part of the package may know; "" is `import millstream` itself."""
 

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from millstream import algebra, testing
+from millstream import algebra, elements, testing
+from millstream.elements.element import Configured, Element
 from millstream.errors import (
     CodecError,
     DefinitionError,
@@ -25,7 +26,9 @@ __all__ = [
     "App",
     "Client",
     "CodecError",
+    "Configured",
     "DefinitionError",
+    "Element",
     "Event",
     "FunctionError",
     "InputError",
@@ -35,6 +38,7 @@ __all__ = [
     "Table",
     "Timer",
     "algebra",
+    "elements",
     "emit",
     "forget",
     "testing",

@@ -11,6 +11,9 @@ section 4). The file names the functions and the graph; it builds the same `App`
     [updates.NAME]        function, subscribes, publishes, slate, ttl, on_timer; or an aggregate:
                           algebra = "count" | { name = "sum", of = "amount" } | "module:object",
                           subscribes, ttl
+    [elements.NAME]       element = "count" | "module:Class", keys = { STREAM = "field" },
+                          publishes, publish, every, every_events, clock, ttl, limit, overload,
+                          overflow, keep, memory, and what the element is configured with
     [run]                 store, shards, tasks, ...: see `millstream.settings`
 
 The order of declaration is the order of the file. Modules are looked for beside the file first,
@@ -30,6 +33,8 @@ from typing import Any
 from millstream import toml
 from millstream.actions.address import parse_action_address
 from millstream.algebra import BUILT_IN
+from millstream.elements import STANDARD
+from millstream.elements.placing import PLACEMENT
 from millstream.errors import DefinitionError
 from millstream.model.app import App
 from millstream.model.function import RESERVED_STREAMS
@@ -42,13 +47,15 @@ from millstream.toml import Document, Section, shown
 _SOURCE_KEYS = ("key", "ts", "unit", "lateness", "idle")
 _STREAM_KEYS = ("source", *_SOURCE_KEYS, "output", "sink", "action", "delay")
 _MAP_KEYS = ("function", "subscribes", "publishes")
-_UPDATE_KEYS = (*_MAP_KEYS, "slate", "ttl", "on_timer", "limit", "overload", "overflow")
+_ROOM_KEYS = ("limit", "overload", "overflow", "keep", "memory")
+_UPDATE_KEYS = (*_MAP_KEYS, "slate", "ttl", "on_timer", *_ROOM_KEYS, "priority")
 _AGGREGATE_KEYS = ("algebra", "subscribes", "ttl")
 _SLATES: dict[str, type] = {"dict": dict, "table": Table}
 _TABLES = {
     "map": "maps",
     "update": "updates",
     "aggregate": "updates",
+    "element": "elements",
     "source": "streams",
     "stream": "streams",
     "output": "streams",
@@ -60,8 +67,8 @@ def read_app(path: Path) -> tuple[App, dict[str, Any]]:
     """The application that a TOML file describes, and the settings in it."""
     document = toml.read(path)
     on_path(document.directory)
-    document.section().only("app", "streams", "maps", "updates", "run")
-    for kind in ("streams", "maps", "updates"):
+    document.section().only("app", "streams", "maps", "updates", "elements", "run")
+    for kind in ("streams", "maps", "updates", "elements"):
         document.section(kind)
     head = document.section("app")
     head.only("name", "order", "on_error", "slate_warn", "slate_limit")
@@ -77,9 +84,9 @@ def read_app(path: Path) -> tuple[App, dict[str, Any]]:
     for section in document.sections("streams"):
         with _at_line_of(section):
             _stream(app, section, given)
-    for section in document.sections("maps", "updates"):
+    for section in document.sections("maps", "updates", "elements"):
         with _at_line_of(section):
-            _function(app, section)
+            (_element if section.path[0] == "elements" else _function)(app, section)
     given.update(_run(document.section("run")))
     app.settings.update(given)
     _check_graph(app, document)
@@ -140,6 +147,7 @@ def _function(app: App, section: Section) -> None:
         app.map(*subscribes, publishes=publishes, name=section.name)(function)
         return
     slate, timer = section.get("slate", str) or "dict", section.get("on_timer", str)
+    priority = section.get("priority", str)
     if ":" not in slate and slate not in _SLATES:
         raise section.error(
             "slate",
@@ -154,9 +162,36 @@ def _function(app: App, section: Section) -> None:
         limit=section.get("limit", int),
         overload=section.get("overload", str) or "throttle",
         overflow=section.get("overflow", str),
+        keep=section.get("keep", int),
+        memory=section.get("memory", str, int),
+        priority=None if priority is None else _object(section, "priority", priority),
         on_timer=None if timer is None else _object(section, "on_timer", timer),
         name=section.name,
     )(function)
+
+
+def _element(app: App, section: Section) -> None:
+    named = section.need("element", str)
+    if ":" in named:
+        kind = _object(section, "element", named)
+    elif named in STANDARD:
+        kind = STANDARD[named]
+    else:
+        raise section.error(
+            "element",
+            f"'element' in {shown(section.path)} must be one of {', '.join(STANDARD)}, or "
+            f"'module:Class'; got {named!r}; {did_you_mean(named, STANDARD)}",
+        )
+    section.need("keys", str, list, dict)
+    takes = [one for one in signature(kind).parameters if one not in PLACEMENT]
+    section.only("element", *(one for one in PLACEMENT if one != "name"), *takes)
+    given = {key: value for key, value in section.values.items() if key != "element"}
+    configured = {key: given.pop(key) for key in takes if key in given}
+    try:
+        element = kind(**configured)
+    except TypeError as error:
+        raise section.error("element", f"{shown(section.path)}: {named}: {error}") from None
+    app.add(element, name=section.name, **given)
 
 
 def _aggregate(app: App, section: Section) -> None:
@@ -255,10 +290,10 @@ def _check_graph(app: App, document: Document) -> None:
     try:
         app.checked()
     except DefinitionError as error:
-        raise document.error(_path_of(str(error)), str(error)) from None
+        raise document.error(_path_of(str(error), document), str(error)) from None
 
 
-def _path_of(message: str) -> tuple[str, ...]:
+def _path_of(message: str, document: Document) -> tuple[str, ...]:
     """The table or key that an error of the model is about."""
     app = re.match(r"app .*?: (order|on_error) must", message)
     if app:
@@ -266,5 +301,8 @@ def _path_of(message: str) -> tuple[str, ...]:
     named = re.match(r"(\w+) '([^']+)'", message)
     if named is None or named[1] not in _TABLES:
         return ("app",)
+    made_by = named[2].split(".")[0]
+    if made_by in document.section("elements").values:
+        return ("elements", made_by, "keys" if " subscribes to " in message else "publishes")
     key = ("subscribes",) if " subscribes to " in message else ()
     return _TABLES[named[1]], named[2], *key

@@ -16,6 +16,7 @@ from typing import Any
 from millstream.codec import encode_value
 from millstream.errors import CodecError, DefinitionError, InputError
 from millstream.model.event import Event
+from millstream.model.path import picker as path_picker
 
 Of = str | Callable[[Any], Any] | None
 Number = int | float
@@ -47,18 +48,8 @@ def picker(name: str, of: Of) -> Callable[[Event], Any]:
         raise DefinitionError(
             f"{name}(of=) must be a field, a dotted path or a function of the value; got {of!r}"
         )
-    steps = of.split(".")
-
-    def pick(event: Event) -> Any:
-        value = event.value
-        for step in steps:
-            try:
-                value = value[step]
-            except (KeyError, TypeError):
-                raise InputError(f"{where}: the value has no field {of!r}") from None
-        return value
-
-    return pick
+    pick = path_picker(of, where)
+    return lambda event: pick(event.value)
 
 
 def _calling(of: Callable[[Any], Any], where: str) -> Callable[[Event], Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
@@ -22,6 +22,7 @@ from millstream.model.function import (
     check_arguments,
     check_name,
     check_overload,
+    check_room,
 )
 from millstream.model.place import location
 from millstream.model.size import Size, byte_count
@@ -37,6 +38,12 @@ from millstream.model.workflow import (
 )
 
 UserFunction = Callable[..., Any]
+
+
+class Part(Protocol):
+    """What `App.add` takes: it declares streams and functions."""
+
+    def add_to(self, app: App, **options: Any) -> None: ...
 
 
 class FunctionHandle:
@@ -174,13 +181,18 @@ class App:
         limit: int | None = None,
         overload: Overload = "throttle",
         overflow: str | None = None,
+        keep: int | None = None,
+        memory: Size | None = None,
+        priority: UserFunction | None = None,
     ) -> Callable[[UserFunction], UpdateHandle]:
         """Make the decorated function `(event, slate)` an update over the streams named.
 
         Its name is the name of its slates for ever; `name=` sets it apart from the function's.
         `limit` is how many events each of its shards takes in a batch; those past it wait for the
         next (`overload="throttle"`), are dropped ("drop"), or go to the stream `overflow`
-        ("divert").
+        ("divert"). `keep` is how many slates it keeps and `memory` how many bytes they may take;
+        past that the least important go, by `priority`, a function `(key, slate)` that gives a
+        number, or else those that were updated longest ago.
         """
         _check_subscribes(subscribes, "update")
 
@@ -195,6 +207,8 @@ class App:
                 )
             check_defaults(slate, where)
             check_overload(limit, overload, overflow, where)
+            room = None if memory is None else byte_count(memory, f"{where}: memory")
+            check_room(keep, room, priority, where)
             self._functions.append(
                 Update(
                     called,
@@ -206,6 +220,9 @@ class App:
                     limit=limit,
                     overload=overload,
                     overflow=overflow,
+                    keep=keep,
+                    memory=room,
+                    priority=None if priority is None else _unwrapped(priority),
                 )
             )
             if on_timer is not None:
@@ -241,6 +258,15 @@ class App:
         self._functions.append(
             Update(name, algebra.lift, subscribes, slate=dict, ttl=lives, algebra=algebra)
         )
+
+    def add(self, part: Part, **options: Any) -> None:
+        """Add a part that makes functions of its own, such as an element; `options` are its own."""
+        if not hasattr(part, "add_to") or isinstance(part, type):
+            called = f": add {part.__name__}()" if isinstance(part, type) else ""
+            raise DefinitionError(
+                f"app {self.name!r}: add() takes a part, such as an Element; got {part!r}{called}"
+            )
+        part.add_to(self, **options)
 
     def workflow(self) -> Workflow:
         """The checked graph. Raises DefinitionError; warns of streams that nobody reads."""

@@ -59,6 +59,12 @@ class Update:
     """What becomes of the events past the limit."""
     overflow: str | None = None
     """The stream that they are diverted to."""
+    keep: int | None = None
+    """How many slates it keeps; None: all. The least important go first."""
+    memory: int | None = None
+    """How many bytes its slates may take; None: any."""
+    priority: Callable[..., Any] | None = None
+    """A number for `(key, slate)`: how important it is; None: the time of its last update."""
 
     @property
     def emits(self) -> tuple[str, ...]:
@@ -130,6 +136,23 @@ def check_overload(limit: object, overload: object, overflow: object, where: str
         )
     if limit is None and overload != "throttle":
         raise DefinitionError(f"{where}: limit must say past how many events it is to {overload}")
+
+
+def check_room(keep: object, memory: int | None, priority: Any, where: str) -> None:
+    """How many slates or bytes to keep, and what tells which go first, must go together."""
+    if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
+        raise DefinitionError(
+            f"{where}: keep must be a whole number of slates, 1 or more; got {keep!r}"
+        )
+    if memory is not None and memory < 1:
+        raise DefinitionError(f"{where}: memory must be a size over 0; got {memory!r}")
+    if priority is not None:
+        if keep is None and memory is None:
+            raise DefinitionError(
+                f"{where}: priority must come with keep= or memory=, past which the least "
+                "important slates go"
+            )
+        check_arguments(priority, ("key", "slate"), f"{where}: priority{location(priority)}")
 
 
 def check_effects(function: Function) -> None:

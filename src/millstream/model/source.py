@@ -10,6 +10,7 @@ from typing import Any
 
 from millstream.errors import InputError
 from millstream.model.duration import SECOND, TIME_LIMIT, UNITS, instant
+from millstream.model.path import key_text, picker
 
 KeyOf = str | Callable[[Any], Any] | None
 TimeOf = str | Callable[[Any], Any] | None
@@ -69,7 +70,7 @@ class Source:
             else:
                 key = key_of(record)
                 if type(key) is not str:
-                    key = _key_text(key, where)
+                    key = key_text(key, where)
             ts = clock if ts_of is None else time_of(ts_of(record))
             if not -TIME_LIMIT < ts < TIME_LIMIT:
                 raise InputError(
@@ -87,18 +88,7 @@ def _picker(path: str | Callable[[Any], Any] | None, where: str) -> Callable[[An
         return None
     if callable(path):
         return _guarded(path, where)
-    steps = path.split(".")
-
-    def pick(record: Any) -> Any:
-        value = record
-        for step in steps:
-            try:
-                value = value[step]
-            except (KeyError, TypeError):
-                raise InputError(f"{where}: the record has no field {path!r}") from None
-        return value
-
-    return pick
+    return picker(path, where, "record")
 
 
 def _guarded(function: Callable[[Any], Any], where: str) -> Callable[[Any], Any]:
@@ -111,12 +101,6 @@ def _guarded(function: Callable[[Any], Any], where: str) -> Callable[[Any], Any]
             ) from error
 
     return pick
-
-
-def _key_text(key: Any, where: str) -> str:
-    if isinstance(key, str | int) and not isinstance(key, bool):
-        return str(key)
-    raise InputError(f"{where}: key must be text or a whole number; got {_shown(key)}")
 
 
 def _number(text: str) -> int | float | None:

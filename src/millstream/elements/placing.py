@@ -1,0 +1,133 @@
+"""From an element to the functions of the model.
+
+An element with a memory (fields, a schedule or timers) is an update whose slate is its fields. If
+its streams are keyed by attributes, a map in front of it gives their events that key; maps cost no
+shuffle. An element without a memory is a map. `output` is called from timers, so also when no event
+comes; time-to-live, limits and room are the update's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from inspect import signature
+from typing import Any, Literal
+
+from millstream.elements.element import Element, configuration, shape_of, slate_of
+from millstream.elements.keying import OWN, Keying, Keys, attributes_of, keyed_stream
+from millstream.elements.running import Cloning, Passing, Processing, Ranking, Schedule, Timing
+from millstream.errors import DefinitionError
+from millstream.model.app import App
+from millstream.model.duration import Duration, microseconds
+from millstream.model.function import Overload, check_name
+from millstream.model.size import Size
+
+
+def place(
+    app: App,
+    element: Element,
+    *,
+    keys: Keys,
+    name: str | None = None,
+    publishes: str | Iterable[str] = (),
+    publish: str | None = None,
+    every: Duration | None = None,
+    every_events: int | None = None,
+    clock: Literal["event", "wall"] = "event",
+    ttl: Duration | None = None,
+    keep: int | None = None,
+    memory: Size | None = None,
+    limit: int | None = None,
+    overload: Overload = "throttle",
+    overflow: str | None = None,
+) -> None:
+    """Add the functions of an element to an application.
+
+    `keys` says by stream which attribute is the key. `publishes` are the streams that it emits to,
+    `publish` an output that `self.publish(...)` puts values into. `every` and `every_events` say
+    when `output` is called. The rest is as of `App.update`.
+    """
+    kind: Any = type(element)
+    name = kind.__name__ if name is None else name
+    check_name(name, "element")
+    where = f"element {name!r}"
+    if not isinstance(element, Element):
+        hint = f": add {element.__name__}()" if isinstance(element, type) else ""
+        raise DefinitionError(f"{where} must be an Element; got {element!r}{hint}")
+    if kind.process_event is Element.process_event:
+        raise DefinitionError(f"{where}: {kind.__name__} must have a method process_event(event)")
+    shape = shape_of(kind)
+    configuration(element)
+    attributes = attributes_of(keys, where)
+    schedule = _schedule(kind, every, every_events, clock, where)
+    emits = [publishes] if isinstance(publishes, str) else list(publishes)
+    if publish is not None:
+        app.output(publish)
+        emits.append(publish)
+    cloning = Cloning(element, shape.slate, publish)
+    timed = schedule.every is not None or kind.on_timer is not Element.on_timer
+    if not (shape.slate or timed or schedule.events is not None):
+        _refuse_memory(where, ttl=ttl, keep=keep, memory=memory, limit=limit)
+        passing = Passing(cloning, name, tuple(attributes.items()))
+        app.map(*attributes, publishes=emits, name=name)(passing)
+        return
+    streams = tuple((stream, stream) for stream in attributes)
+    if any(attribute != OWN for attribute in attributes.values()):
+        keying = Keying(name, tuple(attributes.items()))
+        streams = tuple((keyed_stream(name, stream), stream) for stream in attributes)
+        keyed = [stream for stream, _ in streams]
+        app.map(*attributes, publishes=keyed, name=f"{name}.keys")(keying)
+    limited = keep is not None or memory is not None
+    ranked = limited and kind.priority is not Element.priority
+    app.update(
+        *(stream for stream, _ in streams),
+        publishes=emits,
+        slate=slate_of(kind, schedule.remembers),
+        ttl=ttl,
+        on_timer=Timing(cloning, schedule) if timed else None,
+        name=name,
+        limit=limit,
+        overload=overload,
+        overflow=overflow,
+        keep=keep,
+        memory=memory,
+        priority=Ranking(cloning) if ranked else None,
+    )(Processing(cloning, schedule, streams))
+
+
+PLACEMENT = tuple(name for name in signature(place).parameters if name not in ("app", "element"))
+"""What can be said of an element besides its configuration."""
+
+
+def _schedule(
+    kind: type[Element],
+    every: Duration | None,
+    events: int | None,
+    clock: Any,
+    where: str,
+) -> Schedule:
+    period = None if every is None else microseconds(every, f"{where}: every")
+    if period == 0:
+        raise DefinitionError(f"{where}: every must be a duration over 0; got {every!r}")
+    if events is not None and (
+        not isinstance(events, int) or isinstance(events, bool) or events < 1
+    ):
+        raise DefinitionError(
+            f"{where}: every_events must be a whole number, 1 or more; got {events!r}"
+        )
+    if clock not in ("event", "wall"):
+        raise DefinitionError(f"{where}: clock must be 'event' or 'wall'; got {clock!r}")
+    if (period or events) and kind.output is Element.output:
+        raise DefinitionError(
+            f"{where}: {kind.__name__} must have a method output(), since every= or every_events= "
+            "asks for it"
+        )
+    return Schedule(period, events, clock)
+
+
+def _refuse_memory(where: str, **given: Any) -> None:
+    for option, value in given.items():
+        if value is not None:
+            raise DefinitionError(
+                f"{where}: {option} must be left out: the element has no fields, so it has no "
+                "memory, and runs as a map"
+            )
