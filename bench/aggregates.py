@@ -54,5 +54,4 @@ def _measured(bench: Bench, what: str, app: str, source: Path) -> dict[str, Any]
         source=source,
         store=bench.fresh("store"),
         batches=BATCHES,
-        batch_seconds=60_000_000,  # the batches grow to the same size, however long they take
     )

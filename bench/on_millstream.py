@@ -132,9 +132,12 @@ def run_all(
     batches: int,
     keep: bool = False,
     flush: int | None = None,
-    batch_seconds: int = 2_000_000,
 ) -> dict[str, Any]:
-    """Run over all the files of a folder in about so many batches; `keep` goes on with a store."""
+    """Run over all the files of a folder in about so many batches; `keep` goes on with a store.
+
+    The target for a batch's time is so long that the batches are of the size that is asked for, as
+    Spark's own ways have them.
+    """
     if not keep:
         shutil.rmtree(store, ignore_errors=True)
     ended: list[tuple[int, float]] = []
@@ -153,7 +156,7 @@ def run_all(
         final=True,
         batch_bytes=-(-length_of(Path(source)) // batches),
         flush=flush,
-        batch_seconds=batch_seconds,
+        batch_seconds=60_000_000,
     )
     summary = run(APPS[app](order), settings, report)
     return {
