@@ -1,0 +1,196 @@
+"""The connection: bodies, heads and clients that take their time, over real sockets."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+from guarding import is_refused, make, post
+from raw_http import answer, connected, ended, exchange, head
+from served import asked, served, until
+
+CERTIFICATE = Path(__file__).parent / "localhost.pem"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    return make(tmp_path_factory.mktemp("guard") / "store")
+
+
+@pytest.fixture(scope="module")
+def url(store) -> Iterator[str]:
+    with served(store, max_body=100_000, body_timeout=0.6, stall=1.0, hosts=("mill.test",)) as url:
+        yield url
+
+
+def test_a_body_that_says_it_is_too_large(url):
+    """It is refused before any of it is read."""
+    found = exchange(url, post(url, "Content-Length: 100001"))
+    assert is_refused(found, 413, "at most 100000 bytes")
+
+
+def test_a_body_that_turns_out_too_large(url):
+    """One in chunks is refused when it has passed the limit, though it has no end."""
+    with connected(url) as connection:
+        connection.sendall(post(url, "Transfer-Encoding: chunked"))
+        for _ in range(11):
+            connection.sendall(b"2710\r\n" + b"1" * 10_000 + b"\r\n")
+        assert is_refused(answer(connection), 413)
+
+
+def test_a_body_of_just_the_limit(url):
+    """The limit itself is allowed, with a length and in chunks."""
+    record = b'"' + b"x" * 99_998 + b'"'
+    assert exchange(url, post(url, "Content-Length: 100000") + record).status == 200
+    chunk = b"186a0\r\n" + record + b"\r\n0\r\n\r\n"
+    assert exchange(url, post(url, "Transfer-Encoding: chunked") + chunk).status == 200
+
+
+def test_a_connection_outlives_a_body_too_large(url):
+    """Whoever sends it all the same can read the answer, and go on."""
+    with connected(url) as connection:
+        connection.sendall(post(url, "Content-Length: 3000000") + b"x" * 3_000_000)
+        assert is_refused(answer(connection), 413)
+        connection.sendall(head(url))
+        assert answer(connection).status == 200
+
+
+def test_a_body_that_does_not_come(url):
+    """A client that says it sends and does not is answered, and its connection closed."""
+    began = time.monotonic()
+    with connected(url) as connection:
+        connection.sendall(post(url, "Content-Length: 10") + b"123")
+        assert is_refused(answer(connection), 408, "no pause of over 0.6")
+        assert ended(connection)
+    assert 0.5 < time.monotonic() - began < 5
+
+
+def test_a_body_in_drops(url):
+    """A client that never pauses for long, but takes very long in all, is cut off too."""
+    began = time.monotonic()
+    with connected(url) as connection:
+        connection.sendall(post(url, "Content-Length: 100000"))
+        connection.settimeout(0.2)
+        found = b""
+        while not found and time.monotonic() - began < 10:
+            connection.sendall(b"1")
+            try:
+                found = connection.recv(12)
+            except TimeoutError:
+                pass
+    assert found == b"HTTP/1.1 408"
+    assert time.monotonic() - began > 2
+
+
+def test_many_large_bodies_at_once(url):
+    """Each is within the limit, all together are not: some are refused, and none is held after."""
+    part = post(url, "Transfer-Encoding: chunked") + b"17318\r\n" + b"1" * 95_000 + b"\r\n"
+    with ExitStack() as stack:
+        senders = [stack.enter_context(connected(url)) for _ in range(12)]
+        for sender in senders:
+            sender.sendall(part)
+        statuses = {answer(sender).status for sender in senders}
+    assert statuses == {408, 503}
+    assert httpx.post(f"{url}/streams/checkins", json="x" * 90_000).status_code == 200
+
+
+def test_a_body_that_is_asked_for(url):
+    """A client that waits to be told to go on is told."""
+    with connected(url) as connection:
+        connection.sendall(post(url, "Content-Length: 4", "Expect: 100-continue"))
+        assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(b"true")
+        assert answer(connection).status == 200
+
+
+def test_a_head_that_does_not_come(url):
+    """A connection without a whole request's head does not stay, whether it is the first request
+    or one after another; whoever has begun one is told."""
+    parts = [b"", b"\r\n", b"GET /hea", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: y"]
+    with ExitStack() as stack:
+        first = [stack.enter_context(connected(url)) for _ in parts]
+        later = [stack.enter_context(connected(url)) for _ in parts[1:]]
+        for connection in later:
+            connection.sendall(head(url))
+            assert answer(connection).status == 200
+        for connection, sent in zip(first + later, parts + parts[1:], strict=True):
+            connection.sendall(sent)
+        for connection in first + later:
+            assert is_refused(answer(connection), 408)
+            assert ended(connection)
+
+
+def test_a_flood_of_headers(url):
+    """A head without end is refused while it comes; so are too many headers."""
+    many = head(url, "GET /healthz HTTP/1.1", *(f"X-{n}: {n}" for n in range(100)))
+    assert is_refused(exchange(url, many), 431, "100 headers")
+    with connected(url) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ")
+        try:
+            for _ in range(100):
+                connection.sendall(b"x" * 65_536)
+        except OSError:
+            pass  # it hung up
+        else:
+            pytest.fail("a head of 6 MB was taken")
+
+
+def test_one_address_has_its_rate(tmp_path):
+    """Requests above the rate are refused with when to come again, and later taken again."""
+    with asked(make(tmp_path / "store"), rate=20.0) as client:
+        found = [client.get("/healthz") for _ in range(60)]
+        assert {one.status_code for one in found} == {200, 429}
+        assert sum(one.status_code == 200 for one in found) >= 40
+        assert found[-1].headers["retry-after"] == "1"
+        until(lambda: client.get("/healthz").status_code == 200)
+
+
+def test_a_client_that_takes_nothing(url):
+    """Answers that nobody reads do not pile up: the connection is broken."""
+    with connected(url) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        connection.settimeout(0.1)
+        sent = until(lambda: _sends(connection, head(url, "GET /openapi.json HTTP/1.1") * 50))
+        assert sent == "broken"
+
+
+def _sends(connection: socket.socket, data: bytes) -> str:
+    try:
+        connection.sendall(data)
+    except TimeoutError:
+        return ""
+    except OSError:
+        return "broken"
+    return ""
+
+
+def test_there_is_an_end_to_connections(url):
+    """So many and no more; they are taken again when others have gone."""
+    opened = [socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 10)]
+    try:
+        while len(opened) < 530:
+            opened.append(socket.create_connection(opened[0].getpeername(), 10))
+        assert is_refused(answer(opened[-1]), 503, "connections")
+    finally:
+        for connection in opened:
+            connection.close()
+    until(lambda: httpx.get(f"{url}/healthz").status_code == 200)
+
+
+def test_tls(tmp_path):
+    """With a certificate it speaks TLS, and nothing else."""
+    store = make(tmp_path / "store")
+    with served(store, tls_cert=CERTIFICATE, tls_key=CERTIFICATE) as url:
+        assert url.startswith("https://")
+        trusting = ssl.create_default_context(cafile=str(CERTIFICATE))
+        with httpx.Client(base_url=url, verify=trusting) as client:
+            assert client.get("/slates/count/Walmart").json()["slate"] == {"count": 1}
+            assert len(client.get("/slates/count/dump").text.splitlines()) == 1
+        with pytest.raises(httpx.HTTPError):
+            httpx.get(url.replace("https", "http"))
