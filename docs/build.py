@@ -7,6 +7,7 @@ and the figures are filled in from the benchmarks' results. Exits 1 with a list 
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections import Counter
@@ -14,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
 
-from docs.figures import filled
+from docs.figures import RESULTS, filled
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "pictures" / "retail.svg"
@@ -108,19 +109,48 @@ def _wrong_link(page: Path, target: str, known: dict[Path, set[str]]) -> str | N
     return None
 
 
-def draw() -> str:
-    """The workflow of examples/retail.py as SVG."""
+def draw(example: str = "examples/retail.py") -> str:
+    """The workflow of an example as SVG."""
     from millstream.config import load
     from millstream.graph import svg
 
     with chdir(ROOT):  # the picture names the functions' lines, relative to where one stands
-        return svg(load("examples/retail.py").app.workflow())
+        return svg(load(example).app.workflow())
+
+
+def draw_search() -> str:
+    """The search of examples/optimise.py for the best parameters."""
+    from examples.optimise import app
+    from examples.optimising.plot import drawn
+    from examples.optimising.simulate import cycles
+
+    return drawn(list(cycles(app, 1)))
+
+
+def draw_results(results: Path = RESULTS) -> dict[str, str]:
+    """The pictures of the benchmarks' results, by their files' names; of those that there are."""
+    from bench import ctr_plot
+    from bench.s4 import plots
+
+    found: dict[str, str] = {}
+    for case, pictures in (("s4", plots.pictures), ("ctr", ctr_plot.pictures)):
+        path = results / f"{case}.json"
+        if path.exists():
+            found |= pictures(json.loads(path.read_text()))
+    return found
 
 
 def main() -> int:
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    PICTURE.write_text(draw(), encoding="utf-8")
-    print(f"drew {PICTURE.relative_to(ROOT)}")
+    pictures = {
+        PICTURE.name: draw(),
+        "ctr.svg": draw("examples/ctr.py"),
+        "optimise.svg": draw_search(),
+        **draw_results(),
+    }
+    for name, picture in pictures.items():
+        (PICTURE.parent / name).write_text(picture, encoding="utf-8")
+        print(f"drew {(PICTURE.parent / name).relative_to(ROOT)}")
     for page in pages():
         text = page.read_text(encoding="utf-8")
         page.write_text(filled(text), encoding="utf-8")

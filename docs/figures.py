@@ -1,20 +1,24 @@
 """The figures in the pages, from what the benchmarks left in bench/results.
 
 Between `<!-- figures:NAME -->` and `<!-- /figures:NAME -->` stands a table made from
-bench/results/NAME.json, with the commit and the machine it was measured on. Nobody writes a figure
-by hand.
+bench/results/NAME.json, with the commit and the machine it was measured on; NAME.PART is a part of
+what stands there. Nobody writes a figure by hand.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bench import ctr_plot
+from bench.s4 import tables as s4_tables
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
-_MARKED = re.compile(r"(<!-- figures:(\w+) -->\n).*?(<!-- /figures:\2 -->)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- figures:([\w.]+) -->\n).*?(<!-- /figures:\2 -->)", re.DOTALL)
 _RATES = {"events_per_s": "events/s", "workers_mib": "workers' memory, MiB"}
 _COLUMNS: dict[str, dict[str, str]] = {
     "keyed_updates": {**_RATES, "driver_mib": "driver's memory, MiB"},
@@ -59,6 +63,17 @@ _COLUMNS: dict[str, dict[str, str]] = {
         "recovery_median_s": "recovery, s: median",
         "recovery_max_s": "max",
     },
+    "ctr": {
+        "sent": "events",
+        "lost": "lost",
+        "error_percent": "relative error, %",
+        "paper_percent": "the paper's, %",
+        "mbps": "Mbps",
+        "paper_mbps": "the paper's Mbps",
+        "processed_per_s": "processed a second",
+        "lag_events": "not yet taken in at the end",
+        "behind_s": "behind at the end, s",
+    },
     "dump": {
         "slates_per_s": "slates/s",
         "seconds": "whole, s",
@@ -99,18 +114,30 @@ _SAYS = {
     "themselves, and the store's files; medians of each fifth of the time",
     "faults": "Each run is one strike of the fault, compared with the reference: slates, output "
     "rows and dead letters",
+    "ctr": "Click-through rates (`examples/ctr.py`) against their truth, by the rate at which "
+    "serves and clicks are sent over HTTP: a minute of each rate below 20,000/s, else 3,000,000 "
+    "events; last, the same from standard elements (`examples/ctr.toml`)",
     "dump": "All slates of an update over HTTP (`GET /slates/{update}/dump`)",
 }
+
+_PARTS: dict[str, Callable[[dict[str, Any], str], str]] = {
+    "s4": s4_tables.part,
+    "ctr": ctr_plot.part,
+}
+"""The cases that fill a page in parts, and what makes one."""
 
 
 def filled(page: str, results: Path = RESULTS) -> str:
     """The page with every marked place filled from its results; left alone where there are none."""
 
     def fill(marked: re.Match[str]) -> str:
-        path = results / f"{marked[2]}.json"
+        case, _, part = marked[2].partition(".")
+        path = results / f"{case}.json"
         if not path.exists():
             return marked[0]
-        return f"{marked[1]}{table(json.loads(path.read_text()))}{marked[3]}"
+        found = json.loads(path.read_text())
+        text = _PARTS[case](found, part) if part else table(found)
+        return f"{marked[1]}{text}{marked[3]}"
 
     return _MARKED.sub(fill, page)
 

@@ -119,8 +119,14 @@ def test_sizes(text, count):
         (
             "sinks",
             {"hot-topics": "csv:out"},
-            "--sink, 'hot-topics': a sink's format must be one of json, parquet, log; got 'csv",
+            "--sink, 'hot-topics': a sink's format must be one of json, parquet, log, sqlite; got",
         ),
+        (
+            "sources",
+            {"checkins": "sqlite:in.db"},
+            "--source, 'checkins': a source's format must be one of json, csv, parquet, log; got",
+        ),
+        ("sinks", {"late": "sqlite:o.db"}, "a table holds only the latest of each key; give it"),
         ("sinks", {"inner": "json:o"}, "declare it with app.output('inner')"),
         ("shard", 1, "unknown setting 'shard'; did you mean 'shards'?"),
     ],

@@ -5,7 +5,7 @@ section 4). The file names the functions and the graph; it builds the same `App`
 
     [app]                 name, order, on_error, slate_warn, slate_limit
     [streams.NAME]        source = true | "json:DIR", key, ts, unit, lateness, idle;
-                          output = true, sink = "parquet:DIR"; delay;
+                          output = true, sink = "parquet:DIR" | "sqlite:FILE"; delay;
                           action = true | "webhook:URL" | "line:FILE" | "stderr"
     [maps.NAME]           function = "module:name", subscribes, publishes
     [updates.NAME]        function, subscribes, publishes, slate, ttl, on_timer; or an aggregate:
@@ -34,6 +34,7 @@ from millstream import toml
 from millstream.actions.address import parse_action_address
 from millstream.algebra import BUILT_IN
 from millstream.elements import STANDARD
+from millstream.elements.element import Element
 from millstream.elements.placing import PLACEMENT
 from millstream.errors import DefinitionError
 from millstream.model.app import App
@@ -182,8 +183,19 @@ def _element(app: App, section: Section) -> None:
             f"'element' in {shown(section.path)} must be one of {', '.join(STANDARD)}, or "
             f"'module:Class'; got {named!r}; {did_you_mean(named, STANDARD)}",
         )
+    if not (isinstance(kind, type) and issubclass(kind, Element)):
+        raise section.error(
+            "element",
+            f"'element' in {shown(section.path)} must name a class of elements; got {kind!r}",
+        )
     section.need("keys", str, list, dict)
-    takes = [one for one in signature(kind).parameters if one not in PLACEMENT]
+    takes = list(signature(kind).parameters)
+    for both in sorted({*takes} & {*PLACEMENT}):
+        raise section.error(
+            "element",
+            f"{shown(section.path)}: {kind.__name__} must be added in Python, or call its field "
+            f"{both!r} otherwise: here that word is where the element is told its place",
+        )
     section.only("element", *(one for one in PLACEMENT if one != "name"), *takes)
     given = {key: value for key, value in section.values.items() if key != "element"}
     configured = {key: given.pop(key) for key in takes if key in given}
@@ -249,7 +261,7 @@ def _run(section: Section) -> dict[str, Any]:
 
 
 def _address(section: Section, key: str, text: str) -> str:
-    check_address(text, section.where(key), sink=key == "sink")
+    check_address(text, section.where(key), sink=key == "sink", stream=section.name)
     return relative_to(text, section.document.directory)
 
 

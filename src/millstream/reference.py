@@ -15,6 +15,7 @@ docs/concepts.md):
 - A slate expires for an event, or for a timer, that comes more than `ttl` after the last event
   that updated it; its timers die with it. A timer's firing does not keep a slate alive.
 - The slate of an aggregate is the merge of what its events are lifted to (model/algebra.py).
+- There is room for everything: `limit`, `keep` and `memory` are not looked at.
 - Wall timers fire when the clock is moved past them. What they emit is later than both the timer
   and the event time reached so far; whether their slate has expired is a matter of event time.
 """

@@ -14,11 +14,13 @@ from typing import Any
 from millstream.actions.address import parse_action_address
 from millstream.errors import DefinitionError, InputError
 from millstream.model.duration import UNITS, microseconds
+from millstream.model.function import RESERVED_STREAMS
 from millstream.model.size import MIB as MIB
 from millstream.model.size import byte_count
-from millstream.sources.address import parse_address
+from millstream.sources.address import LOG, SQLITE, parse_address
 
-SINK_FORMATS = ("json", "parquet", "log")
+SOURCE_FORMATS = ("json", "csv", "parquet", LOG)
+SINK_FORMATS = ("json", "parquet", LOG, SQLITE)
 LANES = ("auto", "one-task", "shuffled")
 SECOND, MINUTE, DAY = UNITS["s"], UNITS["m"], UNITS["d"]
 FOR_EVER = "for ever"
@@ -27,7 +29,7 @@ _FLAGS = {"1": True, "true": True, "yes": True, "on": True}
 _FLAGS |= {"0": False, "false": False, "no": False, "off": False}
 
 
-def check_address(text: object, where: str, *, sink: bool) -> None:
+def check_address(text: object, where: str, *, sink: bool, stream: str = "") -> None:
     """An address is FORMAT:PATH, and the format one that a source reads or a sink writes."""
     if not isinstance(text, str):
         raise _wrong(where, "FORMAT:PATH, as in json:data/in", text)
@@ -35,9 +37,16 @@ def check_address(text: object, where: str, *, sink: bool) -> None:
         address = parse_address(text, where)
     except InputError as error:  # here it is the definition that is wrong, not yet the input
         raise DefinitionError(str(error)) from None
-    if sink and address.format not in SINK_FORMATS:
+    known = SINK_FORMATS if sink else SOURCE_FORMATS
+    if address.format not in known:
         raise DefinitionError(
-            f"{where}: a sink's format must be one of {', '.join(SINK_FORMATS)}; got {text!r}"
+            f"{where}: a {'sink' if sink else 'source'}'s format must be one of "
+            f"{', '.join(known)}; got {text!r}"
+        )
+    if address.format == SQLITE and stream in RESERVED_STREAMS:
+        raise DefinitionError(
+            f"{where}: {stream!r} has many events of a key, of several streams, and a table holds "
+            "only the latest of each key; give it json:DIR, parquet:DIR or log:DIR"
         )
 
 
@@ -112,7 +121,7 @@ def _addresses(sink: bool) -> Callable[[Any, str], dict[str, str]]:
         if not isinstance(value, Mapping):
             raise _wrong(where, "a mapping of streams to addresses", value)
         for name, address in value.items():
-            check_address(address, f"{where}, {name!r}", sink=sink)
+            check_address(address, f"{where}, {name!r}", sink=sink, stream=name)
         return dict(value)
 
     return parse

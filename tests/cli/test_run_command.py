@@ -240,6 +240,9 @@ def test_a_line_says_what_is_out_of_the_ordinary():
         "batch 7, 5 events (0/s), 2 late, 1 dead letter, 25% of the input, 1,234 waiting, "
         "horizon 1970-01-01T00:00:01Z"
     )
+    assert line(report(7, 5, total_evicted=1), 0).startswith(
+        "batch 7, 5 events (0/s), 1 slate evicted, "
+    )
 
 
 def test_moments_and_summaries():
@@ -249,3 +252,4 @@ def test_moments_and_summaries():
     assert moment(1) == "1970-01-01T00:00:00.000001Z"
     assert summary(RunSummary(1, 5, 0, 0, 0.0)) == "5 events in 1 batch, 0.0 s"
     assert summary(RunSummary(1, 5, 0, 0, 8.0)) == "5 events in 1 batch, 8.0 s"
+    assert summary(RunSummary(1, 5, 0, 0, 8.0, evicted=2)).endswith("8.0 s, 2 slates evicted")

@@ -131,6 +131,8 @@ def of_engine(run: InProcess) -> Outcome:
     counted = {name: getattr(progress, name) for name in ("emitted", "failed")}
     counts = {name: {key: n for key, n in some.items() if n} for name, some in counted.items()}
     rows = stored(run.store, progress.batch)
+    # The order of slates follows from them: tests/engine/test_room.py holds it.
+    rows = {place: value for place, value in rows.items() if place[1][:1] != b"P"}
     slates = Counter(
         update.name
         for update in run.workflow.updates

@@ -99,7 +99,7 @@ def test_a_large_table_is_read_entry_by_entry(large_table: dict[bytes, bytes]) -
         prefix + b"070000": None,
         prefix + b"new": b"null",
     }
-    assert view.read <= 4, "the slate's row and the entries that were read"
+    assert view.read <= 5, "the slate's row, the entries that were read, no order of slates"
     assert router.dead == []
 
 

@@ -63,8 +63,8 @@ def test_under_fail_the_message_says_where_and_which_key() -> None:
     line = count.__code__.co_firstlineno
     assert str(raised.value).startswith("update 'count' (")
     assert str(raised.value).endswith(
-        f"test_reference_emitting.py:{line}), key 'Walmart': FunctionError: emitted ts 17 must be greater "
-        "than its input's 17; leave ts out to get 18"
+        f"test_reference_emitting.py:{line}), key 'Walmart': FunctionError: emitted ts 17 must be "
+        "greater than its input's 17; leave ts out to get 18"
     )
 
 

@@ -38,7 +38,7 @@ def a_status(**changes) -> dict:
         "sources": [{**source, **lags}, {**source, **files, "name": "files"}],
         "streams": [{"name": "known", "events": 60, "rate": 3.0}],
         "functions": [
-            {**function, "name": "count", "kind": "update", "slates": 55},
+            {**function, "name": "count", "kind": "update", "slates": 55, "evicted": 7},
             {**function, "name": "tidy", "kind": "map", "slates": None},
         ],
         "actions": [
@@ -99,6 +99,7 @@ def test_every_figure_is_there() -> None:
         "millstream_dead_letters": {("count",): 3, ("tidy",): 3},
         "millstream_waiting": {("count",): 7, ("tidy",): 7},
         "millstream_slates": {("count",): 55},
+        "millstream_slates_evicted": {("count",): 7},
         "millstream_action_done": {("notify",): 70},
         "millstream_action_dead_letters": {("notify",): 6},
         "millstream_action_waiting": {("notify",): 5},

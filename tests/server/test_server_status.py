@@ -22,7 +22,7 @@ from millstream.server.numbered import Backlog
 from millstream.server.samples import SECOND, Samples
 from millstream.server.status import bare_description, status_of
 from millstream.stores.home import Facts, held
-from millstream.stores.progress import Progress, SourceProgress
+from millstream.stores.progress import Progress, SourceProgress, Unranked
 
 NOW = 1_700_000_000 * SECOND
 SERVER = {"since": NOW, "requests": 3, "accepted": 2, "refused": 1, "url": "http://here"}
@@ -100,6 +100,8 @@ def test_counts_and_rates_are_those_of_the_progress() -> None:
             refused={"files": 3},
             waiting_at={"count": 7},
             slates={"count": 55},
+            evicted={"count": second},
+            unranked={"count": Unranked(second, "k", "KeyError: 'n'", second)},
         )
         for second in range(31)
     ]
@@ -120,6 +122,8 @@ def test_counts_and_rates_are_those_of_the_progress() -> None:
     assert (count["processed"], count["rate"]) == (1200, pytest.approx(40))
     assert (count["microseconds"], count["busy"]) == pytest.approx((100, 0.004))
     assert (count["dead_letters"], count["waiting"], count["slates"]) == (300, 7, 55)
+    assert (count["evicted"], count["unranked"]) == (30, 30)
+    assert tidy["evicted"] is tidy["unranked"] is None
     assert (tidy["microseconds"], tidy["busy"], tidy["slates"]) == (2000, pytest.approx(0.2), None)
     assert found["slowest"] == ["tidy", "count"]
     assert found["queues"] == [{"function": "count", "waiting": 7}]

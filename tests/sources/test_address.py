@@ -28,9 +28,13 @@ def test_addresses(text: str, address: Address) -> None:
     ("text", "message"),
     [
         ("data", "--source: must be FORMAT:DIRECTORY; got 'data'.*json:data"),
-        ("parqet:x", "one of csv, json, log, parquet; got 'parqet'; did you mean parquet:x"),
-        ("kafka:x", "one of csv, json, log, parquet; got 'kafka'$"),
+        (
+            "parqet:x",
+            "one of csv, json, log, parquet, sqlite; got 'parqet'; did you mean parquet:x",
+        ),
+        ("kafka:x", "one of csv, json, log, parquet, sqlite; got 'kafka'$"),
         ("json:", "names no directory"),
+        ("sqlite:", "names no file; write for example sqlite:data.db"),
         ("", "without a colon"),
     ],
 )

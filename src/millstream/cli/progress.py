@@ -149,6 +149,7 @@ class Bar:
             report.total_dead_letters,
             report.total_dropped,
             report.total_diverted,
+            report.total_evicted,
         )
         self._progress.update(
             self._task,
@@ -171,6 +172,7 @@ def line(report: BatchSummary, rate: float, *, endless: bool = False) -> str:
             report.total_dead_letters,
             report.total_dropped,
             report.total_diverted,
+            report.total_evicted,
         ),
     ]
     if report.bytes_total and not (endless and report.bytes_done >= report.bytes_total):
@@ -190,7 +192,9 @@ def summary(result: RunSummary) -> str:
     batches = "batch" if result.batches == 1 else "batches"
     return (
         f"{result.events:,} {events} in {result.batches:,} {batches}, {result.seconds:.1f} s{rate}"
-        f"{_troubles(result.late, result.dead_letters, result.dropped, result.diverted)}"
+        + _troubles(
+            result.late, result.dead_letters, result.dropped, result.diverted, result.evicted
+        )
     )
 
 
@@ -209,10 +213,11 @@ def say(message: str) -> None:
     print(f"millstream: {message}", file=sys.stderr, flush=True)
 
 
-def _troubles(late: int, dead: int, dropped: int = 0, diverted: int = 0) -> str:
+def _troubles(late: int, dead: int, dropped: int = 0, diverted: int = 0, evicted: int = 0) -> str:
     words = f", {late:,} late" if late else ""
     words += f", {dropped:,} dropped" if dropped else ""
     words += f", {diverted:,} diverted" if diverted else ""
+    words += f", {evicted:,} slate{'' if evicted == 1 else 's'} evicted" if evicted else ""
     return words + (f", {dead:,} dead letter{'' if dead == 1 else 's'}" if dead else "")
 
 

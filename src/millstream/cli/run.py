@@ -68,7 +68,8 @@ def _limits(
     multiple=True,
     metavar="NAME=FORMAT:PATH",
     callback=_addresses,
-    help="Where to write an output stream, or 'late' or 'deadletters'. Repeatable.",
+    help="Where to write an output stream, or 'late' or 'deadletters', as in hot=parquet:out or, "
+    "the latest value of each key, counts=sqlite:counts.db. Repeatable.",
 )
 @click.option(
     "--action",

@@ -7,11 +7,59 @@ nothing of the engine knows it: an element is made of maps, updates, slates and 
 from __future__ import annotations
 
 from millstream.elements.count import Count
+from millstream.elements.deduplicate import Deduplicate
+from millstream.elements.filter import Filter
+from millstream.elements.forward import Forward
+from millstream.elements.join import Join
+from millstream.elements.merge import Merge
+from millstream.elements.rate_limit import RateLimit
+from millstream.elements.sample import Sample
+from millstream.elements.sessionise import Sessionise
+from millstream.elements.sliding import Sliding
+from millstream.elements.sort import Sort
+from millstream.elements.split import Split
+from millstream.elements.statistics import Max, Mean, Min, Sum
+from millstream.elements.top import Top
 from millstream.model.app import Part
 
 STANDARD: dict[str, type[Part]] = {
     "count": Count,
+    "sum": Sum,
+    "mean": Mean,
+    "min": Min,
+    "max": Max,
+    "sliding": Sliding,
+    "join": Join,
+    "deduplicate": Deduplicate,
+    "sessionise": Sessionise,
+    "rate_limit": RateLimit,
+    "filter": Filter,
+    "sample": Sample,
+    "forward": Forward,
+    "split": Split,
+    "sort": Sort,
+    "merge": Merge,
+    "top": Top,
 }
 """The standard elements by the name that a file has for them."""
 
-__all__ = ["STANDARD", "Count"]
+__all__ = [
+    "STANDARD",
+    "Count",
+    "Deduplicate",
+    "Filter",
+    "Forward",
+    "Join",
+    "Max",
+    "Mean",
+    "Merge",
+    "Min",
+    "RateLimit",
+    "Sample",
+    "Sessionise",
+    "Sliding",
+    "Sort",
+    "Split",
+    "Sum",
+    "Top",
+]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from millstream.elements.element import Element
-from millstream.model.event import Emit, Event, emit
+from millstream.model.event import Emit, Event
 
 
 @dataclass
@@ -19,4 +19,4 @@ class Count(Element):
         self.count += 1
 
     def output(self) -> Iterator[Emit]:
-        yield emit(value={"key": self.key, "count": self.count})
+        yield from self.to_all({"key": self.key, "count": self.count})

@@ -29,7 +29,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from millstream.errors import DefinitionError, FunctionError
 from millstream.model.app import App
-from millstream.model.event import Emit, Event, Forget, SetTimer, Timer, emit
+from millstream.model.event import INHERITED, Emit, Event, Forget, SetTimer, Timer
 from millstream.model.place import location
 
 T = TypeVar("T")
@@ -51,6 +51,7 @@ class Element:
     key: str
     time: int
     _publish_to: str | None = None
+    _publishes: tuple[str, ...] = ()
 
     def process_event(self, event: Event) -> Effects:
         """Take an event: change the fields, yield what is to be emitted."""
@@ -75,13 +76,39 @@ class Element:
                 f"{type(self).__name__} publishes, but was not told where: add it with publish= "
                 "the name of an output"
             )
-        return emit(self._publish_to, key=self.key if key is None else key, value=value)
+        alone = len(self._publishes) == 1
+        return Emit(
+            None if alone else self._publish_to,  # the engine has a short way for the only one
+            self.key if key is None else key,
+            value,
+            None,
+        )
+
+    def to_all(self, value: Any = INHERITED, *, key: Any = INHERITED) -> list[Emit]:
+        """What to yield to put a value onto every stream that this element was told to publish."""
+        if key is INHERITED:
+            key = self.__dict__.get("key", key)  # a prototype has none
+        if len(self._publishes) == 1:
+            return [Emit(None, key, value, None)]
+        return [Emit(stream, key, value, None) for stream in self._publishes]
 
     def add_to(self, app: App, **placement: Any) -> None:
         """Make the functions of this element; see `placing.place` for what may be said."""
-        from millstream.elements.placing import place
+        from millstream.elements.placing import check_placement, place
 
+        check_placement(self, placement)
         place(app, self, **placement)
+
+    def __eq__(self, other: object) -> bool:
+        """Two elements are equal that are configured alike; a dataclass has its own, like it."""
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]  # its fields change
+
+
+SINCE, NEXT = "since_output", "next_output"
+"""What the slate has besides the fields: the events since `output`, and its next time."""
+_OWN = {name for name in (*vars(Element), *get_annotations(Element)) if not name.startswith("__")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +124,24 @@ class Shape:
 def shape_of(kind: type[Any]) -> Shape:
     """The fields of an element's class; DefinitionError if they cannot be a slate."""
     where = f"element {kind.__name__}{location(kind.process_event)}"
-    noted = set(get_annotations(kind)) - set(get_annotations(Element))
-    if not is_dataclass(kind):
+    known = {one.name for one in fields(kind)} if is_dataclass(kind) else set()
+    for base in kind.__mro__[: kind.__mro__.index(Element)]:
+        noted = _noted(base) - known
         if noted:
             raise DefinitionError(
                 f"{where} has fields ({', '.join(sorted(noted))}), so it must be a dataclass: put "
-                "@dataclass above it"
+                f"@dataclass above {base.__name__}"
             )
+    if not is_dataclass(kind):
         return Shape((), (), {}, where)
     if "__slots__" in kind.__dict__:
         raise DefinitionError(f"{where}: must be a dataclass without slots=True")
+    taken = sorted(known & (_OWN | {SINCE, NEXT}))
+    if taken:
+        raise DefinitionError(
+            f"{where}: a field must not be called {', '.join(taken)}: every element has that of "
+            "its own; give it another name"
+        )
     try:
         hints = get_type_hints(kind, include_extras=True)
     except NameError as error:
@@ -124,11 +159,26 @@ def shape_of(kind: type[Any]) -> Shape:
                 "new key begins with; if it is configured, mark it Configured[...]"
             )
         slate.append(one.name)
+    made: Any = kind
+    if slate and made.__dataclass_params__.frozen:
+        raise DefinitionError(
+            f"{where}: must be a dataclass without frozen=True, since process_event changes its "
+            f"fields ({', '.join(slate)}); if they are configured, mark them Configured[...]"
+        )
     return Shape(tuple(configured), tuple(slate), hints, where)
 
 
+def _noted(kind: type[Any]) -> set[str]:
+    """The names that a class itself gives a type to, those of class variables left out."""
+    return {
+        name
+        for name, hint in get_annotations(kind).items()
+        if "ClassVar" not in str(hint) and "InitVar" not in str(hint)
+    }
+
+
 @cache
-def slate_of(kind: Any, scheduled: tuple[tuple[str, type, Any], ...]) -> type:
+def slate_of(kind: Any, scheduled: tuple[tuple[str, Any, Any], ...]) -> type:
     """The dataclass of an element's slate: its own fields, and what its schedule remembers."""
     shape = shape_of(kind)
     by_name = {one.name: one for one in fields(kind)} if is_dataclass(kind) else {}
@@ -163,8 +213,8 @@ def configuration(prototype: Element) -> dict[str, Any]:
     for name in shape.slate:
         if getattr(prototype, name) != getattr(fresh, name):
             raise DefinitionError(
-                f"element {kind.__name__}: {name} is of the slate, and begins with its default for "
-                "each key; mark it Configured[...] to set it in the prototype"
+                f"element {kind.__name__}: {name} must be left out: it is of the slate, and begins "
+                "with its default for each key; mark it Configured[...] to set it in the prototype"
             )
     return {name: getattr(prototype, name) for name in shape.configured}
 

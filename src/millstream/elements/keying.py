@@ -8,13 +8,13 @@ the event has already.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from typing import Any
 
 from millstream.errors import DefinitionError
-from millstream.model.event import Emit, Event, emit
+from millstream.model.event import INHERITED, Emit, Event
 from millstream.model.path import key_text, picker
 
 ALL = "*"
@@ -102,24 +102,34 @@ class Keying:
 
     element: str
     attributes: tuple[tuple[str, Attribute], ...]
-    _keys: dict[str, tuple[str, Callable[[Event], str]]] = field(
+    _keys: dict[str, tuple[str | None, Callable[[Event], str]]] = field(
         init=False, compare=False, repr=False
     )
     __signature__ = Signature([Parameter("event", Parameter.POSITIONAL_ONLY)])
 
     def __post_init__(self) -> None:
+        alone = len(self.attributes) == 1  # the engine has a short way for the only stream
         keys = {
             stream: (
-                keyed_stream(self.element, stream),
+                None if alone else keyed_stream(self.element, stream),
                 key_of(of, f"element {self.element!r}, stream {stream!r}"),
             )
             for stream, of in self.attributes
         }
         object.__setattr__(self, "_keys", keys)
 
-    def __call__(self, event: Event) -> Iterator[Emit]:
+    @property
+    def __modules__(self) -> set[str]:
+        return modules_of(self.attributes)
+
+    def __call__(self, event: Event) -> list[Emit]:
         stream, key = self._keys[event.stream]
-        yield emit(stream, key=key(event))
+        return [Emit(stream, key(event), INHERITED, None)]
+
+
+def modules_of(attributes: tuple[tuple[str, Attribute], ...]) -> set[str]:
+    """The modules of the attributes that are functions."""
+    return {of.__module__ for _, of in attributes if callable(of) and hasattr(of, "__module__")}
 
 
 def keyed_stream(element: str, stream: str) -> str:

@@ -8,7 +8,7 @@ comes; time-to-live, limits and room are the update's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from inspect import signature
 from typing import Any, Literal
 
@@ -18,8 +18,10 @@ from millstream.elements.running import Cloning, Passing, Processing, Ranking, S
 from millstream.errors import DefinitionError
 from millstream.model.app import App
 from millstream.model.duration import Duration, microseconds
-from millstream.model.function import Overload, check_name
+from millstream.model.function import Overload, check_arguments, check_name
+from millstream.model.place import location
 from millstream.model.size import Size
+from millstream.nearest import did_you_mean
 
 
 def place(
@@ -57,16 +59,23 @@ def place(
         raise DefinitionError(f"{where}: {kind.__name__} must have a method process_event(event)")
     shape = shape_of(kind)
     configuration(element)
+    _check_methods(element, where)
     attributes = attributes_of(keys, where)
     schedule = _schedule(kind, every, every_events, clock, where)
+    _check_lives(schedule, ttl, where)
     emits = [publishes] if isinstance(publishes, str) else list(publishes)
     if publish is not None:
         app.output(publish)
-        emits.append(publish)
-    cloning = Cloning(element, shape.slate, publish)
+        emits = [*(one for one in emits if one != publish), publish]
+    cloning = Cloning(element, shape.slate, publish, tuple(emits))
     timed = schedule.every is not None or kind.on_timer is not Element.on_timer
     if not (shape.slate or timed or schedule.events is not None):
         _refuse_memory(where, ttl=ttl, keep=keep, memory=memory, limit=limit)
+        if not emits:
+            raise DefinitionError(
+                f"{where}: publishes must name a stream: the element has no memory, so what it "
+                "emits is all that it does"
+            )
         passing = Passing(cloning, name, tuple(attributes.items()))
         app.map(*attributes, publishes=emits, name=name)(passing)
         return
@@ -98,6 +107,30 @@ PLACEMENT = tuple(name for name in signature(place).parameters if name not in ("
 """What can be said of an element besides its configuration."""
 
 
+def check_placement(element: Element, given: Mapping[str, Any]) -> None:
+    """DefinitionError for an option that `place` has not, or if it is not told the keys."""
+    where = f"element {given.get('name') or type(element).__name__!r}"
+    for option in given:
+        if option in PLACEMENT:
+            continue
+        hint = did_you_mean(option, PLACEMENT)
+        if option in shape_of(type(element)).configured:
+            hint = f"it is configured: {type(element).__name__}({option}=...)"
+        raise DefinitionError(f"{where}: unknown option {option!r} of add(); {hint}")
+    if "keys" not in given:
+        attributes_of(None, where)
+
+
+def _check_methods(element: Element, where: str) -> None:
+    """A method that cannot be called as it will be is found now, not at each event."""
+    takes: dict[str, tuple[str, ...]] = {"process_event": ("event",), "on_timer": ("timer",)}
+    for method in ("process_event", "output", "on_timer", "priority"):
+        written = getattr(type(element), method)
+        if written is not getattr(Element, method):
+            called = f"{where}: {method}{location(written)}"
+            check_arguments(getattr(element, method), takes.get(method, ()), called)
+
+
 def _schedule(
     kind: type[Element],
     every: Duration | None,
@@ -108,6 +141,8 @@ def _schedule(
     period = None if every is None else microseconds(every, f"{where}: every")
     if period == 0:
         raise DefinitionError(f"{where}: every must be a duration over 0; got {every!r}")
+    if period == 1:  # what it emits is of the next slot, whose output would then be due, for ever
+        raise DefinitionError(f"{where}: every must be 2us or more; got {every!r}")
     if events is not None and (
         not isinstance(events, int) or isinstance(events, bool) or events < 1
     ):
@@ -122,6 +157,17 @@ def _schedule(
             "asks for it"
         )
     return Schedule(period, events, clock)
+
+
+def _check_lives(schedule: Schedule, ttl: Duration | None, where: str) -> None:
+    """An element must live until its output, or what it knows would be gone without a word."""
+    if ttl is None or schedule.every is None or schedule.clock != "event":
+        return
+    if microseconds(ttl, f"{where}: ttl") < schedule.every:
+        raise DefinitionError(
+            f"{where}: ttl must not be shorter than every, or an element would be gone before its "
+            f"output; got {ttl!r}"
+        )
 
 
 def _refuse_memory(where: str, **given: Any) -> None:

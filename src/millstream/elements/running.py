@@ -12,44 +12,71 @@ from dataclasses import dataclass, field
 from inspect import Parameter, Signature
 from typing import Any, Literal
 
-from millstream.elements.element import Element
-from millstream.elements.keying import Attribute, key_of
-from millstream.model.event import Emit, Event, Forget, SetTimer, Timer, timer
+from millstream.elements.element import NEXT, SINCE, Element
+from millstream.elements.keying import Attribute, key_of, modules_of
+from millstream.errors import FunctionError
+from millstream.model.event import INHERITED, Emit, Event, Forget, SetTimer, Timer
 from millstream.model.rules import effects
 
-OUTPUT = ":output"
-"""The name of the timer of `output`; users' own names do not meet it."""
-SINCE, NEXT = "since_output", "next_output"
+OUTPUT, AGAIN = ":output", ":output again"
+"""The names of the timers of `output`; users' own names do not meet them."""
 Effect = Emit | SetTimer | Forget
+_new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When `output` is called: at the end of every `every` microseconds, every `events` events."""
+    """When `output` is called: at the end of every `every` microseconds, every `events` events.
+
+    Times of the event clock are the multiples of `every`. The timer is set for the last microsecond
+    before, so that it comes after all events of the time that has ended and before those of the
+    next. An `output` that fails sets no timer: then the key's next event sets it again.
+
+    Times of the wall clock are counted from the key's first event. What wall time it is an event
+    does not know, so it cannot set a timer again; therefore the next time is set by a timer of its
+    own, which comes right after that of `output`, and calls nothing that could fail.
+    """
 
     every: int | None = None
     events: int | None = None
     clock: Literal["event", "wall"] = "event"
 
     @property
-    def remembers(self) -> tuple[tuple[str, type, Any], ...]:
+    def remembers(self) -> tuple[tuple[str, Any, Any], ...]:
         """The fields that it keeps in the slate."""
-        counted = ((SINCE, int, 0),) if self.events is not None and self.events > 1 else ()
-        timed = ((NEXT, int, 0),) if self.every is not None else ()
-        return counted + timed
+        kept: list[tuple[str, Any, Any]] = []
+        if self.events is not None and self.events > 1:
+            kept.append((SINCE, int, 0))
+        if self.every is not None:
+            kept.append((NEXT, int | None, None))
+        return tuple(kept)
 
-    def set_from(self, now: int) -> tuple[int, SetTimer]:
-        """The next time of `output` after `now`, and its timer.
+    def is_due(self, slate: Any, ts: int) -> bool:
+        """Whether there is anything to do at an event: to count it, or to set a timer."""
+        return self.events is not None or (self.every is not None and self._unset(slate, ts))
 
-        Times of the event clock are the multiples of `every`; the timer is set for the last
-        microsecond before, so that it comes after all events of the time that has ended and before
-        those of the next.
-        """
+    def begin(self, slate: Any, ts: int) -> Iterator[SetTimer]:
+        """The timers that are to be set at an event, if none is."""
+        if self._unset(slate, ts):
+            yield from self._set(slate, ts)
+
+    def _unset(self, slate: Any, ts: int) -> bool:
+        known = getattr(slate, NEXT)
+        return known is None or (self.clock == "event" and known <= ts)
+
+    def next(self, slate: Any, timer: Timer) -> Iterator[SetTimer]:
+        """The timers that are to be set when one has come."""
+        return self._set(slate, timer.ts + 1)
+
+    def _set(self, slate: Any, now: int) -> Iterator[SetTimer]:
         assert self.every is not None
-        if self.clock == "wall":
-            return now + self.every, SetTimer(OUTPUT, "wall", None, self.every)
         end = (now // self.every + 1) * self.every
-        return end, timer(at=end - 1, name=OUTPUT)
+        setattr(slate, NEXT, end)
+        if self.clock == "event":
+            yield SetTimer(OUTPUT, "event", end - 1, None)
+        else:
+            yield SetTimer(OUTPUT, "wall", None, self.every)
+            yield SetTimer(AGAIN, "wall", None, self.every)
 
 
 def _takes(*names: str) -> Signature:
@@ -63,23 +90,47 @@ class Cloning:
     prototype: Element
     fields: tuple[str, ...]
     publish: str | None = None
+    publishes: tuple[str, ...] = ()
+    _born_with: dict[str, Any] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        told = {"_publish_to": self.publish, "_publishes": self.publishes}
+        born_with = {**self.prototype.__dict__, "key": "", "time": 0, **told}
+        object.__setattr__(self, "_born_with", born_with)
+
+    @property
+    def modules(self) -> set[str]:
+        """The modules that a clone's code is in."""
+        return {kind.__module__ for kind in type(self.prototype).__mro__}
 
     def clone(self, slate: Any, key: str, time: int) -> Element:
         """The element of a key, with its slate."""
-        kind = type(self.prototype)
-        element: Element = kind.__new__(kind)
-        own, stored = element.__dict__, slate.__dict__
-        own.update(self.prototype.__dict__)
+        element: Element = object.__new__(type(self.prototype))
+        own = element.__dict__ = self._born_with.copy()
         for name in self.fields:
-            own[name] = stored[name]
-        own["key"], own["time"], own["_publish_to"] = key, time, self.publish
+            own[name] = getattr(slate, name)
+        own["key"], own["time"] = key, time
         return element
 
     def keep(self, element: Element, slate: Any) -> None:
-        """Put the element's fields back into its slate."""
-        own, stored = element.__dict__, slate.__dict__
+        """Put the element's fields back into its slate; FunctionError if it has others now."""
+        own = element.__dict__
+        if len(own) != len(self._born_with):
+            raise self._not_fields(own)
         for name in self.fields:
-            stored[name] = own[name]
+            setattr(slate, name, own[name])
+
+    def _not_fields(self, own: dict[str, Any]) -> FunctionError:
+        """Found here, since what is no field would be gone with the clone, without a word."""
+        kind = type(self.prototype).__name__
+        for name in self._born_with:
+            if name not in own:
+                return FunctionError(f"element {kind}: {name} must not be deleted: set it instead")
+        others = ", ".join(name for name in own if name not in self._born_with)
+        return FunctionError(
+            f"element {kind}: only its fields are kept for a key's next event; got {others}, which "
+            "it has set on itself: make it a field with a default, or a local variable"
+        )
 
 
 @dataclass(frozen=True)
@@ -90,32 +141,48 @@ class Processing:
     schedule: Schedule
     streams: tuple[tuple[str, str], ...]
     """The streams that it subscribes to, each with the stream that the element knows it as."""
+    _renamed: dict[str, str] = field(init=False, compare=False, repr=False)
+    _scheduled: bool = field(init=False, compare=False, repr=False)
     __signature__ = _takes("event", "slate")
+
+    def __post_init__(self) -> None:
+        renamed = {known: stream for known, stream in self.streams if known != stream}
+        object.__setattr__(self, "_renamed", renamed)
+        object.__setattr__(self, "_scheduled", self.schedule != Schedule())
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
         return type(self.cloning.prototype).process_event
 
-    def __call__(self, event: Event, slate: Any) -> Iterator[Any]:
-        schedule, stored = self.schedule, slate.__dict__
-        for known, stream in self.streams:
-            if event.stream == known:
-                event = Event(stream, event.ts, event.key, event.value)
-                break
+    @property
+    def __modules__(self) -> set[str]:
+        return self.cloning.modules
+
+    def __call__(self, event: Event, slate: Any) -> Iterator[Any] | None:
+        # Not a generator: most events only change the slate, and a generator costs as much.
+        if self._renamed:
+            stream, ts, key, value = event
+            event = _new(Event, (self._renamed[stream], ts, key, value))
         element = self.cloning.clone(slate, event.key, event.ts)
         given = element.process_event(event)
+        if given is None and not (self._scheduled and self.schedule.is_due(slate, event.ts)):
+            self.cloning.keep(element, slate)
+            return None
+        return self._effects(element, given, event.ts, slate)
+
+    def _effects(self, element: Element, given: Any, ts: int, slate: Any) -> Iterator[Any]:
+        schedule = self.schedule
         if given is not None:
             yield from effects(given)
         if schedule.events is not None:
-            since = stored.get(SINCE, 0) + 1
+            since = getattr(slate, SINCE, 0) + 1
             if since == schedule.events:
                 since = 0
                 yield from effects(element.output())
             if schedule.events > 1:
-                stored[SINCE] = since
-        if schedule.every is not None and not stored[NEXT]:
-            stored[NEXT], first = schedule.set_from(event.ts)
-            yield first
+                setattr(slate, SINCE, since)
+        if schedule.every is not None:
+            yield from schedule.begin(slate, ts)
         self.cloning.keep(element, slate)
 
 
@@ -129,17 +196,28 @@ class Timing:
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
-        return type(self.cloning.prototype).on_timer
+        kind = type(self.cloning.prototype)
+        return kind.output if kind.on_timer is Element.on_timer else kind.on_timer
+
+    @property
+    def __modules__(self) -> set[str]:
+        return self.cloning.modules
 
     def __call__(self, timer: Timer, slate: Any) -> Iterator[Any]:
-        if timer.name == OUTPUT:
-            element = self.cloning.clone(slate, timer.key, slate.__dict__[NEXT])
-            slate.__dict__[NEXT], following = self.schedule.set_from(slate.__dict__[NEXT])
-            yield from effects(element.output())
-            yield following
-        else:
+        if timer.name in (OUTPUT, AGAIN) and self.schedule.every is None:
+            return  # it was set before the application changed
+        if timer.name == AGAIN:
+            yield from self.schedule.next(slate, timer)
+            return
+        if timer.name != OUTPUT:
             element = self.cloning.clone(slate, timer.key, timer.ts)
             yield from effects(element.on_timer(timer))
+        else:
+            time = timer.ts if timer.clock == "wall" else timer.ts + 1
+            element = self.cloning.clone(slate, timer.key, time)
+            yield from effects(element.output())
+            if timer.clock == "event":
+                yield from self.schedule.next(slate, timer)
         self.cloning.keep(element, slate)
 
 
@@ -164,14 +242,19 @@ class Passing:
     def __wrapped__(self) -> Callable[..., Any]:
         return type(self.cloning.prototype).process_event
 
+    @property
+    def __modules__(self) -> set[str]:
+        return self.cloning.modules | modules_of(self.attributes)
+
     def __call__(self, event: Event) -> Iterator[Any]:
-        key = self._keys[event.stream](event)
-        element = self.cloning.clone(self.cloning.prototype, key, event.ts)
-        keyed = Event(event.stream, event.ts, key, event.value)
-        for effect in effects(element.process_event(keyed)):
-            if isinstance(effect, Emit) and not isinstance(effect.key, str):
+        stream, ts, _, value = event
+        key = self._keys[stream](event)
+        element = self.cloning.clone(None, key, ts)
+        for effect in effects(element.process_event(_new(Event, (stream, ts, key, value)))):
+            if type(effect) is Emit and effect.key is INHERITED:
                 effect = effect._replace(key=key)
             yield effect
+        self.cloning.keep(element, None)
 
 
 @dataclass(frozen=True)

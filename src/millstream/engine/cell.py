@@ -22,6 +22,7 @@ from millstream.engine.feeder import Feeder, Redo
 from millstream.engine.gate import Gate
 from millstream.engine.ordering import by_key, content_order
 from millstream.engine.plan import Plan
+from millstream.engine.room import Room, abandoned
 from millstream.engine.router import Outbox, Router
 from millstream.engine.sweep import SWEEPS, age_of
 from millstream.model.event import Clock
@@ -81,6 +82,8 @@ class Cell:
         self.made = 0
         """How many more slates there are than before the batch."""
         self.swept = 0
+        self.evicted = 0
+        """How many slates went because there was no room for them."""
         self.large: tuple[str, int] | None = None
         """The key and the bytes of the largest slate that is over the workflow's `slate_warn`."""
         self.outbox = Outbox()
@@ -102,6 +105,9 @@ class Cell:
             self._admission = Admission(
                 self._update, view, plan.streams, waits=plan.waits, share=share
             )
+        self.room: Room | None = None
+        if self._update is not None and number in plan.rooms:
+            self.room = Room(self._update, plan.rooms[number], view, self._entries)
         self._has_timers = self._update is not None and self._update.on_timer is not None
         self._prefix = slates_of(self.name)
         self._timer_prefix: dict[Clock, bytes] = {
@@ -272,12 +278,30 @@ class Cell:
             return
         before = until - age_of(self._plan.workflow, update.ttl)
         for key, row in SWEEPS.expired(self._view, self.name, shard, before, self._slates):
-            self._slates[key] = None
-            self._keep_index(key, unpack_slate(row).timers, {})
-            if update.slate is Table:
-                self._wipe(key)
-            self.made -= 1
+            self._drop(update, key, row)
             self.swept += 1
+
+    def make_room(self, router: Router) -> None:
+        """Delete the least important slates if there are too many (see `engine.room`)."""
+        room, update = self.room, self._update
+        if room is None or update is None:
+            return
+        began = perf_counter_ns()
+        room.follow(self._slates, self._tables)
+        going = room.take_out()
+        for key, row in zip(going, self._rows(going), strict=True):
+            assert row is not None
+            self._drop(update, key, row)
+            self.evicted += 1
+        router.took(self.number, perf_counter_ns() - began)
+
+    def _drop(self, update: Update, key: str, row: bytes) -> None:
+        """Delete a slate, with its timers and its entries."""
+        self._slates[key] = None
+        self._keep_index(key, unpack_slate(row).timers, {})
+        if update.slate is Table:
+            self._wipe(key)
+        self.made -= 1
 
     def changes(self) -> Rows:
         """The rows to commit."""
@@ -288,6 +312,10 @@ class Cell:
             for entry, value in entries.items():
                 rows[table + entry.encode()] = value
         rows.update(self._index)
+        if self.room is not None:
+            rows.update(self.room.changes())
+        elif self._update is not None:
+            rows.update(abandoned(self._view, self.name))
         if self._gate is not None:
             rows.update(self._gate.changes(self._beat.batch))
         if self._admission is not None:

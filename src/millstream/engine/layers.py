@@ -19,7 +19,15 @@ from millstream.engine.horizon import step_from
 from millstream.engine.intake import Intake
 from millstream.engine.plan import Plan
 from millstream.engine.points import reach
-from millstream.engine.progress import Report, add, greatest, keep_largest, least, letter_row
+from millstream.engine.progress import (
+    Report,
+    add,
+    add_unranked,
+    greatest,
+    keep_largest,
+    least,
+    letter_row,
+)
 from millstream.engine.router import Placed, Router
 from millstream.errors import StaleCommit
 from millstream.stores.contract import Fence, Shard, Store, View
@@ -88,12 +96,17 @@ class Task:
         changes: dict[int, dict[str, Mapping[bytes, bytes | None]]] = {}
         for (_, shard), cell in self._cells.items():
             cell.sweep(shard, beat.sweep)
+            cell.make_room(self.router)
             changes.setdefault(shard, {})[cell.name] = cell.changes()
             waiting = cell.waiting_change()
             report.waiting += waiting
             add(report.waiting_at, {cell.name: waiting})
             add(report.slates, {cell.name: cell.made} if cell.made else {})
             add(report.swept, {cell.name: cell.swept} if cell.swept else {})
+            add(report.evicted, {cell.name: cell.evicted} if cell.evicted else {})
+            if cell.room is not None and cell.room.priorities.failures:
+                failed = cell.room.priorities.failed(beat.batch)
+                add_unranked(report.unranked, {cell.name: failed})
             if cell.large is not None:
                 keep_largest(report.large, {cell.name: Large(*cell.large, beat.batch)})
             report.least_waiting = least(report.least_waiting, cell.least_waiting())

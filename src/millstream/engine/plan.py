@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from millstream.codec import slate_codec
+from millstream.engine.room import Share, share_of
 from millstream.model.function import Function, Update
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow
@@ -42,6 +43,7 @@ class Plan:
         for update in self.workflow.updates:
             if update.slate is not Table:
                 slate_codec(update.slate)  # a slate that cannot be coded is found here, at once
+        self.rooms  # noqa: B018 - it is told here and travels: a task would tell another mark
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
@@ -85,6 +87,14 @@ class Plan:
     def waits(self) -> bool:
         """Whether events wait for the horizon."""
         return self.workflow.order == "event-time"
+
+    @cached_property
+    def rooms(self) -> dict[int, Share]:
+        """What each shard may keep of the updates whose room is limited."""
+        shares = {
+            self.number[one.name]: share_of(one, self.shards) for one in self.workflow.updates
+        }
+        return {number: share for number, share in shares.items() if share is not None}
 
     @cached_property
     def aggregates(self) -> frozenset[int]:

@@ -17,7 +17,7 @@ from millstream.durable import read_checked
 from millstream.engine.pace import LEAST_SHARE
 from millstream.errors import StoreError
 from millstream.model.rules import DeadLetter
-from millstream.stores.progress import Large, Progress, SourceProgress
+from millstream.stores.progress import Large, Progress, SourceProgress, Unranked
 
 OutputRow = tuple[int, str, bytes]
 """(ts, key, encoded value) of an event on an output stream."""
@@ -97,6 +97,10 @@ class Report(msgspec.Struct, array_like=True):
     """Expired slates that were swept, by update."""
     refused_at: dict[str, int] = {}
     """Deliveries of records that did not become events, by function."""
+    evicted: dict[str, int] = {}
+    """Slates that went because there was no room for them, by update."""
+    unranked: dict[str, Unranked] = {}
+    """Slates whose priority could not be told, by update."""
 
     @property
     def has_rows(self) -> bool:
@@ -175,6 +179,8 @@ def advanced(
         hold=least(*(r.hold for r in reports)),
         costs=_costs(before.costs, reports),
         swept=_summed(before.swept, (r.swept for r in reports)),
+        evicted=_summed(before.evicted, (r.evicted for r in reports)),
+        unranked=_unranked(before.unranked, reports),
     )
 
 
@@ -218,6 +224,20 @@ def _largest(before: Mapping[str, Large], reports: list[Report], batch: int) -> 
     for report in reports:
         keep_largest(largest, report.large)
     return largest
+
+
+def add_unranked(total: dict[str, Unranked], more: Mapping[str, Unranked]) -> None:
+    """Add to the slates whose priority could not be told; what came last is spoken of."""
+    for name, one in more.items():
+        count = one.count + (total[name].count if name in total else 0)
+        total[name] = Unranked(count, one.key, one.error, one.batch)
+
+
+def _unranked(before: Mapping[str, Unranked], reports: list[Report]) -> dict[str, Unranked]:
+    total = dict(before)
+    for report in reports:
+        add_unranked(total, report.unranked)
+    return total
 
 
 def letter_row(letter: DeadLetter) -> dict[str, Any]:

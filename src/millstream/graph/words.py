@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from millstream.model.duration import UNITS
 from millstream.model.function import Function, Map
+from millstream.model.size import shown_size
 from millstream.model.source import Source
 from millstream.model.workflow import Workflow
 
@@ -25,6 +26,10 @@ def describe(node: Source | Function) -> str:
         words.append("timers")
     if node.limit is not None:
         words.append(f"limit {node.limit} {node.overload}")
+    if node.keep is not None:
+        words.append(f"keep {node.keep}")
+    if node.memory is not None:
+        words.append(f"memory {shown_size(node.memory)}")
     return ", ".join(words)
 
 

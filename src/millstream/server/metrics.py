@@ -54,6 +54,7 @@ OF_ACTIONS: list[tuple[Family, str, str, str]] = [
 ]
 OF_UPDATES: list[tuple[Family, str, str, str]] = [
     (GAUGE, "slates", "slates", "Slates of the update."),
+    (COUNTER, "slates_evicted", "evicted", "Slates that went because there was no room for them."),
 ]
 """A kind of metric, its name, the field of the status that it shows, and its help."""
 

@@ -123,6 +123,8 @@ STATUS = record(
             deliveries=DELIVERIES,
             slates=maybe(WHOLE),
             swept=maybe(WHOLE),
+            evicted=maybe(WHOLE),
+            unranked=maybe(WHOLE),
             largest=maybe(record(key=TEXT, bytes=WHOLE)),
         )
     ),

@@ -180,7 +180,7 @@ def _function(function: FunctionDescription, progress: Progress, rates: Rates) -
     def spent(one: Progress) -> int:
         return one.spent.get(name, 0)
 
-    large = progress.large.get(name)
+    large, unranked = progress.large.get(name), progress.unranked.get(name)
     return {
         "name": name,
         "kind": function.kind,
@@ -194,6 +194,8 @@ def _function(function: FunctionDescription, progress: Progress, rates: Rates) -
         "deliveries": accounted(deliveries_to(progress, name)),
         "slates": progress.slates.get(name, 0) if function.kind == "update" else None,
         "swept": progress.swept.get(name, 0) if function.kind == "update" else None,
+        "evicted": progress.evicted.get(name, 0) if function.kind == "update" else None,
+        "unranked": None if unranked is None else unranked.count,
         "largest": None if large is None else {"key": large.key, "bytes": large.bytes},
     }
 

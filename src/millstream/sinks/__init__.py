@@ -1,1 +1,1 @@
-"""Where events go: directories of files that a batch reaches whole, once."""
+"""Where events go: files, logs and tables that a batch reaches whole, once."""

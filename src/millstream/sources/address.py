@@ -1,6 +1,7 @@
 """Addresses: `json:DIR`, where a source reads from or a sink writes to.
 
-`log:DIR` is an event log; `log` alone is the stream's own, in the store.
+`log:DIR` is an event log; `log` alone is the stream's own, in the store. `sqlite:FILE` is a file of
+SQLite, for a sink only.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from millstream.errors import InputError
 from millstream.nearest import nearest
 
 LOG = "log"
+SQLITE = "sqlite"
 FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet", LOG: LOG}
+FORMATS |= {SQLITE: SQLITE}
 """Every name that a format may be given by, and its right name."""
 
 
@@ -43,5 +46,6 @@ def parse_address(text: str, where: str = "address") -> Address:
         hint = "" if near is None else f"; did you mean {FORMATS[near]}:{path}?"
         raise InputError(f"{where}: the format must be one of {known}; got {name!r}{hint}")
     if not path:
-        raise InputError(f"{where}: {text!r} names no directory; write for example {right}:data")
+        what, such = ("file", "data.db") if right == SQLITE else ("directory", "data")
+        raise InputError(f"{where}: {text!r} names no {what}; write for example {right}:{such}")
     return Address(right, path)

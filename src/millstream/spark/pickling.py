@@ -54,8 +54,10 @@ def _by_value(workflow: Workflow) -> Iterator[None]:
 def _user_modules(workflow: Workflow) -> Iterator[ModuleType]:
     names = set()
     for function in workflow.functions:
-        for part in ("function", "slate", "on_timer"):
-            names.add(getattr(getattr(function, part, None), "__module__", None))
+        for part in ("function", "slate", "on_timer", "priority"):
+            made = getattr(function, part, None)
+            names.add(getattr(made, "__module__", None))
+            names.update(getattr(made, "__modules__", ()))  # of an object that calls others' code
     for source in workflow.sources:
         names.update(getattr(of, "__module__", None) for of in (source.key, source.ts))
     for name in names:

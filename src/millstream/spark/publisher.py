@@ -32,7 +32,8 @@ from millstream.sinks.columns import (
 )
 from millstream.sinks.files import FileSink
 from millstream.sinks.log_sink import LogSink
-from millstream.sources.address import LOG, Address
+from millstream.sinks.tables import TableSink
+from millstream.sources.address import LOG, SQLITE, Address
 from millstream.spark.patience import Patience
 from millstream.stores.home import Home
 
@@ -92,6 +93,8 @@ class Publisher:
         columns = COLUMNS.get(name, EVENT_COLUMNS)
         if address.format == LOG:
             return LogSink(Path(address.path), self._query, columns, self._retention)
+        if address.format == SQLITE:
+            return TableSink(address.path, self._query, name)
         return FileSink(address.path, address.format, self._query, columns, name=name)
 
     def _log(self, name: str) -> LogSink:

@@ -59,6 +59,7 @@ from millstream.spark.publisher import Publisher
 from millstream.spark.reading import Reading
 from millstream.spark.report import BatchSummary, RunSummary, told
 from millstream.spark.session import open_session
+from millstream.spark.unranked_slates import UnrankedSlates
 from millstream.stores.home import Home, held
 from millstream.stores.progress import decoded
 from millstream.stores.shard_checks import finish_checks, start_checks
@@ -96,6 +97,7 @@ class Driver:
         self._asked = stop or self.leaving
         self._say = say or (lambda sentence: None)
         self._large = LargeSlates(workflow.slate_warn, workflow.slate_kinds)
+        self._unranked = UnrankedSlates()
         self._spark = spark
         self._home = home
         self._workflow = workflow
@@ -290,6 +292,8 @@ class Driver:
         reach("sinks-published", batch)
         for sentence in self._large.sentences(after.large, batch):
             self._say(sentence)
+        for sentence in self._unranked.sentences(after.unranked, batch):
+            self._say(sentence)
         self._reading.commit(self._flushing.durable(after))
         self.batches += 1
         if self._report is not None:
@@ -353,6 +357,7 @@ def run(
         after.waiting,
         sum(after.dropped.values()) - sum(before.dropped.values()),
         sum(after.diverted.values()) - sum(before.diverted.values()),
+        sum(after.evicted.values()) - sum(before.evicted.values()),
     )
 
 

@@ -36,6 +36,8 @@ class BatchSummary:
     total_dropped: int = 0
     """Deliveries past an update's limit that were dropped."""
     total_diverted: int = 0
+    total_evicted: int = 0
+    """Slates that went because there was no room for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class RunSummary:
     """Events that wait at the end."""
     dropped: int = 0
     diverted: int = 0
+    evicted: int = 0
 
 
 def told(
@@ -76,4 +79,5 @@ def told(
         slates=sum(after.slates.values()),
         total_dropped=sum(after.dropped.values()),
         total_diverted=sum(after.diverted.values()),
+        total_evicted=sum(after.evicted.values()),
     )

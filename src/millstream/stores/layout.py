@@ -1,6 +1,6 @@
 """What is stored under which key, and how a slate's row is written.
 
-A shard holds six kinds of rows, each kind a key range of each function:
+A shard holds seven kinds of rows, each kind a key range of each function:
 
     S function 0 key                    a slate: last update, timers, data
     E function 0 key' 0 0 entry         one entry of a table slate (key' = key with 0 as 0 ff)
@@ -9,9 +9,13 @@ A shard holds six kinds of rows, each kind a key range of each function:
     O function 0 batch number           a chunk of feedback events for the next batch
     Q function 0                        which lanes of events too many for a batch there are
     Q function 0 lane' 0 0 batch number a chunk of such a lane (lane' = lane with 0 as 0 ff)
+    P function 0 i priority last key    the order of slates, the least important first: its bytes
+    P function 0 r key                  a slate's rank: where it is in that order, and its bytes
+    P function 0 t                      how many slates are in the order, and their bytes
 
 Function names hold no zero byte, so a range never runs into another's. Times are written so that
-their bytes sort as they do. A slate's row starts with a format byte, so that it can change.
+their bytes sort as they do. A slate's row starts with a format byte, so that it can change. The
+order of slates is there only for updates whose room is limited: see `ranks`.
 """
 
 from __future__ import annotations
@@ -140,6 +144,7 @@ _KINDS: Final = {
     b"W": "waiting events of",
     b"O": "feedback events of",
     b"Q": "events too many for a batch of",
+    b"P": "rank of",
 }
 
 
@@ -162,7 +167,10 @@ def named(stored: bytes) -> str:
     name = owner.decode(errors="replace")
     if kind in b"WOQ":
         return f"a chunk of {_KINDS[kind]} {name!r}"
-    text = key[9 if kind == b"T" else 0 :].decode(errors="replace")
+    if kind == b"P" and key == b"t":
+        return f"the totals of the slates of {name!r}"
+    before = 9 if kind == b"T" else 0 if kind != b"P" else 1 if key[:1] == b"r" else 17
+    text = key[before:].decode(errors="replace")
     return f"the {_KINDS[kind]} {name!r}, key {text!r},"
 
 

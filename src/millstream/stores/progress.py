@@ -32,6 +32,16 @@ class Large(msgspec.Struct, frozen=True, array_like=True):
     """The batch that it was last seen in."""
 
 
+class Unranked(msgspec.Struct, frozen=True, array_like=True):
+    """Slates whose priority could not be told, and the last of them."""
+
+    count: int
+    key: str
+    error: str
+    batch: int
+    """The batch of the last one."""
+
+
 class Progress(msgspec.Struct):
     """The driver's knowledge after the last committed batch."""
 
@@ -109,6 +119,10 @@ class Progress(msgspec.Struct):
     """Bytes that the next batch is to take, at most; None: not known yet."""
     swept: dict[str, int] = {}
     """Expired slates that were swept in the background, by update."""
+    evicted: dict[str, int] = {}
+    """Slates that went because there was no room for them, by update."""
+    unranked: dict[str, Unranked] = {}
+    """Slates whose priority could not be told, by update: each time counts."""
     pace: float | None = None
     """Microseconds of the functions' time that a byte of input has cost of late."""
 

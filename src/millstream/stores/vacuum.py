@@ -124,9 +124,14 @@ def _expired(view: View, ages: Mapping[str, tuple[int, int]]) -> dict[str, set[b
 def _kept(
     view: View, updates: Mapping[str, str], gone: Mapping[str, set[bytes]], done: Vacuumed
 ) -> Iterator[Item]:
-    """Every row but those of the slates that have gone: the slate, its entries and its timers."""
+    """Every row but those of the slates that have gone: the slate, its entries and its timers.
+
+    Where some have gone, the order of slates goes too: the application makes it anew.
+    """
     for row, value in view.scan(b""):
         kind = row[:1]
+        if kind == b"P" and gone.get(row[1:].partition(b"\x00")[0].decode(errors="replace")):
+            continue
         if kind in (b"S", b"E", b"T"):
             owner, _, rest = row[1:].partition(b"\x00")
             update = owner.decode(errors="replace")

@@ -1,8 +1,8 @@
 """What the rows of a store say, held against each other and against the progress.
 
 Every slate can be read and lies in its shard; the index of timers has each timer of each slate and
-no other; a table's entries have their table; events that wait can be read; and there are as many
-slates and waiting events as the progress counts.
+no other; a table's entries have their table; slates whose room is limited are in order; events that
+wait can be read; and there are as many slates and waiting events as the progress counts.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ from millstream.stores.layout import (
     waiting_of,
 )
 from millstream.stores.progress import Progress
+from millstream.stores.ranks import totals_row
 from millstream.stores.rows import ROW
 from millstream.verifying.findings import Findings
+from millstream.verifying.room import check_room
 
 UNREADABLE = (
     *(StoreError, CodecError, msgspec.MsgspecError),
@@ -65,6 +67,7 @@ class Meaning:
             self._look_at_index(update, index, view)
             if kind == "table":
                 self._look_at_entries(update, keys, view)
+            self._look_at_room(update, kind, view)
         for function in self._facts.functions:
             self._look_at_waiting(function, view)
 
@@ -133,6 +136,13 @@ class Meaning:
                 self._say(row, f"cannot be read: {error}")
             if not end or table.replace(b"\x00\xff", b"\x00") not in keys:
                 self._say(row, "has no table")
+
+    def _look_at_room(self, update: str, kind: str, view: View) -> None:
+        try:
+            for row, wrong in check_room(update, kind, view):
+                self._say(row, wrong)
+        except UNREADABLE as error:
+            self._say(totals_row(update), f"and ranks cannot be read: {error}")
 
     def _look_at_waiting(self, function: str, view: View) -> None:
         for prefix in (waiting_of(function), queue_directory(function)):

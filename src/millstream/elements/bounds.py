@@ -1,0 +1,26 @@
+"""Bounds of time in the configuration of the standard elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from millstream.errors import DefinitionError
+from millstream.model.duration import microseconds
+
+
+def bound(element: str, name: str, given: Any) -> int:
+    """A configured duration in microseconds, over 0; DefinitionError, which names the element."""
+    where = f"element {element}: {name}"
+    length = microseconds(given, where)
+    if length == 0:
+        raise DefinitionError(f"{where} must be a duration over 0; got {given!r}")
+    return length
+
+
+def check_ttl(element: str, name: str, length: int, ttl: Any) -> None:
+    """A time-to-live must not take what the element still has to remember."""
+    if ttl is not None and microseconds(ttl, f"element {element}: ttl") < length:
+        raise DefinitionError(
+            f"element {element}: ttl must be as long as {name} or longer, or the element forgets "
+            f"too early; got {ttl!r}; what is over is dropped without it"
+        )

@@ -1,0 +1,72 @@
+"""Deduplicate: of the events with the same id, the first goes on.
+
+The id is the element's key; or, with `of`, a field, and events are compared within their key. An id
+is forgotten when `within` has passed since its event went on, by a timer, so that the memory is
+bounded by time: a repeat does not make it longer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.elements.aside import check_aside, passed_on
+from millstream.elements.bounds import bound, check_ttl
+from millstream.elements.element import Configured, Element, configuration
+from millstream.model.app import App
+from millstream.model.event import Emit, Event, Forget, SetTimer, Timer, emit, forget, timer
+from millstream.model.path import key_text, picker
+
+
+@dataclass
+class Deduplicate(Element):
+    """Passes on an event unless one of the same id went on at most `within` before it.
+
+    Events are passed on as they came. Repeats are dropped and counted in `dropped`; or they go to
+    the stream `repeats_to`.
+    """
+
+    within: Configured[str]
+    of: Configured[str | None] = None
+    repeats_to: Configured[str | None] = None
+    passed: dict[str, int] = field(default_factory=dict)
+    """The ids that went on, and when; without `of` there is one, which is ''."""
+    dropped: int = 0
+
+    def __post_init__(self) -> None:
+        configuration(self)
+        self._within = bound("Deduplicate", "within", self.within)
+        self._pick = None if self.of is None else picker(self.of, "element Deduplicate")
+
+    def add_to(self, app: App, **placement: Any) -> None:
+        check_ttl("Deduplicate", "within", self._within, placement.get("ttl"))
+        check_aside("Deduplicate", "repeats_to", self.repeats_to, placement)
+        super().add_to(app, **placement)
+
+    def process_event(self, event: Event) -> Iterator[Emit | SetTimer]:
+        ts, name = event.ts, ""
+        if self._pick is not None:
+            name = key_text(self._pick(event.value), "element Deduplicate: of")
+        before = self.passed.get(name)
+        if before is not None and abs(ts - before) <= self._within:
+            if self.repeats_to is None:
+                self.dropped += 1
+            else:
+                yield emit(self.repeats_to, key=self.key)
+            return
+        if not self.passed:
+            yield timer(at=ts + self._within)
+        self.passed[name] = ts if before is None else max(ts, before)
+        yield from passed_on(self, self.repeats_to)
+
+    def on_timer(self, timer: Timer) -> Iterator[SetTimer | Forget]:
+        over = timer.ts - self._within
+        self.passed = {name: ts for name, ts in self.passed.items() if ts > over}
+        yield self._next()
+
+    def _next(self) -> SetTimer | Forget:
+        """Until all that is known now is over: a key of many ids has a timer every `within`."""
+        if not self.passed:
+            return forget()
+        return timer(at=max(self.passed.values()) + self._within)

@@ -1,0 +1,147 @@
+"""Join: the events of two streams that have the same key and are close in time (S4, IV.A).
+
+Clicks joined to their serves by serve id, in a file:
+
+    [elements.clicked]
+    element = "join"
+    keys = { clicks = "serve", serves = "serve" }
+    left = "clicks"
+    right = "serves"
+    within = "30m"
+    publishes = "clicked"
+
+Each side is kept for `within`, so which of the two comes first does not matter: the later finds the
+earlier. What is over is dropped by a timer, one a key: with ids that come once on each side it is
+set once, fires once, and nothing is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from millstream.elements.bounds import bound, check_ttl
+from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.keying import attributes_of
+from millstream.errors import DefinitionError, InputError
+from millstream.model.app import App
+from millstream.model.event import Emit, Event, Forget, SetTimer, Timer, forget, timer
+
+Fields = dict[str, Any]
+Picks = tuple[tuple[str, tuple[str, ...]], ...]
+"""What is selected of a side: the field in the emitted value, the steps to it in the event's."""
+
+
+@dataclass
+class Join(Element):
+    """Emits each pair of a left and a right event of a key that are at most `within` apart, once.
+
+    The value is one object: `key`, the left's fields, and those of the right's that the left has
+    not; or `key` and what `select` names. With `how="left"`, a left event that finds no right is
+    emitted alone when its time is over.
+    """
+
+    left: Configured[str]
+    right: Configured[str]
+    within: Configured[str]
+    how: Configured[Literal["inner", "left"]] = "inner"
+    select: Configured[dict[str, str] | None] = None
+    lefts: list[tuple[int, Fields, bool]] = field(default_factory=list)
+    """Left events that a right may still come for: ts, fields, and whether one has come."""
+    rights: list[tuple[int, Fields]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        configuration(self)
+        self._within = bound("Join", "within", self.within)
+        if self.left == self.right:
+            raise DefinitionError(
+                f"element Join: right must be another stream than left; got {self.right!r} twice"
+            )
+        self._picks = None if self.select is None else _picks(self.select)
+        of_right = () if self._picks is None else self._picks[1]
+        self._alone: Fields = {name: None for name, _ in of_right}
+
+    def add_to(self, app: App, **placement: Any) -> None:
+        if "keys" in placement:
+            named = attributes_of(placement["keys"], "element Join")
+            if set(named) != {self.left, self.right}:
+                raise DefinitionError(
+                    f"element Join: keys must name the streams left and right, {self.left!r} and "
+                    f"{self.right!r}, and no others; got {', '.join(map(repr, named))}"
+                )
+        check_ttl("Join", "within", self._within, placement.get("ttl"))
+        super().add_to(app, **placement)
+
+    def process_event(self, event: Event) -> Iterator[Emit | SetTimer]:
+        ts, within = event.ts, self._within
+        if not (self.lefts or self.rights):
+            yield timer(at=ts + within)
+        if event.stream == self.left:
+            fields, matched = self._kept(event, 0), False
+            for when, right in self.rights:
+                if -within <= ts - when <= within:
+                    matched = True
+                    yield from self._joined(right, fields)
+            self.lefts.append((ts, fields, matched))
+        else:
+            fields = self._kept(event, 1)
+            for n, (when, left, _) in enumerate(self.lefts):
+                if -within <= ts - when <= within:
+                    self.lefts[n] = (when, left, True)
+                    yield from self._joined(fields, left)
+            self.rights.append((ts, fields))
+
+    def on_timer(self, timer: Timer) -> Iterator[Emit | SetTimer | Forget]:
+        over, outer = timer.ts - self._within, self.how == "left"
+        for when, left, matched in self.lefts:
+            if outer and not matched and when <= over:
+                yield from self._joined(self._alone, left)
+        self.lefts = [one for one in self.lefts if one[0] > over]
+        self.rights = [one for one in self.rights if one[0] > over]
+        yield self._next(outer)
+
+    def _next(self, outer: bool) -> SetTimer | Forget:
+        """Until the first left that would be emitted alone; else until all that is kept is over,
+        so that a busy key has a timer every `within`, not one an event."""
+        alone = [when for when, _, matched in self.lefts if outer and not matched]
+        if alone:
+            return timer(at=min(alone) + self._within)
+        kept = [one[0] for one in self.lefts] + [one[0] for one in self.rights]
+        return timer(at=max(kept) + self._within) if kept else forget()
+
+    def _kept(self, event: Event, side: int) -> Fields:
+        """What is kept of an event: all its fields, or only those that are selected."""
+        value = event.value
+        if self._picks is not None:
+            return {name: _found(value, steps) for name, steps in self._picks[side]}
+        if type(value) is not dict:
+            raise InputError(
+                f"element Join, stream {event.stream!r}: the value must be an object, whose fields "
+                f"are joined; got {type(value).__name__}; use select for others"
+            )
+        return value
+
+    def _joined(self, right: Fields, left: Fields) -> list[Emit]:
+        return self.to_all({**right, **left, "key": self.key}, key=self.key)
+
+
+def _picks(select: dict[str, str]) -> tuple[Picks, Picks]:
+    """What is selected of the left, and of the right."""
+    sides: dict[str, list[tuple[str, tuple[str, ...]]]] = {"left": [], "right": []}
+    for name, path in select.items():
+        side, *steps = path.split(".")
+        if side not in sides or "" in steps or name == "key":
+            raise DefinitionError(
+                "element Join: select must say for each field to emit, but for 'key', where it is, "
+                f"as in query = 'right.query'; got {name} = {path!r}"
+            )
+        sides[side].append((name, tuple(steps)))
+    return tuple(sides["left"]), tuple(sides["right"])
+
+
+def _found(value: Any, steps: tuple[str, ...]) -> Any:
+    """A field of a value; None if it is not there."""
+    for step in steps:
+        value = value.get(step) if type(value) is dict else None
+    return value

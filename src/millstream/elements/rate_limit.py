@@ -1,0 +1,61 @@
+"""Rate limit: so many events of a key in each slot of time go on.
+
+Slots are fixed, [n * per, (n + 1) * per) of event time, as those of `every` are. The slate is two
+numbers and no timer, so it is as cheap as a count; the price is that twice `most` can go on around
+the boundary of two slots. Which go on is decided by the events alone, not by when they are run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.elements.aside import check_aside, passed_on
+from millstream.elements.bounds import bound, check_ttl
+from millstream.elements.element import Configured, Element, configuration
+from millstream.errors import DefinitionError
+from millstream.model.app import App
+from millstream.model.event import Emit, Event, emit
+
+
+@dataclass
+class RateLimit(Element):
+    """Passes on the first `most` events of a key in each slot of `per`, as they came.
+
+    Those past it are dropped and counted in `dropped`; or they go to the stream `overflow_to`.
+    """
+
+    most: Configured[int]
+    per: Configured[str]
+    overflow_to: Configured[str | None] = None
+    slot: int | None = None
+    """The number of the latest slot that an event came in."""
+    passed: int = 0
+    """How many events of that slot went on."""
+    dropped: int = 0
+
+    def __post_init__(self) -> None:
+        configuration(self)
+        self._per = bound("RateLimit", "per", self.per)
+        if self.most < 1:
+            raise DefinitionError(
+                f"element RateLimit: most must be a whole number, 1 or more; got {self.most!r}"
+            )
+
+    def add_to(self, app: App, **placement: Any) -> None:
+        check_ttl("RateLimit", "per", self._per, placement.get("ttl"))
+        check_aside("RateLimit", "overflow_to", self.overflow_to, placement)
+        super().add_to(app, **placement)
+
+    def process_event(self, event: Event) -> Iterator[Emit]:
+        slot = event.ts // self._per
+        if self.slot is None or slot > self.slot:
+            self.slot, self.passed = slot, 0
+        if self.passed < self.most:
+            self.passed += 1
+            yield from passed_on(self, self.overflow_to)
+        elif self.overflow_to is not None:
+            yield emit(self.overflow_to, key=self.key)
+        else:
+            self.dropped += 1

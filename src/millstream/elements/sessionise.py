@@ -1,0 +1,125 @@
+"""Sessionise: a key's events that follow each other closely are one session.
+
+A session is emitted when it is over: the gap has passed since its last event, or it has lasted for
+`most`. A timer sees to that, so no further event of the key is needed; while events come it is
+moved only when it fires, about once a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.elements.bounds import bound, check_ttl
+from millstream.elements.element import Configured, Element, configuration
+from millstream.errors import DefinitionError
+from millstream.model.app import App
+from millstream.model.event import Emit, Event, Forget, SetTimer, Timer, forget, timer
+
+_OWN = ("key", "from", "to", "events")
+
+
+@dataclass
+class Sessionise(Element):
+    """Emits `{"key": ..., "from": ..., "to": ..., "events": ...}` for each session of a key.
+
+    Events at most `gap` apart are of one session, unless it would last longer than `most`. `from`
+    and `to` are the times of its first and last event. For each field in `collect` the session has
+    a list of the values it had in its events, the first `collect_most` of them.
+    """
+
+    gap: Configured[str]
+    most: Configured[str | None] = None
+    collect: Configured[str | list[str] | None] = None
+    collect_most: Configured[int] = 100
+    events: int = 0
+    """How many events the open session has; 0: there is none."""
+    since: int = 0
+    until: int = 0
+    collected: dict[str, list[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        configuration(self)
+        self._gap = bound("Sessionise", "gap", self.gap)
+        self._most = None if self.most is None else bound("Sessionise", "most", self.most)
+        self._collect = tuple((name, name.split(".")) for name in _fields(self.collect))
+        if self.collect_most < 1:
+            raise DefinitionError(
+                "element Sessionise: collect_most must be a whole number, 1 or more; "
+                f"got {self.collect_most!r}"
+            )
+
+    def add_to(self, app: App, **placement: Any) -> None:
+        check_ttl("Sessionise", "gap", self._gap, placement.get("ttl"))
+        super().add_to(app, **placement)
+
+    def process_event(self, event: Event) -> Iterator[Emit | SetTimer]:
+        ts = event.ts
+        if self.events and not self._takes(ts):
+            # Only in order of arrival: in order of time the timer has come before such an event.
+            if ts < self.since:
+                yield from self._session(ts, ts, 1, self._with({}, event.value))
+                return
+            yield from self._session(self.since, self.until, self.events, self.collected)
+            self.events = 0
+        if not self.events:
+            self.since = self.until = ts
+            self.collected = {}
+            yield timer(at=self._end())
+        self.events += 1
+        self.since, self.until = min(self.since, ts), max(self.until, ts)
+        self.collected = self._with(self.collected, event.value)
+
+    def on_timer(self, timer: Timer) -> Iterator[Emit | SetTimer | Forget]:
+        if self._end() > timer.ts:
+            yield self._wait()
+            return
+        yield from self._session(self.since, self.until, self.events, self.collected)
+        yield forget()
+
+    def _wait(self) -> SetTimer:
+        return timer(at=self._end())
+
+    def _takes(self, ts: int) -> bool:
+        """Whether an event of this time is of the open session."""
+        since, until = min(self.since, ts), max(self.until, ts)
+        close = ts - self.until <= self._gap and self.since - ts <= self._gap
+        return close and (self._most is None or until - since <= self._most)
+
+    def _end(self) -> int:
+        """When the session is over, if no further event comes."""
+        end = self.until + self._gap
+        return end if self._most is None else min(end, self.since + self._most)
+
+    def _session(
+        self, since: int, until: int, events: int, collected: dict[str, Any]
+    ) -> list[Emit]:
+        of_session = {"key": self.key, "from": since, "to": until, "events": events}
+        return self.to_all({**collected, **of_session}, key=self.key)
+
+    def _with(self, collected: dict[str, list[Any]], value: Any) -> dict[str, list[Any]]:
+        """What is collected, with an event's fields; a field that it has not adds nothing."""
+        for name, steps in self._collect:
+            values = collected.setdefault(name, [])
+            found = value
+            for step in steps:
+                found = found.get(step) if type(found) is dict else None
+            if found is not None and len(values) < self.collect_most:
+                values.append(found)
+        return collected
+
+
+def _fields(collect: str | list[str] | None) -> list[str]:
+    names = [collect] if isinstance(collect, str) else collect or []
+    if not all(names):
+        raise DefinitionError(
+            "element Sessionise: collect must be a field, a dotted path or a list of them; "
+            f"got {collect!r}"
+        )
+    if taken := [name for name in names if name in _OWN]:
+        raise DefinitionError(
+            f"element Sessionise: collect must name other fields than {', '.join(_OWN)}, which "
+            f"every session has; got {', '.join(taken)}"
+        )
+    return names

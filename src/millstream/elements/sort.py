@@ -1,0 +1,200 @@
+"""Sort: the best items of a key, by a value that events tell (S4, Figure 1: the SortPE).
+
+What is kept: the best `size` + `spare` items, each with the latest value that an event told of it
+(of several in the same microsecond, the greatest), and the best value among the items that are not
+kept, `left_out`. What holds:
+
+- The list has, of the items that are kept, the best, with their latest values.
+- While values only rise it is exact. An item that is not kept was, when it was last heard of, below
+  `size` others; those have not fallen since, so it is below them still.
+- When values can fall, an item that is kept may fall below one that is not, whose value is not
+  known any more until the next event about it. `exact` is true as long as nothing that was left out
+  was ever as good as the last item of the list: then the list is exact. With `spare` more items
+  are kept, so that as many can fall.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.keying import OWN
+from millstream.errors import DefinitionError, InputError
+from millstream.model.app import App
+from millstream.model.duration import Duration, microseconds
+from millstream.model.event import Emit, Event, SetTimer, Timer, timer
+from millstream.model.path import key_text, picker
+
+EXPIRY = "expiry"
+Entry = list[Any]
+"""[item, value]"""
+
+
+def rank(item: str, value: float) -> tuple[float, str]:
+    """The order of a list: the greatest value first, equal ones by item."""
+    return -value, item
+
+
+def reading(of: str, by: str, where: str) -> Callable[[Event], tuple[str, float]]:
+    """A function of an event that gives its item and its value; InputError if it has none."""
+    pick_item = picker(of, where)
+    pick_value = picker(by, where)
+
+    def read(event: Event) -> tuple[str, float]:
+        item = event.key if of == OWN else key_text(pick_item(event.value), f"{where}: {of!r}")
+        value = pick_value(event.value)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InputError(
+                f"{where}: field {by!r} must be a number; got {type(value).__name__} {value!r}"
+            )
+        return item, value
+
+    return read
+
+
+@dataclass
+class Sort(Element):
+    """Keeps the best items of its key.
+
+    Emits `{"key", "top": [[item, value], ...], "exact", "left_out", "sent"}` when the list has
+    changed and it is time: `every`, `every_events`, or with neither each event. An item of which no
+    event came for `item_ttl`, or whose value is not above `above`, is not in the list.
+    """
+
+    size: Configured[int] = 10
+    by: Configured[str] = "count"
+    of: Configured[str] = "key"
+    above: Configured[float | None] = None
+    spare: Configured[int] = 0
+    item_ttl: Configured[str | None] = None
+    items: dict[str, list[Any]] = field(default_factory=dict)
+    """[value, ts] by item."""
+    left_out: list[Any] = field(default_factory=list)
+    """[value, item] of the best that is not kept, and the latest ts of any that is not."""
+    told: list[Any] = field(default_factory=list)
+    """[top, left_out] as they were sent last."""
+    sent: int = 0
+    """How many lists were sent: of two that arrive in the same microsecond, which is newer."""
+    next_expiry: int = 0
+
+    def __post_init__(self) -> None:
+        configuration(self)
+        named = f"element {type(self).__name__}"
+        for name, least in (("size", 1), ("spare", 0)):
+            if getattr(self, name) < least:
+                raise DefinitionError(
+                    f"{named}: {name} must be {least} or more; got {getattr(self, name)!r}"
+                )
+        for name in ("by", "of"):
+            if "" in getattr(self, name).split("."):
+                raise DefinitionError(
+                    f"{named}: {name} must name a field or a dotted path; "
+                    f"got {getattr(self, name)!r}"
+                )
+        self._ttl = 0
+        if self.item_ttl is not None:
+            self._ttl = microseconds(self.item_ttl, f"{named}: item_ttl")
+            if not self._ttl:
+                raise DefinitionError(
+                    f"{named}: item_ttl must be a duration over 0; got {self.item_ttl!r}"
+                )
+        self._read = reading(self.of, self.by, named)
+        self._sets_timers = False
+
+    def add_to(
+        self,
+        app: App,
+        *,
+        every: Duration | None = None,
+        every_events: int | None = None,
+        ttl: Duration | None = None,
+        **placement: Any,
+    ) -> None:
+        """As of any element; `output` is called at each event if nothing else is said."""
+        if self._ttl and placement.get("clock") == "wall":
+            raise DefinitionError(
+                f"element {placement.get('name') or type(self).__name__!r}: clock must be 'event', "
+                "since items expire in event time; got 'wall'"
+            )
+        prototype = copy(self)
+        if every is None:
+            # Between the slots of `every` nothing is told, so there items expire at the slot's end.
+            prototype._sets_timers = bool(self._ttl)
+            every_events = every_events or 1
+        if self._ttl and ttl is None:
+            # Long enough for the slate to tell that its last item has gone.
+            slot = 0 if every is None else microseconds(every, "every")
+            ttl = timedelta(microseconds=2 * (self._ttl + slot) + 1)
+        super(Sort, prototype).add_to(
+            app, every=every, every_events=every_events, ttl=ttl, **placement
+        )
+
+    def process_event(self, event: Event) -> Iterator[SetTimer]:
+        item, value = self._read(event)
+        ts, known = event.ts, self.items.get(item)
+        if known is not None:
+            # Counts that were made in the same microsecond arrive in no order of their own.
+            value = max(value, known[0]) if known[1] == ts else value
+            ts = max(ts, known[1])
+        if self.above is not None and value <= self.above:
+            self.items.pop(item, None)
+            return
+        self.items[item] = [value, ts]
+        if len(self.items) > self.size + self.spare:
+            self._leave_out()
+        if self._sets_timers and not self.next_expiry:
+            self.next_expiry = event.ts + self._ttl + 1
+            yield timer(at=self.next_expiry, name=EXPIRY)
+
+    def _leave_out(self) -> None:
+        last = max(self.items, key=lambda item: rank(item, self.items[item][0]))
+        value, ts = self.items.pop(last)
+        if not self.left_out:
+            self.left_out = [value, last, ts]
+            return
+        best, item, latest = self.left_out
+        if rank(last, value) < rank(item, best):
+            best, item = value, last
+        self.left_out = [best, item, max(ts, latest)]
+
+    def output(self) -> Iterator[Emit]:
+        if self._ttl:
+            self._expire(self.time)
+        top = self._top()
+        # What was left out is of interest only where it may belong into the list.
+        exact = not self.left_out or (
+            len(top) == self.size and rank(*top[-1]) <= rank(self.left_out[1], self.left_out[0])
+        )
+        left_out = None if exact else self.left_out[:2]
+        if self.told == [top, left_out] or not (self.told or top or left_out):
+            return
+        self.told = [top, left_out]
+        self.sent += 1
+        told = {"top": top, "exact": exact, "left_out": left_out, "sent": self.sent}
+        yield from self.to_all({"key": self.key, **told}, key=self._group())
+
+    def on_timer(self, timed: Timer) -> Iterator[Emit | SetTimer]:
+        yield from self.output()
+        times = [ts for _, ts in self.items.values()] + self.left_out[2:]
+        self.next_expiry = min(times) + self._ttl + 1 if times else 0
+        if times:
+            yield timer(at=self.next_expiry, name=EXPIRY)
+
+    def _top(self) -> list[Entry]:
+        best = sorted(self.items, key=lambda item: rank(item, self.items[item][0]))
+        return [[item, self.items[item][0]] for item in best[: self.size]]
+
+    def _expire(self, now: int) -> None:
+        """Leave out what is older than `item_ttl`, as a slate is older than its own."""
+        oldest = now - self._ttl
+        self.items = {item: one for item, one in self.items.items() if one[1] >= oldest}
+        if self.left_out and self.left_out[2] < oldest:
+            self.left_out = []
+
+    def _group(self) -> str:
+        """The key that the list is sent to."""
+        return self.key

@@ -1,0 +1,139 @@
+"""Top: the best items of all, sorted in shards and merged (S4, Figure 1).
+
+    counts -> NAME.keys -> NAME.sort (one element a shard) -> NAME (one element)
+
+Each event tells the latest value of an item. A map sends it to the sorter of the item's shard,
+`hash(item) mod shards`, so that all that is told of an item meets in one place, and the sorters
+share the load. A sorter keeps the best of its items (see `sort` for what exactly, and what that
+means when values can fall) and sends its list, when it has changed, to the one that merges them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import Parameter, Signature
+from typing import Any
+
+from millstream.codec import shard_of
+from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.keying import ALL, Attribute, Keys, attributes_of, key_of, modules_of
+from millstream.elements.merge import Merge
+from millstream.elements.placing import place
+from millstream.elements.sort import Sort, reading
+from millstream.errors import DefinitionError
+from millstream.model.app import App
+from millstream.model.event import Emit, Event, emit
+from millstream.model.function import check_name
+
+
+@dataclass
+class Top(Element):
+    """The `size` best items. Emits `{"key", "top": [[item, value], ...], "exact"}`.
+
+    `by` names the field with the value, `of` the field with the item ("@key": the event's key).
+    The key is "" if there is one list of all; `keys = { STREAM = "field" }` makes a list for each
+    value of a field.
+    """
+
+    size: Configured[int] = 10
+    by: Configured[str] = "count"
+    of: Configured[str] = "key"
+    shards: Configured[int] = 4
+    above: Configured[float | None] = None
+    spare: Configured[int] = 0
+
+    def __post_init__(self) -> None:
+        configuration(self)
+        if self.shards < 1:
+            raise DefinitionError(f"element Top: shards must be 1 or more; got {self.shards!r}")
+        try:
+            Sort(self.size, self.by, self.of, self.above, self.spare)
+        except DefinitionError as error:
+            raise DefinitionError(str(error).replace("element Sort", "element Top", 1)) from None
+
+    def add_to(
+        self,
+        app: App,
+        *,
+        keys: Keys = (),
+        name: str | None = None,
+        publishes: str | Iterable[str] = (),
+        publish: str | None = None,
+        ttl: Any = None,
+        **placement: Any,
+    ) -> None:
+        """Add the sorters and the one that merges.
+
+        `every` and `every_events` say when the sorters send their lists; the merged one follows at
+        once. `ttl` is of the items. The limit on events is the sorters'.
+        """
+        name = type(self).__name__ if name is None else name
+        check_name(name, "element")
+        where = f"element {name!r}"
+        for option in ("keep", "memory"):
+            if placement.get(option) is not None:
+                raise DefinitionError(
+                    f"{where}: {option} must be left out: a list is in several slates, and is "
+                    "nothing without one of them; size and ttl say how much is kept"
+                )
+        if isinstance(keys, str):
+            keys = [keys]
+        if isinstance(keys, Sequence):
+            keys = dict.fromkeys(keys, ALL)
+        attributes = tuple(attributes_of(keys, where).items())
+        items, lists = f"{name}.items", f"{name}.lists"
+        sharding = Sharding(name, attributes, self.of, self.by, self.shards)
+        app.map(*dict(attributes), publishes=items, name=f"{name}.keys")(sharding)
+        try:
+            sort = SortShard(self.size, VALUE, ITEM, self.above, self.spare, ttl)
+        except DefinitionError as error:
+            message = str(error).replace("element SortShard: item_ttl", f"{where}: ttl", 1)
+            raise DefinitionError(message) from None
+        sort.add_to(app, keys=[items], name=f"{name}.sort", publishes=lists, **placement)
+        place(app, Merge(self.size), keys=[lists], name=name, publishes=publishes, publish=publish)
+
+
+ITEM, VALUE = "item", "value"
+"""The fields of what the map sends to the sorters."""
+
+
+class SortShard(Sort):
+    """A sorter for one shard of the items of one list."""
+
+    def _group(self) -> str:
+        return self.key.partition("|")[2]
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """The map that sends an item and its value to the sorter of the item's shard."""
+
+    element: str
+    attributes: tuple[tuple[str, Attribute], ...]
+    of: str
+    by: str
+    shards: int
+    _groups: Mapping[str, Callable[[Event], str]] = field(init=False, compare=False, repr=False)
+    _read: Callable[[Event], tuple[str, float]] = field(init=False, compare=False, repr=False)
+    __signature__ = Signature([Parameter("event", Parameter.POSITIONAL_ONLY)])
+
+    def __post_init__(self) -> None:
+        where = f"element {self.element!r}"
+        groups = {
+            stream: key_of(attribute, f"{where}, stream {stream!r}")
+            for stream, attribute in self.attributes
+        }
+        object.__setattr__(self, "_groups", groups)
+        object.__setattr__(self, "_read", reading(self.of, self.by, where))
+
+    @property
+    def __modules__(self) -> set[str]:
+        return modules_of(self.attributes)
+
+    def __call__(self, event: Event) -> Iterator[Emit]:
+        item, value = self._read(event)
+        shard = shard_of(self.element, item, self.shards)
+        group = self._groups[event.stream](event)
+        key = f"{shard}|{group}" if group else str(shard)
+        yield emit(key=key, value={ITEM: item, VALUE: value})

@@ -1,0 +1,408 @@
+"""Where an element is placed: its streams, when `output` is called, how long it lives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from elements.both import check_engine_is_reference, cuttings, lanes
+from hypothesis import given
+from hypothesis import strategies as st
+
+import millstream as ms
+from millstream.elements import Count
+from millstream.engine.horizon import Lane
+from millstream.model.event import Event
+from millstream.model.function import Map, Update
+
+SECOND = 1_000_000
+
+
+@dataclass
+class Told(ms.Element):
+    """Emits all that it is told, and by whom."""
+
+    heard: list[str] = field(default_factory=list)
+
+    def process_event(self, event: Event) -> None:
+        self.heard.append(f"{event.stream} {event.value.get('n')}")
+
+    def output(self) -> Iterator[Any]:
+        if self.heard[-1].endswith("bad"):
+            raise ValueError("bad")
+        yield ms.emit(value=[self.key, self.time, self.heard])
+
+
+def placed(
+    element: Any, *, order: Any = "arrival", sources: str = "sales", **options: Any
+) -> ms.App:
+    app = ms.App("shop", order=order)
+    for source in sources.split():
+        app.source(source)
+    if "publishes" in options:
+        app.output(options["publishes"])
+    app.add(element, **{"keys": {"sales": "item"}, "name": "one", **options})
+    return app
+
+
+def sale(ts: int, item: str = "pen", n: Any = 0, stream: str = "sales") -> Event:
+    return Event(stream, ts, "", {"item": item, "n": n})
+
+
+def out(run: ms.testing.Run) -> list[Any]:
+    return [event.value for event in run.stream("out")]
+
+
+def refused(element: Any, **options: Any) -> str:
+    with pytest.raises(ms.DefinitionError) as error:
+        placed(element, **options).checked()
+    return str(error.value)
+
+
+def test_a_memoryless_element_is_a_map() -> None:
+    """No fields, no schedule, no timers: no shuffle; it emits under its key, or another."""
+
+    class Shout(ms.Element):
+        def process_event(self, event: Event) -> Iterator[Any]:
+            yield ms.emit(value=[self.key, event.key, self.time])
+            yield ms.emit(key="all", value=event.value["n"])
+
+    app = placed(Shout(), publishes="out")
+    (function,) = app.checked().functions
+    assert isinstance(function, Map)
+    run = ms.testing.run(app, [sale(5, n=1)])
+    assert [(e.key, e.value) for e in run.stream("out")] == [("all", 1), ("pen", ["pen", "pen", 5])]
+
+
+def test_a_wrong_key_is_not_taken_for_the_elements_own() -> None:
+    """A map that emits a key that is no text is a dead letter, as everywhere."""
+
+    class Numbers(ms.Element):
+        def process_event(self, event: Event) -> Iterator[Any]:
+            yield ms.emit(key=5)
+
+    run = ms.testing.run(placed(Numbers(), publishes="out"), [sale(1)])
+    assert "emitted key must be text; got int 5" in run.dead_letters[0].error
+
+
+def test_a_keyless_element_takes_all_events() -> None:
+    """With "*" there is one, whose key is empty."""
+    run = ms.testing.run(
+        placed(Told(), keys={"sales": "*"}), [sale(1, "pen"), sale(2, "cup"), sale(3, "hat")]
+    )
+    assert {key: len(slate.heard) for key, slate in run.slates("one").items()} == {"": 3}
+
+
+def test_several_event_types_each_with_its_own_attribute() -> None:
+    """The element sees the stream that it named, whichever attribute the key came from."""
+    keys = {"sales": "item", "returns": ["shop", "thing"], "views": "@key", "visits": "*"}
+    app = placed(Told(), sources="sales returns views visits", keys=keys)
+    events = [
+        sale(1, "pen", "a"),
+        Event("returns", 2, "", {"shop": 1, "thing": "pen", "n": "b"}),
+        Event("views", 3, "pen", {"n": "c"}),
+        Event("visits", 4, "", {"n": "d"}),
+    ]
+    slates = ms.testing.run(app, events).slates("one")
+    assert {key: slate.heard for key, slate in slates.items()} == {
+        "": ["visits d"],
+        "1|pen": ["returns b"],
+        "pen": ["sales a", "views c"],
+    }
+
+
+def test_output_every_so_often() -> None:
+    """At the end of each slot of time, also of one without new events, and before the next one's
+    events; a key has none before its first event."""
+    app = placed(Told(), every="10s", publishes="out")
+    at = [1 * SECOND, 9 * SECOND, 10 * SECOND - 1, 35 * SECOND]
+    run = ms.testing.run(app, [sale(ts, n=n) for n, ts in enumerate(at)])
+    told = [(time // SECOND, [one[-1] for one in heard]) for _, time, heard in out(run)]
+    assert told == [(10, ["0", "1"]), (20, ["0", "1", "2"]), (30, ["0", "1", "2"])]
+    assert {event.ts for event in run.stream("out")} == {10 * SECOND, 20 * SECOND, 30 * SECOND}
+
+
+def test_times_before_1970() -> None:
+    """Slots are counted on both sides of zero, and zero is a time like another."""
+    app = placed(Told(), every="10s", publishes="out")
+    run = ms.testing.run(app, [sale(ts * SECOND) for ts in (-15, -5, 1, 11)])
+    assert [time // SECOND for _, time, _ in out(run)] == [-10, 0, 10]
+    assert [len(heard) for _, _, heard in out(run)] == [1, 2, 3]
+
+
+def test_output_every_so_many_events() -> None:
+    """Of a key; with 1, at each; `time` is the event's."""
+    events = [sale(ts, item) for ts, item in enumerate(["pen", "cup", "pen", "pen", "pen", "cup"])]
+    run = ms.testing.run(placed(Told(), every_events=2, publishes="out"), events)
+    assert [(key, time, len(heard)) for key, time, heard in out(run)] == [
+        ("pen", 3, 2),
+        ("pen", 5, 4),
+        ("cup", 6, 2),
+    ]
+    run = ms.testing.run(placed(Told(), every_events=1, publishes="out"), events)
+    assert len(out(run)) == 6
+
+
+def test_output_by_time_and_by_events() -> None:
+    """Both may be asked for."""
+    app = placed(Told(), every="10s", every_events=2, publishes="out")
+    run = ms.testing.run(app, [sale(ts * SECOND) for ts in (1, 2, 3, 11)])
+    assert [len(heard) for _, _, heard in out(run)] == [2, 3, 4]
+
+
+def test_output_by_the_wall_clock() -> None:
+    """Counted from the key's first event, with no new events too; `time` is the clock's."""
+    app = placed(Told(), every="10s", clock="wall", publishes="out")
+    run = ms.testing.run(app, [sale(1)], clock=100 * SECOND)
+    run.tick(by="9s")
+    assert out(run) == []
+    run.tick(by="1s").tick(by="10s").tick(by="3s")
+    assert [time // SECOND for _, time, _ in out(run)] == [110, 120]
+
+
+@pytest.mark.parametrize("clock", ["event", "wall"])
+def test_an_output_that_fails_is_called_again(clock: Any) -> None:
+    """The failure is a dead letter; the schedule goes on with the key's next event, or with the
+    clock."""
+    app = placed(Told(), every="10s", clock=clock, publishes="out")
+    run = ms.testing.run(app, [sale(1 * SECOND, n="bad")])
+    for ts in (21, 31):
+        run.tick(by="10s").feed([sale(ts * SECOND, n="good")])
+    run.tick(by="10s")
+    assert [letter.timer for letter in run.dead_letters] == [":output"]
+    assert "ValueError: bad (" in run.dead_letters[0].error
+    assert "in output)" in run.dead_letters[0].error
+    counts = [len(heard) for _, _, heard in out(run)]
+    assert counts == ([2] if clock == "event" else [2, 3])
+
+
+def test_time_to_live() -> None:
+    """An element that hears nothing for so long is gone, its outputs with it."""
+    app = placed(Told(), every="10s", ttl="15s", publishes="out")
+    run = ms.testing.run(app, [sale(ts * SECOND, n=ts) for ts in (1, 100)])
+    assert [time // SECOND for _, time, _ in out(run)] == [10]
+    assert run.slate("one", "pen").heard == ["sales 100"]
+
+
+def test_own_timers() -> None:
+    """What a method sets is handled by `on_timer`, beside the timer of `output`."""
+
+    @dataclass
+    class Alarm(Count):
+        def process_event(self, event: Event) -> Iterator[Any]:
+            self.count += 1
+            yield ms.timer(after="3s", name="alarm")
+
+        def on_timer(self, timer: ms.Timer) -> Iterator[Any]:
+            yield ms.emit(value=[timer.name, self.key, self.time, self.count])
+            self.count = 0
+
+    app = placed(Alarm(), every="10s", publishes="out")
+    run = ms.testing.run(app, [sale(ts * SECOND) for ts in (1, 2, 11)])
+    assert out(run) == [["alarm", "pen", 5 * SECOND + 1, 2], {"key": "pen", "count": 0}]
+
+
+def test_forget() -> None:
+    """An element may end itself; the next event of its key finds a new one."""
+
+    @dataclass
+    class Twice(Count):
+        def output(self) -> Iterator[Any]:
+            yield ms.emit(value=self.count)
+            yield ms.forget()
+
+    run = ms.testing.run(
+        placed(Twice(), every_events=2, publishes="out"), [sale(n) for n in range(5)]
+    )
+    assert out(run) == [2, 2]
+    assert run.slate("one", "pen").count == 1
+
+
+def test_publish_goes_to_an_output() -> None:
+    """`publish=` declares the output that `self.publish` puts values into, under the key."""
+
+    @dataclass
+    class Publishes(Count):
+        def output(self) -> Iterator[Any]:
+            yield self.publish(self.count)
+            yield ms.emit("out", value="emitted")
+
+    app = placed(Publishes(), every_events=1, publish="store", publishes="out")
+    run = ms.testing.run(app, [sale(1), sale(2)])
+    assert app.checked().outputs == ("out", "store")
+    assert [(event.key, event.value) for event in run.stream("store")] == [("pen", 1), ("pen", 2)]
+    assert out(run) == ["emitted"] * 2
+
+
+def test_what_an_update_can_be_told_an_element_can() -> None:
+    """Its limits and its room are those of the update that it is."""
+    app = placed(Count(), limit=10, overload="drop", keep=5, memory="1MiB", ttl="1h")
+    update = app.checked().update("one")
+    assert isinstance(update, Update)
+    assert (update.limit, update.overload, update.keep) == (10, "drop", 5)
+    assert (update.memory, update.ttl) == (1 << 20, 3600 * SECOND)
+
+
+def test_the_name_is_the_class_unless_it_is_given() -> None:
+    """And the streams of its keys are named after it."""
+    app = ms.App("shop")
+    app.source("sales")
+    app.add(Count(), keys={"sales": "item"})
+    assert [one.name for one in app.checked().functions] == ["Count.keys", "Count"]
+    assert "Count.sales" in app.checked().streams
+
+
+class Nothing(ms.Element):
+    """An element that does nothing yet."""
+
+
+class Wrong(ms.Element):
+    """Methods that cannot be called."""
+
+    def process_event(self) -> None:  # type: ignore[override]
+        """No event."""
+
+
+@dataclass
+class Late(Count):
+    """An output that asks for more than it is given."""
+
+    async def process_event(self, event: Event) -> None:  # type: ignore[override]
+        """Not a plain function."""
+
+
+@pytest.mark.parametrize(
+    ("element", "options", "message"),
+    [
+        (
+            Count(),
+            {"evry": "1s"},
+            "element 'one': unknown option 'evry' of add(); did you mean 'ev",
+        ),
+        (Count, {}, "add() takes a part, such as an Element; got <class"),
+        (5, {}, "add() takes a part"),
+        (Nothing(), {}, "element 'one': Nothing must have a method process_event(event)"),
+        (Wrong(), {}, "must take (event); it takes ()"),
+        (Wrong(), {}, "element 'one': process_event ("),
+        (Late(), {}, "must be a plain function, not an async one"),
+        (Count(), {"keys": {"sale": "item"}}, "did you mean 'sales'?"),
+        (Count(), {"keys": {}}, "keys must say by stream which field is the key"),
+        (Count(), {"every": "0s"}, "every must be a duration over 0; got '0s'"),
+        (Count(), {"every": "1us"}, "every must be 2us or more; got '1us'"),
+        (Count(), {"every": "soon"}, "element 'one': every"),
+        (Count(), {"every_events": 0}, "every_events must be a whole number, 1 or more; got 0"),
+        (Count(), {"every_events": True}, "every_events must be a whole number"),
+        (Count(), {"every": "10m", "ttl": "9m"}, "ttl must not be shorter than every, or an"),
+        (Count(), {"clock": "moon"}, "clock must be 'event' or 'wall'; got 'moon'"),
+        (Count(), {"name": "a b"}, "element name 'a b' must start with a letter"),
+        (Count(), {"publish": "a b"}, "output name 'a b' must start with a letter"),
+    ],
+)
+def test_mistakes(element: Any, options: dict[str, Any], message: str) -> None:
+    """Whatever is wrong is found when the application is built, with what to do."""
+    assert message in refused(element, **options)
+
+
+def test_keys_must_be_said() -> None:
+    """They have no default."""
+    app = ms.App("shop")
+    with pytest.raises(ms.DefinitionError, match="element 'Count': keys must say by stream"):
+        app.add(Count())
+
+
+def test_a_property_among_the_options_is_pointed_out() -> None:
+    """What is configured is given to the class."""
+
+    @dataclass
+    class Sized(Count):
+        size: ms.Configured[int] = 1
+
+    assert "it is configured: Sized(size=...)" in refused(Sized(), size=2)
+
+
+def test_output_must_be_there_to_be_asked_for() -> None:
+    """And a memoryless element has nothing that could live or be limited."""
+
+    class Passes(ms.Element):
+        def process_event(self, event: Event) -> Iterator[Any]:
+            yield ms.emit()
+
+    assert "Passes must have a method output()" in refused(Passes(), every="1s", publishes="out")
+    for option, value in {"ttl": "1h", "keep": 5, "memory": "1k", "limit": 5}.items():
+        message = refused(Passes(), publishes="out", **{option: value})
+        assert f"element 'one': {option} must be left out: the element has no fields" in message
+
+
+@dataclass
+class Moody(Told):
+    """Fails now and then, ends itself, and sets timers of its own."""
+
+    def process_event(self, event: Event) -> Iterator[Any]:
+        super().process_event(event)
+        match event.value["n"]:
+            case 0:
+                raise ValueError("zero")
+            case 1:
+                yield ms.emit(value="one")
+            case 2:
+                yield ms.timer(after="3us", name="own")
+            case 3:
+                yield ms.forget()
+
+    def output(self) -> Iterator[Any]:
+        if len(self.heard) % 5 == 4:
+            raise ValueError("four")
+        yield ms.emit(value=[self.key, self.time, len(self.heard)])
+
+    def on_timer(self, timer: ms.Timer) -> Iterator[Any]:
+        self.heard.append("timer")
+        yield ms.emit(value=[timer.name, self.time])
+
+
+events = st.lists(
+    st.builds(
+        sale,
+        ts=st.integers(-5, 60),
+        item=st.sampled_from(["pen", "cup"]),
+        n=st.integers(0, 6),
+        stream=st.sampled_from(["sales", "returns"]),
+    ),
+    max_size=25,
+)
+
+
+@given(
+    events=events,
+    every=st.sampled_from([None, "2us", "7us", "10us"]),
+    every_events=st.sampled_from([None, 1, 3]),
+    ttl=st.sampled_from([None, "12us"]),
+    keyless=st.booleans(),
+    cuts=cuttings,
+    shards=st.integers(1, 4),
+    lane=lanes,
+)
+def test_the_engine_gives_what_the_reference_gives(
+    events: list[Event],
+    every: str | None,
+    every_events: int | None,
+    ttl: str | None,
+    keyless: bool,
+    cuts: list[int],
+    shards: int,
+    lane: Lane,
+) -> None:
+    """With any schedule, time-to-live, failures, timers and forgetting; any batches, shards and
+    lane."""
+    app = placed(
+        Moody(),
+        order="event-time",
+        sources="sales returns",
+        keys={"sales": "*" if keyless else "item", "returns": "item"},
+        every=every,
+        every_events=every_events,
+        ttl=ttl,
+        publishes="out",
+    )
+    check_engine_is_reference(app, events, cuts, shards, lane)
