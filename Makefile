@@ -1,10 +1,10 @@
 # One surface for every chore. `make help` lists them.
-.PHONY: help setup setup-tests demo test test-faults faults check bench docs pin clean
+.PHONY: help setup setup-tests demo test test-faults faults check bench bench-s4 docs pin clean
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
 help:  ## list the chores
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
 
 setup:  ## make .venv and see that there is a Java
 	@scripts/setup
@@ -31,6 +31,10 @@ check: setup  ## format, lint and types
 
 bench: setup  ## all benchmarks; BENCH="keyed_updates latency" for some
 	@$(PY) -m bench $(BENCH)
+
+bench-s4: setup  ## the evaluation of S4 rebuilt, half an hour; QUICK=1 only to see that it works
+	@$(PY) -m bench s4 $(if $(QUICK),--quick)
+	@$(if $(QUICK),,$(PY) -m docs.build)
 
 docs: setup  ## check that every link in the docs leads somewhere and draw the pictures anew
 	@$(PY) -m docs.build

@@ -7,6 +7,7 @@
     growth          the same load over 10 thousand to 10 million slates
     live            over HTTP: slates read, events taken in, and how soon they can be read
     dump            a million slates over HTTP, in flat memory
+    s4              the evaluation of S4, rebuilt on a cluster of this machine (`make bench-s4`)
 
 Each prints a table, says which bars it holds, and writes all figures, with the machine and the
 commit, to `bench/results/<name>.json`. Everything that a ratio compares is measured in one run of

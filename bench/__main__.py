@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench import (
     aggregates,
+    ctr,
     dump,
     flush,
     growth,
@@ -30,6 +31,7 @@ from bench.bench import Bench
 from bench.figures import Outcome
 from bench.machine import commit, machine
 from bench.results import RESULTS, record, write
+from bench.s4 import cases as s4
 from bench.table import table
 
 CASES: dict[str, Callable[[Bench], Outcome]] = {
@@ -47,6 +49,8 @@ CASES: dict[str, Callable[[Bench], Outcome]] = {
     "recovery": recovery.run,
     "soak": soak.run,
     "flush": flush.run,
+    "ctr": ctr.run,
+    "s4": s4.run,
 }
 NOISY = 0.15
 """More of the machine than this to other processes, and the figures are noise."""

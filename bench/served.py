@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,13 +30,17 @@ class Served:
 
 
 @contextmanager
-def served(command: str, *words: str, store: Path, log: Path) -> Iterator[Served]:
+def served(
+    command: str, *words: str, store: Path, log: Path, environ: Mapping[str, str] | None = None
+) -> Iterator[Served]:
     """`millstream COMMAND WORDS` over a store, at any port, until this is left."""
     line = [sys.executable, "-m", "millstream.cli.main", command, *words]
     line += ["--store", str(store), "--port", "0"]
     plain = {name: text for name, text in os.environ.items() if not name.startswith("MILLSTREAM_")}
     with open(log, "wb") as said:
-        process = subprocess.Popen(line, cwd=ROOT, env=plain, stdout=said, stderr=said)
+        process = subprocess.Popen(
+            line, cwd=ROOT, env={**plain, **(environ or {})}, stdout=said, stderr=said
+        )
     try:
         yield _up(process, store, log, driven=command == "run")
     finally:

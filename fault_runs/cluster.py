@@ -99,6 +99,11 @@ class Cluster:
             if b"CoarseGrainedExecutorBackend" in _command(process)
         ]
 
+    @property
+    def workers(self) -> dict[int, int]:
+        """The process of each worker that runs, by the worker's number."""
+        return {number: process.pid for number, process in list(self._workers.items())}
+
     def close(self) -> None:
         """End all of it."""
         for number in list(self._workers):

@@ -24,6 +24,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is to run in one process. Those with Spark take the longest, and begin at once."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
     for item in items:
         group = "spark" if item.get_closest_marker("spark") else str(item.path)

@@ -193,19 +193,25 @@ def test_whatever_does_not_get_through_is_lost(
     assert ctr._lost(EVENTS, EVENTS - 5, {**STATUS, **changed}) == lost + 5
 
 
-def test_rates_fall_until_one_holds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """From just below what all at once came to; the first that holds is the last tried."""
+@pytest.mark.parametrize(
+    ("at_once", "tried"),
+    [
+        (30_100.0, [30_000, 27_000, 24_000]),
+        (20_900.0, [20_500, 25_000, 30_000]),
+        (100_000.0, [100_000, 90_000, 81_000, 72_500]),
+    ],
+)
+def test_rates_are_tried_until_it_turns(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, at_once: float, tried: list[int]
+) -> None:
+    """From what all at once came to: up while rates hold, or down to one that does; a few times."""
 
     def run(_: Bench, what: str, rate: int, events: int) -> dict[str, Any]:
-        return {"what": what, "rate": rate, "holds": rate <= 25_000}
+        return {"what": what, "rate": rate, "holds": rate <= 25_500}
 
     monkeypatch.setattr(ctr, "_run", run)
-    plan = ctr.Plan(begin=1.0, step=0.9)
-    rows = ctr._highest(Bench(tmp_path), plan, 30_100.0)
-    assert [row["rate"] for row in rows] == [30_000, 27_000, 24_000]
-    never = ctr._highest(Bench(tmp_path), plan, 100_000.0)
-    assert len(never) == plan.tries
-    assert not any(row["holds"] for row in never)
+    rows = ctr._highest(Bench(tmp_path), ctr.Plan(up=1.2, down=0.9, tries=4), at_once)
+    assert [row["rate"] for row in rows] == tried
 
 
 def test_the_lower_rates_take_a_part_of_the_events() -> None:

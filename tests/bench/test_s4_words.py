@@ -199,7 +199,7 @@ def a_record() -> dict[str, Any]:
     ]
     all_rows += rows.of_http(2, 4, phases)
     all_rows.append(rows.of_fault(Fault(2, 1, 4), 10_000, found))
-    all_rows += rows.of_return(Return(10_000, 4, 0.3, 0.5, 1.0), found)
+    all_rows += rows.of_return(Return(10_000, 4, 0.3, 0.5, 1.0, 1.0), found)
     figures = rows.figures(all_rows)
     bars = [{**asdict(bar), "held": bar.held} for bar in rows.bars(figures)]
     machine = {"cores": 2, "cpu": "x", "python": "3", "java": "17", "spark": "4"}
@@ -249,6 +249,7 @@ def test_every_part_of_the_page_can_be_filled() -> None:
         assert len(widths) <= 1, f"the rows of {name} are not of one width"
     assert linked == set(drawn)
     assert "| 2 workers, 1 killed, 4 keys | 2,000 | 2,000 | 0 | 0 |" in tables.faults(found)
+    assert "undisturbed rate: 2 s." in tables.returned(found)
     assert "67 / 33 | 12 / 8 | 1.33 |" in tables.spread(found)
 
 

@@ -165,7 +165,8 @@ class Feeder:
         assert self.codec is not None
         if settled and type(slate) is dict:
             return True
-        return bool(self.codec.decode(encoded) == slate) or settled
+        again = self.codec.decode(encoded)
+        return settled or bool(again == slate)
 
     def fail(self, event: Event, encoded: bytes, error: BaseException, timer: Timer | None) -> None:
         """Make a dead letter of an event or timer, or stop if the application says so."""

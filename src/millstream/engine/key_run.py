@@ -20,6 +20,8 @@ from millstream.stores.layout import SlateRow, Timers, pack_slate, unpack_slate
 if TYPE_CHECKING:
     from millstream.engine.feeder import Feeder
 
+_new = tuple.__new__
+
 
 class Redo(Exception):  # not an error: it asks for the other way
     """This way will not do for this key: feed it the careful way."""
@@ -91,7 +93,7 @@ class KeyRun:
             if ttl is not None and self._exists and ts - self._last > ttl:
                 expired = (self._timers, self._data, self._memory, self._kept, self._wiped)
                 self._drop()
-            event = Event(streams[events.streams[index]], ts, self._key, values[index])
+            event = _new(Event, (streams[events.streams[index]], ts, self._key, values[index]))
             if self._call(function, event, event, events.values[index], None):
                 self._last = max(self._last, ts) if self._exists else ts
                 self._exists = True
@@ -112,13 +114,12 @@ class KeyRun:
         """
         update = self._feeder.update
         while True:
-            due = min(
-                ((at, name) for name, (kind, at) in self._timers.items() if kind == clock),
-                default=None,
-            )
-            if due is None or due[0] > until:
-                return
-            at, name = due
+            for kind, at in self._timers.values():
+                if at <= until and kind == clock:
+                    break
+            else:
+                return  # the common case, at every event of a key that has a timer
+            at, name = min((at, name) for name, (kind, at) in self._timers.items() if kind == clock)
             del self._timers[name]
             now = at if clock == "event" else max(at, horizon)
             reached = at if clock == "event" else horizon
