@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import millstream as ms
 from millstream.elements.element import Configured
@@ -61,7 +62,7 @@ class WordReceiver(ms.Element):
 
     copies: Configured[int] = 1
 
-    def process_event(self, event: ms.Event) -> Iterator[ms.Emit]:
+    def process_event(self, event: ms.Event) -> Iterator[Any]:
         word = event.value["word"]
         if len(word) == LENGTH and word.isascii() and word.isdigit():
             for number in range(1, self.copies + 1):
@@ -97,7 +98,7 @@ class Eleven(Receiver):
 class Three(Receiver):
     """Checks numbers for three, and passes those that are divisible on."""
 
-    def process_event(self, event: ms.Event) -> Iterator[ms.Emit]:
+    def process_event(self, event: ms.Event) -> Iterator[Any]:
         divisible = divisible_by_three(event.value["word"])
         self.took(event, divisible)
         if divisible:
@@ -115,7 +116,7 @@ class Aggregation(ms.Element):
         self.processed += 1
         self.numbers += event.value["n"]
 
-    def output(self) -> Iterator[ms.Emit]:
+    def output(self) -> Iterator[Any]:
         yield self.publish({"processed": self.processed})
 
 
