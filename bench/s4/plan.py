@@ -51,21 +51,17 @@ class Plan:
     """Words of the paper's "100 MB"."""
     workers: tuple[int, ...] = WORKERS
     keys: tuple[int, ...] = KEYS
-    large_runs: tuple[tuple[int, int], ...] = (
-        *((workers, keys) for workers in WORKERS for keys in (1, 2)),
-        (2, 4),
-        (2, 8),
-    )
+    large_runs: tuple[tuple[int, int], ...] = tuple((workers, 1) for workers in WORKERS)
     """Workers and keys of the runs over the large data."""
     rates: tuple[int, ...] = (500, 1_000)
     """Words a second, as the paper has them."""
-    seconds: float = 10.0
+    seconds: float = 5.0
     """How long each of them is held."""
     every: float = 0.05
     """Seconds between two requests."""
     warm_up: int = 100
     """Words of a round of warming up."""
-    at_once: int = 240_000
+    at_once: int = 120_000
     """Events for Eleven and Three that are sent as fast as they are accepted."""
     faults: tuple[Fault, ...] = (
         Fault(2, 1, 4),
@@ -75,7 +71,7 @@ class Plan:
     )
     fault_batch: str = "2MiB"
     """What a batch of these takes at most, so that there are some before and some after."""
-    returned: Return = Return(2_000_000, 4, 0.3, 0.5, 5.0, 10.0)
+    returned: Return = Return(1_000_000, 4, 0.3, 0.5, 5.0, 10.0)
 
     def burst(self, keys: int) -> int:
         """Words that make `at_once` events, three of four words being numbers."""
