@@ -69,6 +69,15 @@ def test_expired_slates_go(order: str, slate: type) -> None:
     assert left == []
 
 
+def test_slates_that_come_and_go_do_not_pile_up() -> None:
+    """Where each batch makes hundreds of slates, expired ones are never many more than live."""
+    engine, made = InProcess(an_app("arrival").checked(), shards=1), 600
+    for batch in range(20):
+        first = batch * made
+        engine.batch([click(10 * TTL * batch, f"k{n}") for n in range(first, first + made)])
+    assert len(slates(engine)) <= 4 * made
+
+
 def test_arrival_order_waits_for_another_ttl() -> None:
     """An event that is out of order by less than the ttl finds the slate that it would have."""
     engine = InProcess(an_app("arrival").checked())

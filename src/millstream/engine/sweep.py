@@ -1,9 +1,10 @@
-"""Sweeping: expired slates go in the background, a few hundred looked at in a batch.
+"""Sweeping: expired slates go in the background, some of them looked at in each batch.
 
 A slate that has expired is as good as gone: the next event finds a fresh one, and its timers die.
 But it takes room until that event comes, and it may never come. So each cell of an update with a
 ttl looks at some of its slates in every batch, going round and round, and deletes those that no
-event and no timer can find alive any more.
+event and no timer can find alive any more. It looks at twice as many as the batch has touched: so
+where each batch makes new slates, there are never many more expired ones than live ones.
 
 *Which those are.* Every event still to come is later than `until`, so a slate whose last update is
 more than its ttl before that is expired for all of them. In event-time order `until` is the
@@ -20,7 +21,7 @@ oldest slate that it saw can have expired, so that it costs nothing where nothin
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
@@ -31,7 +32,9 @@ from millstream.stores.layout import slate_head, slates_of
 from millstream.stores.progress import Progress, SourceProgress
 
 ROWS = 256
-"""Slates that a cell looks at in a batch."""
+"""Slates that a cell looks at in a batch, at least."""
+TIMES_TOUCHED = 2
+"""Slates that it looks at for each that the batch has touched."""
 
 
 def sweep_until(
@@ -88,7 +91,7 @@ class Sweeps:
         self._rounds: dict[tuple[str, int], _Round] = {}
 
     def expired(
-        self, view: View, update: str, shard: int, before: int, touched: Container[str]
+        self, view: View, update: str, shard: int, before: int, touched: Collection[str]
     ) -> list[tuple[str, bytes]]:
         """(key, row) of some slates that were last updated before a time; none that is touched."""
         prefix = slates_of(update)
@@ -96,8 +99,8 @@ class Sweeps:
         if here.rest is not None and before <= here.rest:
             return []
         here.rest = None
-        found, seen = [], 0
-        for row, data in islice(view.scan(here.start, after_prefix(prefix)), ROWS):
+        found, seen, most = [], 0, max(ROWS, TIMES_TOUCHED * len(touched))
+        for row, data in islice(view.scan(here.start, after_prefix(prefix)), most):
             seen += 1
             here.start = row + b"\x00"
             key = row[len(prefix) :].decode()
@@ -108,7 +111,7 @@ class Sweeps:
                 found.append((key, data))
             elif here.least is None or last < here.least:
                 here.least = last
-        if seen < ROWS:  # once round
+        if seen < most:  # once round
             here.start, here.rest, here.least = prefix, here.least, None
         return found
 
