@@ -4,7 +4,7 @@ becomes of the result.
 The application is examples/ctr.py, started with `millstream run` as a user does, and its traffic is
 3 million serves and clicks whose true rates are known. They are sent over HTTP, acknowledged when
 they are on disk. At the end every window that was put out is compared with the truth. The paper's
-rates come first, for a minute each; then 20,000 a second, all that there is at once, and the
+rates come first, for twenty seconds each; then 20,000 a second, all that there is at once, and the
 highest rate that holds, with all 3 million events. A rate holds if the application is no more than
 five seconds behind when the last event has been sent.
 """
@@ -56,7 +56,7 @@ class Plan:
     """How much of everything; times in seconds."""
 
     events: int = 3_000_000
-    seconds: float = 60.0
+    seconds: float = 20.0
     """How long the paper's rates below 20,000 are sent for."""
     rates: tuple[int, ...] = tuple(PAPER)
     all_from: int = 20_000

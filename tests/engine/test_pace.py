@@ -108,6 +108,16 @@ def test_the_intake_is_divided_among_who_has_records(intake: int, waiting: dict[
         assert part >= min(waiting[name], intake // len(waiting))
 
 
+@given(st.integers(0, 10**9), st.dictionaries(st.text("abc", max_size=2), st.integers(0, 10**9)))
+def test_sources_that_wait_for_each_other_go_in_step(intake: int, waiting: dict[str, int]) -> None:
+    """No more than the intake, and of each source the same part, to a byte."""
+    parts = divided(intake, waiting, in_step=True)
+    total = sum(waiting.values())
+    assert sum(parts.values()) <= max(intake, 0)
+    for name, size in waiting.items():
+        assert parts[name] == (size if total <= intake else intake * size // total)
+
+
 def test_the_first_batch_is_small_and_does_not_mislead() -> None:
     """Nothing is known of the cost yet; and Spark's start is not the functions' fault."""
     assert first_intake(None, MOST, 2.0) == 2 * FIRST_BYTES

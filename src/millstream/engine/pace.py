@@ -60,9 +60,16 @@ def slowed(intake: int, pressure: float) -> int:
     return int(intake * max(0.0, 1.0 - pressure))
 
 
-def divided(intake: int, waiting: Mapping[str, int]) -> dict[str, int]:
+def divided(intake: int, waiting: Mapping[str, int], *, in_step: bool = False) -> dict[str, int]:
     """What each source may take, by the bytes that wait in it: an even share of the intake, and of
-    what others do not need. So a source that is alone in having records has all of it."""
+    what others do not need. So a source that is alone in having records has all of it.
+
+    `in_step`, for event-time order, where one that runs ahead only waits for the others: in
+    proportion to what waits, so that all come to their ends together.
+    """
+    total = sum(waiting.values())
+    if in_step and total > intake:
+        return {name: intake * size // total for name, size in waiting.items()}
     parts, left = {}, intake
     for place, name in enumerate(sorted(waiting, key=waiting.__getitem__)):
         parts[name] = min(waiting[name], left // (len(waiting) - place))

@@ -142,7 +142,8 @@ class HeartbeatReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             name: source.bytes_between(starts[name], source.end)
             for name, source in self._inputs.items()
         }
-        parts = divided(slowed(intake, pressure), waiting)
+        in_step = planned.workflow.order == "event-time"
+        parts = divided(slowed(intake, pressure), waiting, in_step=in_step)
         for name, source in self._inputs.items():
             start = starts[name]
             until = source.take(start, max(1, parts[name]))
