@@ -115,7 +115,7 @@ _SAYS = {
     "faults": "Each run is one strike of the fault, compared with the reference: slates, output "
     "rows and dead letters",
     "ctr": "Click-through rates (`examples/ctr.py`) against their truth, by the rate at which "
-    "serves and clicks are sent over HTTP: a minute of each rate below 20,000/s, else 3,000,000 "
+    "serves and clicks are sent over HTTP: 20 s of each rate below 20,000/s, else 3,000,000 "
     "events; last, the same from standard elements (`examples/ctr.toml`)",
     "dump": "All slates of an update over HTTP (`GET /slates/{update}/dump`)",
 }
