@@ -149,6 +149,8 @@ def test_an_event_without_an_id_is_a_dead_letter() -> None:
         ({"within": "soon"}, "element Deduplicate: within must be a duration such as .*'soon'"),
         ({"within": "0s"}, "element Deduplicate: within must be a duration over 0; got '0s'"),
         ({"of": 5}, "element Deduplicate: of must be text; got int 5"),
+        ({"of": ""}, "element Deduplicate: of must name a field or a dotted path; got ''"),
+        ({"of": "a..b"}, "element Deduplicate: of must name a field or a dotted path; got 'a..b'"),
         ({"ttl": "5us"}, "element Deduplicate: ttl must be as long as within or longer.*'5us'"),
         (
             {"repeats_to": "again", "publishes": "first"},

@@ -240,6 +240,32 @@ def test_what_is_not_a_field_is_not_lost_in_silence() -> None:
     assert "element Forgetful: seen must not be deleted" in errors[1]
 
 
+@pytest.mark.parametrize("changed", ["step", "_twice"])
+def test_what_is_configured_is_not_changed_in_silence(changed: str) -> None:
+    """What the prototype has, and what it has made of that, is not kept either: so it is said."""
+
+    @dataclass
+    class Stepping(ms.Element):
+        step: ms.Configured[int] = 1
+        total: int = 0
+
+        def __post_init__(self) -> None:
+            self._twice = 2 * self.step
+
+        def process_event(self, event: ms.Event) -> None:
+            self.total += self.step
+            if event.value:
+                setattr(self, changed, 5)
+
+    app = ms.App("steps")
+    app.source("in")
+    app.add(Stepping(), keys="in", name="stepping")
+    run = ms.testing.run(app, [ms.Event("in", ts, "k", ts == 2) for ts in (1, 2, 3)])
+    (letter,) = run.dead_letters
+    assert f"element Stepping: {changed} must stay as it was configured" in letter.error
+    assert run.slate("stepping", "k").total == 2
+
+
 def test_a_memoryless_element_keeps_nothing_either() -> None:
     """It runs as a map, and says so of what it sets on itself."""
 

@@ -103,7 +103,21 @@ def test_a_function_that_fails_is_blamed_at_its_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "keys", [{}, [], None, 5, {"sales": ""}, {"sales": 5}, {"sales": []}, {"sales": ["a", ""]}]
+    "keys",
+    [
+        {},
+        [],
+        None,
+        5,
+        {"sales": ""},
+        {"sales": 5},
+        {"sales": []},
+        {"sales": ["a", ""]},
+        {"sales": "a..b"},
+        {"sales": ["a", "b."]},
+        {"sales": ["@key", "a"]},
+        {"sales": ["a", "*"]},
+    ],
 )
 def test_keys_that_say_nothing_are_refused(keys: Any) -> None:
     """The error shows how it is written."""

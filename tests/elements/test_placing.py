@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes
+from engine.in_process import InProcess
 from hypothesis import given
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.elements import Count
+from millstream.elements import Count, Filter, RateLimit, Top
 from millstream.engine.horizon import Lane
 from millstream.model.event import Event
 from millstream.model.function import Map, Update
@@ -145,6 +147,21 @@ def test_output_every_so_many_events() -> None:
     assert len(out(run)) == 6
 
 
+def test_output_after_fewer_events_than_a_key_has_had() -> None:
+    """every_events may be made less between runs: a key that has had more gives out at its next."""
+    first = InProcess(placed(Told(), every_events=5, publishes="out").checked(), shards=1)
+    first.batch([sale(ts) for ts in range(4)])
+    second = InProcess(
+        placed(Told(), every_events=2, publishes="out").checked(),
+        shards=1,
+        store=first.store,
+        progress=first.progress,
+    )
+    second.attempts = 100
+    second.batch([sale(ts) for ts in range(4, 7)])
+    assert [len(event.value[2]) for event in second.streams["out"]] == [5, 7]
+
+
 def test_output_by_time_and_by_events() -> None:
     """Both may be asked for."""
     app = placed(Told(), every="10s", every_events=2, publishes="out")
@@ -254,6 +271,30 @@ def test_the_name_is_the_class_unless_it_is_given() -> None:
     assert "Count.sales" in app.checked().streams
 
 
+@pytest.mark.parametrize(
+    ("element", "made"), [(Count(), "one.sales"), (Top(), "one.items"), (Top(), "one.lists")]
+)
+def test_the_streams_that_it_makes_are_its_own(element: Any, made: str) -> None:
+    """A source or another function of that name would feed it events that are not for it."""
+    message = f"element 'one' makes the stream {made!r}, which there is already; give the element"
+    assert message in refused(element, sources=f"sales {made}")
+    app = ms.App("shop")
+    app.source("sales")
+    app.map("sales", publishes=made, name="other")(lambda event: None)
+    with pytest.raises(ms.DefinitionError, match=re.escape(message)):
+        app.add(element, keys={"sales": "item"}, name="one")
+
+
+def test_two_elements_do_not_share_a_stream() -> None:
+    """Dots in names could make the same name of two: then the second is refused."""
+    app = ms.App("shop")
+    app.source("b.c")
+    app.source("c")
+    app.add(Count(), keys={"b.c": "item"}, name="a")
+    with pytest.raises(ms.DefinitionError, match=r"element 'a\.b' makes the stream 'a\.b\.c'"):
+        app.add(Count(), keys={"c": "item"}, name="a.b")
+
+
 class Nothing(ms.Element):
     """An element that does nothing yet."""
 
@@ -296,6 +337,11 @@ class Late(Count):
         (Count(), {"every_events": True}, "every_events must be a whole number"),
         (Count(), {"every": "10m", "ttl": "9m"}, "ttl must not be shorter than every, or an"),
         (Count(), {"clock": "moon"}, "clock must be 'event' or 'wall'; got 'moon'"),
+        (
+            Filter({"n": 1}),
+            {"publishes": "out", "overload": "divert", "overflow": "more"},
+            "element 'one': overload must be left out: the element has no fields",
+        ),
         (Count(), {"name": "a b"}, "element name 'a b' must start with a letter"),
         (Count(), {"publish": "a b"}, "output name 'a b' must start with a letter"),
     ],
@@ -303,6 +349,15 @@ class Late(Count):
 def test_mistakes(element: Any, options: dict[str, Any], message: str) -> None:
     """Whatever is wrong is found when the application is built, with what to do."""
     assert message in refused(element, **options)
+
+
+@pytest.mark.parametrize("element", [Count(), RateLimit(1, "1s"), Top()])
+def test_what_it_publishes_is_streams(element: Any) -> None:
+    """Anything else, as a file may hold it, is an error that says so."""
+    app = ms.App("shop")
+    app.source("sales")
+    with pytest.raises(ms.DefinitionError, match=r"publishes must name a stream.*; got 5$"):
+        app.add(element, keys="sales", publishes=5)
 
 
 def test_keys_must_be_said() -> None:
@@ -406,3 +461,15 @@ def test_the_engine_gives_what_the_reference_gives(
         publishes="out",
     )
     check_engine_is_reference(app, events, cuts, shards, lane)
+
+
+def test_a_wrong_clock_does_not_call_output_for_ever() -> None:
+    """After a thousand slots without an event `output` rests; the next event wakes it."""
+    app = ms.App("rests")
+    app.source("clicks", ts="ts", unit="s")
+    app.output("counts")
+    app.add(ms.elements.Count(), name="n", keys="clicks", every="1s", publishes="counts")
+    run = ms.testing.run(app, {"clicks": [{"ts": 0}, {"ts": 10**9}, {"ts": 10**9 + 5}]})
+    ends = [event.ts // 1_000_000 for event in run.stream("counts")]
+    late = [10**9 + n for n in range(1, 6)]
+    assert ends == [*range(1, 1_002), *late]

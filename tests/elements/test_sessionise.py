@@ -156,6 +156,7 @@ def test_collected_fields() -> None:
         ({"ttl": "5us"}, "element Sessionise: ttl must be as long as gap or longer.*got '5us'"),
         ({"collect": 5}, "element Sessionise: collect must be text or a list of text; got int 5"),
         ({"collect": ["a", ""]}, r"element Sessionise: collect must be a field, .*got \['a', ''\]"),
+        ({"collect": "a..b"}, "element Sessionise: collect must be a field, .*got 'a..b'"),
         ({"collect": "to"}, "element Sessionise: collect must name other fields .*got to"),
         ({"collect_most": 0}, "element Sessionise: collect_most must be a whole number.*got 0"),
     ],

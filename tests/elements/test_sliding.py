@@ -310,6 +310,7 @@ def test_a_ratio_is_of_numbers() -> None:
         ({"every": "soon"}, "every must be a duration"),
         ({"every_events": 5}, "every_events must be left out"),
         ({"clock": "wall"}, "clock must be 'event'"),
+        ({"ttl": "39m"}, "ttl must be as long as the window and every together or longer"),
         ({"keys": {"clicks": "ad"}}, "aggregates must be of streams that keys names"),
         ({"keys": None}, "keys must say by stream"),
     ],

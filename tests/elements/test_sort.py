@@ -117,6 +117,20 @@ def test_the_engine_gives_what_the_reference_gives(
     check_engine_is_reference(app, events_of(given), cuts, shards, lane)
 
 
+def test_lists_of_two_elements_with_the_same_key_are_merged() -> None:
+    """Who sent a list is told by its stream and its key: one does not take the other's place."""
+    app = ms.App("merging")
+    app.source("mine")
+    app.source("yours")
+    app.output("world")
+    app.add(Merge(), keys={"mine": "*", "yours": "*"}, name="merge", publishes="world")
+    lists = [
+        ("mine", 1, "", {"key": "x", "top": [["a", 1]]}),
+        ("yours", 2, "", {"key": "x", "top": [["b", 2]]}),
+    ]
+    assert ms.testing.run(app, lists).stream("world")[-1].value["top"] == [["b", 2], ["a", 1]]
+
+
 def test_merge_says_its_list_again() -> None:
     """With every=, it emits its list at the end of each slot too, changed or not."""
     app = ms.App("merging", order="event-time")
@@ -128,15 +142,26 @@ def test_merge_says_its_list_again() -> None:
     assert [event.ts for event in run.stream("world") if event.key == "k"] == [2, 10, 20]
 
 
-@pytest.mark.parametrize("value", [None, {}, {"top": []}, {"key": "x"}, [["a", 1]]])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, {}, {"top": []}, {"key": "x"}, [["a", 1]], {"key": 5, "top": []}),
+        *({"key": "x", "top": top} for top in (5, ["ab"], [["a"]], [["a", "1"]], [[1, 1]])),
+        *({"key": "x", "top": [], "left_out": one} for one in (5, [1], ["a", 1], [True, "a"])),
+        {"key": "x", "top": [], "sent": "one"},
+    ],
+)
 def test_what_is_no_list_is_a_dead_letter(value: Any) -> None:
-    """merge takes only what sort has sent."""
+    """merge takes only what sort has sent; what is none does not come between those that are."""
     app = ms.App("merging")
     app.source("lists")
     app.output("world")
     app.add(Merge(), keys="lists", name="merge", publishes="world")
-    run = ms.testing.run(app, [("lists", 1, "k", value)])
-    assert "must be a list that an element 'sort' sent" in run.dead_letters[0].error
+    good = {"key": "y", "top": [["a", 1]]}
+    run = ms.testing.run(app, [("lists", 1, "k", value), ("lists", 2, "k", good)])
+    (dead,) = run.dead_letters
+    assert "must be a list that an element 'sort' sent" in dead.error
+    assert [event.value["top"] for event in run.stream("world")] == [[["a", 1]]]
 
 
 def test_wrong_configurations_are_refused() -> None:
@@ -149,6 +174,22 @@ def test_wrong_configurations_are_refused() -> None:
         Sort(item_ttl="0s")
     with pytest.raises(DefinitionError, match=r"^element Sort: spare must be 0 or more; got -1"):
         Sort(spare=-1)
+
+
+def test_a_slate_outlives_its_items() -> None:
+    """Or whoever has the list would never hear that the last of them has gone."""
+    with pytest.raises(DefinitionError, match=r"^element 'sort': ttl must be longer than item_ttl"):
+        sorted_for("10s", ttl="10s")
+    sorted_for("10s", ttl="11s")
+    with pytest.raises(DefinitionError, match=r"item_ttl and every together.*; got '13s'"):
+        sorted_for("10s", ttl="13s", every="3s")
+    sorted_for("10s", ttl="14s", every="3s")
+
+
+def sorted_for(item_ttl: str, **options: Any) -> None:
+    app = ms.App("sorting")
+    app.source("scores")
+    app.add(Sort(item_ttl=item_ttl), keys="scores", name="sort", publishes="lists", **options)
 
 
 def test_the_examples_are_what_the_page_shows() -> None:

@@ -160,7 +160,7 @@ def test_what_is_no_number_is_a_dead_letter(value: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [Sum, Mean, Min, Max])
-@pytest.mark.parametrize("of", [5, "", ["price"]])
+@pytest.mark.parametrize("of", [5, "", "a..b", ["price"]])
 def test_a_field_must_be_named(kind: Any, of: Any) -> None:
     """Another thing than the name of a field is refused when the element is made."""
     with pytest.raises(DefinitionError, match=rf"^element {kind.__name__}: of must be a field"):

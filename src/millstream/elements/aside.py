@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from millstream.elements.element import Element
+from millstream.elements.placing import streams_of
 from millstream.errors import DefinitionError
 from millstream.model.event import INHERITED, Emit
 
 
 def check_aside(element: str, name: str, aside: str | None, placement: Mapping[str, Any]) -> None:
     """The stream that a property `name` puts events aside on must be one that is published."""
-    given = placement.get("publishes", ())
-    streams = [given] if isinstance(given, str) else list(given)
+    streams = streams_of(placement.get("publishes", ()), f"element {element}")
     if aside is not None and aside not in streams:
         raise DefinitionError(
             f"element {element}: publishes must name the stream of {name}, {aside!r}, and those "

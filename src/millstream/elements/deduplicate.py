@@ -14,9 +14,10 @@ from typing import Any
 from millstream.elements.aside import check_aside, passed_on
 from millstream.elements.bounds import bound, check_ttl
 from millstream.elements.element import Configured, Element, configuration
+from millstream.errors import DefinitionError
 from millstream.model.app import App
 from millstream.model.event import Emit, Event, Forget, SetTimer, Timer, emit, forget, timer
-from millstream.model.path import key_text, picker
+from millstream.model.path import is_path, key_text, picker
 
 
 @dataclass
@@ -37,6 +38,10 @@ class Deduplicate(Element):
     def __post_init__(self) -> None:
         configuration(self)
         self._within = bound("Deduplicate", "within", self.within)
+        if self.of is not None and not is_path(self.of):
+            raise DefinitionError(
+                f"element Deduplicate: of must name a field or a dotted path; got {self.of!r}"
+            )
         self._pick = None if self.of is None else picker(self.of, "element Deduplicate")
 
     def add_to(self, app: App, **placement: Any) -> None:

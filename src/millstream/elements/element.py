@@ -50,6 +50,8 @@ class Element:
 
     key: str
     time: int
+    most_idle = 1_000
+    """How often `output` is called by time without an event in between, before it rests."""
     _publish_to: str | None = None
     _publishes: tuple[str, ...] = ()
 
@@ -106,8 +108,9 @@ class Element:
     __hash__ = None  # type: ignore[assignment]  # its fields change
 
 
-SINCE, NEXT = "since_output", "next_output"
-"""What the slate has besides the fields: the events since `output`, and its next time."""
+SINCE, NEXT, IDLE = "since_output", "next_output", "idle_outputs"
+"""What the slate has besides the fields: the events since `output`, its next time, and how often it
+was called since the last event."""
 _OWN = {name for name in (*vars(Element), *get_annotations(Element)) if not name.startswith("__")}
 
 
@@ -136,7 +139,7 @@ def shape_of(kind: type[Any]) -> Shape:
         return Shape((), (), {}, where)
     if "__slots__" in kind.__dict__:
         raise DefinitionError(f"{where}: must be a dataclass without slots=True")
-    taken = sorted(known & (_OWN | {SINCE, NEXT}))
+    taken = sorted(known & (_OWN | {SINCE, NEXT, IDLE}))
     if taken:
         raise DefinitionError(
             f"{where}: a field must not be called {', '.join(taken)}: every element has that of "

@@ -15,6 +15,7 @@ from millstream.codec import encode_value
 from millstream.elements.element import Configured, Element, configuration
 from millstream.errors import CodecError, DefinitionError, InputError
 from millstream.model.event import Emit, Event
+from millstream.model.path import is_path
 
 _MISSING = object()
 
@@ -31,7 +32,7 @@ class Forward(Element):
         configuration(self)
         for name, paths in (("select", self.select or ()), ("rename", self.rename.values())):
             for path in paths:
-                if "" in path.split("."):
+                if not is_path(path):
                     raise DefinitionError(
                         f"element Forward: {name} must name fields or dotted paths; got {path!r}"
                     )

@@ -15,7 +15,7 @@ from typing import Any
 
 from millstream.errors import DefinitionError
 from millstream.model.event import INHERITED, Emit, Event
-from millstream.model.path import key_text, picker
+from millstream.model.path import is_path, key_text, picker
 
 ALL = "*"
 OWN = "@key"
@@ -40,16 +40,21 @@ def attributes_of(keys: object, where: str) -> dict[str, Attribute]:
 
 
 def _attribute(of: object, stream: object, where: str) -> Attribute:
-    if isinstance(of, str) and of and isinstance(stream, str):
+    if isinstance(of, str) and isinstance(stream, str) and (of in (ALL, OWN) or _is_path(of)):
         return of
     if callable(of):
         return of
-    if isinstance(of, list | tuple) and of and all(isinstance(one, str) and one for one in of):
+    if isinstance(of, list | tuple) and of and all(map(_is_path, of)):
         return tuple(of)
     raise DefinitionError(
         f"{where}: keys must name for stream {stream!r} a field, a dotted path, a list of them, "
-        f"'*' or '@key'; got {of!r}"
+        f"or alone '*' or '@key'; got {of!r}"
     )
+
+
+def _is_path(of: object) -> bool:
+    """Whether it is a field or a dotted path, and not a word that means another key."""
+    return of not in (ALL, OWN) and is_path(of)
 
 
 def key_of(attribute: Attribute, where: str) -> Callable[[Event], str]:

@@ -31,7 +31,7 @@ class Merge(Element):
     top: list[Entry] = field(default_factory=list)
     exact: bool = True
     lists: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What each element sent last, and when, by its key."""
+    """What each element sent last, and when, by its stream and its key."""
 
     def __post_init__(self) -> None:
         configuration(self)
@@ -40,9 +40,13 @@ class Merge(Element):
 
     def process_event(self, event: Event) -> Iterator[SetTimer]:
         given = event.value
-        if not (isinstance(given, dict) and {"key", "top"} <= given.keys()):
-            raise InputError("element Merge: the value must be a list that an element 'sort' sent")
-        sender, sent = given["key"], given.get("sent", 0)
+        if not _is_list(given):
+            shown = repr(given)
+            raise InputError(
+                "element Merge: the value must be a list that an element 'sort' sent; got "
+                f"{shown if len(shown) <= 60 else shown[:57] + '...'}"
+            )
+        sender, sent = f"{event.stream} {given['key']}", given.get("sent", 0)
         held = self.lists.get(sender)
         if held is not None and held["ts"] == event.ts and held["sent"] > sent:
             return  # a later one of the same microsecond came first
@@ -76,3 +80,20 @@ class Merge(Element):
             and all(rank(*top[-1]) <= rank(item, value) for value, item in left_out)
         )
         return top, exact
+
+
+def _is_list(given: Any) -> bool:
+    """Whether a value is as `sort` sends it: one that is not would spoil all later merges."""
+    if not (isinstance(given, dict) and isinstance(given.get("key"), str)):
+        return False
+    top, left_out = given.get("top"), given.get("left_out")
+    if not (isinstance(top, list) and isinstance(left_out, list | None)):
+        return False
+    entries = top if left_out is None else [*top, left_out[::-1]]
+    return isinstance(given.get("sent", 0), int) and all(map(_is_entry, entries))
+
+
+def _is_entry(given: Any) -> bool:
+    if not (isinstance(given, list) and len(given) == 2 and isinstance(given[0], str)):
+        return False
+    return isinstance(given[1], int | float) and not isinstance(given[1], bool)

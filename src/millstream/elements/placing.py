@@ -61,16 +61,24 @@ def place(
     configuration(element)
     _check_methods(element, where)
     attributes = attributes_of(keys, where)
-    schedule = _schedule(kind, every, every_events, clock, where)
+    schedule = _schedule(element, every, every_events, clock, where)
     _check_lives(schedule, ttl, where)
-    emits = [publishes] if isinstance(publishes, str) else list(publishes)
+    emits = streams_of(publishes, where)
     if publish is not None:
         app.output(publish)
         emits = [*(one for one in emits if one != publish), publish]
     cloning = Cloning(element, shape.slate, publish, tuple(emits))
     timed = schedule.every is not None or kind.on_timer is not Element.on_timer
     if not (shape.slate or timed or schedule.events is not None):
-        _refuse_memory(where, ttl=ttl, keep=keep, memory=memory, limit=limit)
+        _refuse_memory(
+            where,
+            ttl=ttl,
+            keep=keep,
+            memory=memory,
+            limit=limit,
+            overload=None if overload == "throttle" else overload,
+            overflow=overflow,
+        )
         if not emits:
             raise DefinitionError(
                 f"{where}: publishes must name a stream: the element has no memory, so what it "
@@ -84,6 +92,7 @@ def place(
         keying = Keying(name, tuple(attributes.items()))
         streams = tuple((keyed_stream(name, stream), stream) for stream in attributes)
         keyed = [stream for stream, _ in streams]
+        check_own(app, where, *keyed)
         app.map(*attributes, publishes=keyed, name=f"{name}.keys")(keying)
     limited = keep is not None or memory is not None
     ranked = limited and kind.priority is not Element.priority
@@ -121,6 +130,27 @@ def check_placement(element: Element, given: Mapping[str, Any]) -> None:
         attributes_of(None, where)
 
 
+def streams_of(publishes: object, where: str) -> list[str]:
+    """The streams that `publishes` names; DefinitionError if it names none."""
+    if isinstance(publishes, str):
+        return [publishes]
+    if not isinstance(publishes, Iterable):
+        raise DefinitionError(
+            f"{where}: publishes must name a stream, or a list of them; got {publishes!r}"
+        )
+    return list(publishes)
+
+
+def check_own(app: App, where: str, *streams: str) -> None:
+    """A stream that an element makes for itself must not carry events that are not for it."""
+    for stream in streams:
+        if app.gives(stream):
+            raise DefinitionError(
+                f"{where} makes the stream {stream!r}, which there is already; give the element "
+                "another name"
+            )
+
+
 def _check_methods(element: Element, where: str) -> None:
     """A method that cannot be called as it will be is found now, not at each event."""
     takes: dict[str, tuple[str, ...]] = {"process_event": ("event",), "on_timer": ("timer",)}
@@ -132,12 +162,13 @@ def _check_methods(element: Element, where: str) -> None:
 
 
 def _schedule(
-    kind: type[Element],
+    element: Element,
     every: Duration | None,
     events: int | None,
     clock: Any,
     where: str,
 ) -> Schedule:
+    kind = type(element)
     period = None if every is None else microseconds(every, f"{where}: every")
     if period == 0:
         raise DefinitionError(f"{where}: every must be a duration over 0; got {every!r}")
@@ -156,7 +187,7 @@ def _schedule(
             f"{where}: {kind.__name__} must have a method output(), since every= or every_events= "
             "asks for it"
         )
-    return Schedule(period, events, clock)
+    return Schedule(period, events, clock, element.most_idle)
 
 
 def _check_lives(schedule: Schedule, ttl: Duration | None, where: str) -> None:

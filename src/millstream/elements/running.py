@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from inspect import Parameter, Signature
+from operator import itemgetter
 from typing import Any, Literal
 
-from millstream.elements.element import NEXT, SINCE, Element
+from millstream.elements.element import IDLE, NEXT, SINCE, Element
 from millstream.elements.keying import Attribute, key_of, modules_of
 from millstream.errors import FunctionError
 from millstream.model.event import INHERITED, Emit, Event, Forget, SetTimer, Timer
@@ -30,7 +32,9 @@ class Schedule:
 
     Times of the event clock are the multiples of `every`. The timer is set for the last microsecond
     before, so that it comes after all events of the time that has ended and before those of the
-    next. An `output` that fails sets no timer: then the key's next event sets it again.
+    next. An `output` that fails sets no timer: then the key's next event sets it again. After
+    `most_idle` times without an event in between it rests until the next one: else a single event
+    with a wrong time, such as 1970, would call `output` for every slot since then.
 
     Times of the wall clock are counted from the key's first event. What wall time it is an event
     does not know, so it cannot set a timer again; therefore the next time is set by a timer of its
@@ -40,6 +44,7 @@ class Schedule:
     every: int | None = None
     events: int | None = None
     clock: Literal["event", "wall"] = "event"
+    most_idle: int = 1_000
 
     @property
     def remembers(self) -> tuple[tuple[str, Any, Any], ...]:
@@ -49,14 +54,18 @@ class Schedule:
             kept.append((SINCE, int, 0))
         if self.every is not None:
             kept.append((NEXT, int | None, None))
+            kept.append((IDLE, int, 0))
         return tuple(kept)
 
     def is_due(self, slate: Any, ts: int) -> bool:
         """Whether there is anything to do at an event: to count it, or to set a timer."""
-        return self.events is not None or (self.every is not None and self._unset(slate, ts))
+        if self.events is not None:
+            return True
+        return self.every is not None and (getattr(slate, IDLE) > 0 or self._unset(slate, ts))
 
     def begin(self, slate: Any, ts: int) -> Iterator[SetTimer]:
         """The timers that are to be set at an event, if none is."""
+        setattr(slate, IDLE, 0)
         if self._unset(slate, ts):
             yield from self._set(slate, ts)
 
@@ -66,7 +75,12 @@ class Schedule:
 
     def next(self, slate: Any, timer: Timer) -> Iterator[SetTimer]:
         """The timers that are to be set when one has come."""
-        return self._set(slate, timer.ts + 1)
+        idle = getattr(slate, IDLE) + 1
+        if self.clock == "event" and idle > self.most_idle:
+            setattr(slate, NEXT, None)
+            return
+        setattr(slate, IDLE, idle)
+        yield from self._set(slate, timer.ts + 1)
 
     def _set(self, slate: Any, now: int) -> Iterator[SetTimer]:
         assert self.every is not None
@@ -103,6 +117,13 @@ class Cloning:
         """The modules that a clone's code is in."""
         return {kind.__module__ for kind in type(self.prototype).__mro__}
 
+    @cached_property
+    def _configured(self) -> tuple[itemgetter[Any], tuple[Any, ...]]:
+        """What takes from a clone all that no event may change, and what that must be."""
+        changing = {*self.fields, "key", "time"}
+        others = itemgetter(*(name for name in self._born_with if name not in changing))
+        return others, others(self._born_with)
+
     def clone(self, slate: Any, key: str, time: int) -> Element:
         """The element of a key, with its slate."""
         element: Element = object.__new__(type(self.prototype))
@@ -113,9 +134,10 @@ class Cloning:
         return element
 
     def keep(self, element: Element, slate: Any) -> None:
-        """Put the element's fields back into its slate; FunctionError if it has others now."""
+        """Put the element's fields back into its slate; FunctionError if it changed others."""
         own = element.__dict__
-        if len(own) != len(self._born_with):
+        others, configured = self._configured
+        if len(own) != len(self._born_with) or others(own) != configured:
             raise self._not_fields(own)
         for name in self.fields:
             setattr(slate, name, own[name])
@@ -127,6 +149,13 @@ class Cloning:
             if name not in own:
                 return FunctionError(f"element {kind}: {name} must not be deleted: set it instead")
         others = ", ".join(name for name in own if name not in self._born_with)
+        if not others:
+            changed = (name for name in own if name not in (*self.fields, "key", "time"))
+            names = ", ".join(name for name in changed if own[name] != self._born_with[name])
+            return FunctionError(
+                f"element {kind}: {names} must stay as it was configured, for all keys and events; "
+                "what changes with events is to be a field with a default, not marked Configured"
+            )
         return FunctionError(
             f"element {kind}: only its fields are kept for a key's next event; got {others}, which "
             "it has set on itself: make it a field with a default, or a local variable"
@@ -148,7 +177,8 @@ class Processing:
     def __post_init__(self) -> None:
         renamed = {known: stream for known, stream in self.streams if known != stream}
         object.__setattr__(self, "_renamed", renamed)
-        object.__setattr__(self, "_scheduled", self.schedule != Schedule())
+        scheduled = self.schedule.every is not None or self.schedule.events is not None
+        object.__setattr__(self, "_scheduled", scheduled)
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
@@ -176,7 +206,7 @@ class Processing:
             yield from effects(given)
         if schedule.events is not None:
             since = getattr(slate, SINCE, 0) + 1
-            if since == schedule.events:
+            if since >= schedule.events:  # more, if every_events was more before
                 since = 0
                 yield from effects(element.output())
             if schedule.events > 1:

@@ -16,6 +16,7 @@ from millstream.elements.element import Configured, Element, configuration
 from millstream.errors import DefinitionError
 from millstream.model.app import App
 from millstream.model.event import Emit, Event, Forget, SetTimer, Timer, forget, timer
+from millstream.model.path import is_path
 
 _OWN = ("key", "from", "to", "events")
 
@@ -112,7 +113,7 @@ class Sessionise(Element):
 
 def _fields(collect: str | list[str] | None) -> list[str]:
     names = [collect] if isinstance(collect, str) else collect or []
-    if not all(names):
+    if not all(map(is_path, names)):
         raise DefinitionError(
             "element Sessionise: collect must be a field, a dotted path or a list of them; "
             f"got {collect!r}"

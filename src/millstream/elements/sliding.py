@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.elements.aggregates import aggregates_of, check_ratios, ratio
+from millstream.elements.bounds import check_ttl
 from millstream.elements.element import Configured, Element
 from millstream.elements.keying import attributes_of
 from millstream.elements.statistics import merged
@@ -68,12 +69,14 @@ class Sliding(Element):
                 f"element Sliding: slot must be a duration over 0; got {self.slot!r}"
             )
         self._window = self._width * self.slots
+        self.most_idle = self.slots + 1  # until the window is empty, and that has been told
         self._aggregates = aggregates_of(self.aggregates, _OWN, "element Sliding")
         check_ratios(self.ratios, self._aggregates, _OWN, "element Sliding")
 
     def add_to(self, app: App, **placement: Any) -> None:
         """As of any element; `every` is the slot if it is left out."""
-        where = f"element {placement.get('name') or type(self).__name__!r}"
+        named = repr(placement.get("name") or type(self).__name__)
+        where = f"element {named}"
         if placement.get("every") is None:
             placement["every"] = self.slot
         every = microseconds(placement["every"], f"{where}: every")
@@ -92,6 +95,8 @@ class Sliding(Element):
                 f"{where}: clock must be 'event', the time that slots are of; "
                 f"got {placement['clock']!r}"
             )
+        lives = "the window and every together"
+        check_ttl(named, lives, self._window + every, placement.get("ttl"))
         streams = attributes_of(placement.get("keys"), where)
         for name, aggregate in self._aggregates.items():
             if aggregate.stream is not None and aggregate.stream not in streams:

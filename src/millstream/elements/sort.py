@@ -27,7 +27,7 @@ from millstream.errors import DefinitionError, InputError
 from millstream.model.app import App
 from millstream.model.duration import Duration, microseconds
 from millstream.model.event import Emit, Event, SetTimer, Timer, timer
-from millstream.model.path import key_text, picker
+from millstream.model.path import is_path, key_text, picker
 
 EXPIRY = "expiry"
 Entry = list[Any]
@@ -90,7 +90,7 @@ class Sort(Element):
                     f"{named}: {name} must be {least} or more; got {getattr(self, name)!r}"
                 )
         for name in ("by", "of"):
-            if "" in getattr(self, name).split("."):
+            if not is_path(getattr(self, name)):
                 raise DefinitionError(
                     f"{named}: {name} must name a field or a dotted path; "
                     f"got {getattr(self, name)!r}"
@@ -115,20 +115,26 @@ class Sort(Element):
         **placement: Any,
     ) -> None:
         """As of any element; `output` is called at each event if nothing else is said."""
+        where = f"element {placement.get('name') or type(self).__name__!r}"
         if self._ttl and placement.get("clock") == "wall":
             raise DefinitionError(
-                f"element {placement.get('name') or type(self).__name__!r}: clock must be 'event', "
-                "since items expire in event time; got 'wall'"
+                f"{where}: clock must be 'event', since items expire in event time; got 'wall'"
             )
         prototype = copy(self)
         if every is None:
             # Between the slots of `every` nothing is told, so there items expire at the slot's end.
             prototype._sets_timers = bool(self._ttl)
             every_events = every_events or 1
-        if self._ttl and ttl is None:
-            # Long enough for the slate to tell that its last item has gone.
-            slot = 0 if every is None else microseconds(every, "every")
-            ttl = timedelta(microseconds=2 * (self._ttl + slot) + 1)
+        if self._ttl:
+            # The slate is to tell that its last item has gone.
+            slot = 0 if every is None else microseconds(every, f"{where}: every")
+            if ttl is None:
+                ttl = timedelta(microseconds=2 * (self._ttl + slot) + 1)
+            elif microseconds(ttl, f"{where}: ttl") <= self._ttl + slot:
+                raise DefinitionError(
+                    f"{where}: ttl must be longer than item_ttl and every together, or the list "
+                    f"would be gone before its last item is; leave it out; got {ttl!r}"
+                )
         super(Sort, prototype).add_to(
             app, every=every, every_events=every_events, ttl=ttl, **placement
         )

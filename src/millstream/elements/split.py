@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from millstream.elements.element import Configured, Element, configuration
 from millstream.errors import DefinitionError, InputError
 from millstream.model.event import Emit, Event
-from millstream.model.path import picker
+from millstream.model.path import is_path, picker
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Split(Element):
 
     def __post_init__(self) -> None:
         configuration(self)
-        if "" in self.of.split("."):
+        if not is_path(self.of):
             raise DefinitionError(
                 f"element Split: of must name a field or a dotted path; got {self.of!r}"
             )

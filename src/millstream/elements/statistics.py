@@ -18,6 +18,7 @@ from millstream.elements.element import Configured, Element
 from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
 from millstream.model.event import Emit, Event
+from millstream.model.path import is_path
 
 _TO_GO_ON = frozenset({"exact", "exact_squares", "sketch", "bits", "buckets", "short", "rest"})
 
@@ -49,7 +50,7 @@ class Statistic(Element):
     total: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.of is not None and (not isinstance(self.of, str) or not self.of):
+        if self.of is not None and not is_path(self.of):
             raise DefinitionError(
                 f"element {type(self).__name__}: of must be a field or a dotted path of the "
                 f"event's value; got {self.of!r}"

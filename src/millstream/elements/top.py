@@ -19,7 +19,7 @@ from millstream.codec import shard_of
 from millstream.elements.element import Configured, Element, configuration
 from millstream.elements.keying import ALL, Attribute, Keys, attributes_of, key_of, modules_of
 from millstream.elements.merge import Merge
-from millstream.elements.placing import place
+from millstream.elements.placing import check_own, place
 from millstream.elements.sort import Sort, reading
 from millstream.errors import DefinitionError
 from millstream.model.app import App
@@ -83,6 +83,7 @@ class Top(Element):
             keys = dict.fromkeys(keys, ALL)
         attributes = tuple(attributes_of(keys, where).items())
         items, lists = f"{name}.items", f"{name}.lists"
+        check_own(app, where, items, lists)
         sharding = Sharding(name, attributes, self.of, self.by, self.shards)
         app.map(*dict(attributes), publishes=items, name=f"{name}.keys")(sharding)
         try:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
+from functools import partial
 from hashlib import blake2b
 from math import isfinite
 from numbers import Real
@@ -81,18 +82,25 @@ def mark_of(update: Update) -> bytes:
     """Eight bytes for what an update's slates are ordered by.
 
     A stored order with another mark was made by another priority. What a function does is seen from
-    its own code, its defaults and what it closes over; not what the functions that it calls do.
+    its own code, its defaults, what it closes over and, of an object, how it shows itself; not what
+    the functions that it calls do.
     """
     of: list[Any] = [FORMAT]
     priority = update.priority
     if priority is not None:
-        function = inspect.unwrap(priority)
-        if priority is not function:
-            of.append(_plain(priority))
-        of.append(_code(getattr(function, "__code__", None)))
-        cells = getattr(function, "__closure__", None) or ()
-        of += [_plain(getattr(function, "__defaults__", None)), *map(_content, cells)]
+        function = _written(priority)
+        of += [_plain(priority), _code(getattr(function, "__code__", None))]
+        of += [_plain(getattr(function, one, None)) for one in ("__defaults__", "__kwdefaults__")]
+        of += map(_content, getattr(function, "__closure__", None) or ())
     return blake2b(repr(of).encode(errors="replace"), digest_size=8).digest()
+
+
+def _written(priority: Any) -> Any:
+    """The function that was written, behind what holds it: a wrapper, a partial, an object."""
+    function = inspect.unwrap(priority)
+    if isinstance(function, partial):
+        return _written(function.func)
+    return function if hasattr(function, "__code__") else type(function).__call__
 
 
 def _code(code: CodeType | None) -> Any:

@@ -268,6 +268,12 @@ class App:
             )
         part.add_to(self, **options)
 
+    def gives(self, stream: str) -> bool:
+        """Whether what was declared so far is a source of the stream, or publishes it."""
+        return any(stream == source.name for source in self._sources) or any(
+            stream in function.publishes for function in self._functions
+        )
+
     def workflow(self) -> Workflow:
         """The checked graph. Raises DefinitionError; warns of streams that nobody reads."""
         built = self.checked()

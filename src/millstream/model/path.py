@@ -8,6 +8,11 @@ from typing import Any
 from millstream.errors import InputError
 
 
+def is_path(path: object) -> bool:
+    """Whether it names a field, or one within others: no step of it is empty."""
+    return isinstance(path, str) and "" not in path.split(".")
+
+
 def picker(path: str, where: str, holder: str = "value") -> Callable[[Any], Any]:
     """A function that picks the field; InputError, beginning with `where`, if it is not there.
 
