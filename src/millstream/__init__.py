@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from millstream import algebra, elements, testing
+from millstream import algebra, elements, testing, windows
 from millstream.elements.element import Configured, Element
 from millstream.errors import (
     CodecError,
@@ -43,6 +43,7 @@ __all__ = [
     "forget",
     "testing",
     "timer",
+    "windows",
 ]
 
 

@@ -14,6 +14,10 @@ section 4). The file names the functions and the graph; it builds the same `App`
     [elements.NAME]       element = "count" | "module:Class", keys = { STREAM = "field" },
                           publishes, publish, every, every_events, clock, ttl, limit, overload,
                           overflow, keep, memory, and what the element is configured with
+    [jobs.NAME]           map = "module:name", nodes = [STREAM, ...] | { NODE = STREAM }, range,
+                          slide, pane, by, sequence, begin, extent, combine = "sum" | { name = ... }
+                          | "module:name", reduce, uncombine, latency, reducers,
+                          fidelity = { area = 0.5 } | { spatial = 0.5 } | { temporal = 0.5 }
     [run]                 store, shards, tasks, ...: see `millstream.settings`
 
 The order of declaration is the order of the file. Modules are looked for beside the file first,
@@ -24,7 +28,7 @@ with a sink is an output. A wrong word is refused with its line and the nearest 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from inspect import signature
 from pathlib import Path
@@ -44,6 +48,7 @@ from millstream.modules import import_object, on_path
 from millstream.nearest import did_you_mean
 from millstream.setting_values import PARSERS, PATHS, check_address, relative_to
 from millstream.toml import Document, Section, shown
+from millstream.windows import Area, Job, Spatial, Temporal
 
 _SOURCE_KEYS = ("key", "ts", "unit", "lateness", "idle")
 _STREAM_KEYS = ("source", *_SOURCE_KEYS, "output", "sink", "action", "delay")
@@ -57,6 +62,7 @@ _TABLES = {
     "update": "updates",
     "aggregate": "updates",
     "element": "elements",
+    "job": "jobs",
     "source": "streams",
     "stream": "streams",
     "output": "streams",
@@ -68,8 +74,8 @@ def read_app(path: Path) -> tuple[App, dict[str, Any]]:
     """The application that a TOML file describes, and the settings in it."""
     document = toml.read(path)
     on_path(document.directory)
-    document.section().only("app", "streams", "maps", "updates", "elements", "run")
-    for kind in ("streams", "maps", "updates", "elements"):
+    document.section().only("app", "streams", *_BUILDERS, "run")
+    for kind in ("streams", *_BUILDERS):
         document.section(kind)
     head = document.section("app")
     head.only("name", "order", "on_error", "slate_warn", "slate_limit")
@@ -85,9 +91,9 @@ def read_app(path: Path) -> tuple[App, dict[str, Any]]:
     for section in document.sections("streams"):
         with _at_line_of(section):
             _stream(app, section, given)
-    for section in document.sections("maps", "updates", "elements"):
+    for section in document.sections(*_BUILDERS):
         with _at_line_of(section):
-            (_element if section.path[0] == "elements" else _function)(app, section)
+            _BUILDERS[section.path[0]](app, section)
     given.update(_run(document.section("run")))
     app.settings.update(given)
     _check_graph(app, document)
@@ -206,6 +212,40 @@ def _element(app: App, section: Section) -> None:
     app.add(element, name=section.name, **given)
 
 
+def _job(app: App, section: Section) -> None:
+    options = tuple(signature(Job).parameters)
+    section.only("nodes", *options)
+    section.need("nodes", list, dict)
+    section.need("map", str)
+    given = {key: section.values[key] for key in options if key in section.values}
+    for key in ("map", "reduce", "uncombine"):
+        if key in given:
+            given[key] = _object(section, key, section.need(key, str))
+    combine = section.get("combine", str, dict)
+    if isinstance(combine, str) and ":" in combine:
+        given["combine"] = _object(section, "combine", combine)
+    elif combine is not None:
+        given["combine"] = _algebra(section, "combine")
+    if "fidelity" in given:
+        given["fidelity"] = _fidelity(section)
+    app.add(Job(**given), name=section.name, nodes=section.values["nodes"])
+
+
+def _fidelity(section: Section) -> Any:
+    """`{ area = 0.5, seed = 1 }`, `{ spatial = 0.5 }` or `{ temporal = 0.5 }`."""
+    given = dict(section.need("fidelity", dict))
+    kinds = {kind.__name__.lower(): kind for kind in (Area, Spatial, Temporal)}
+    named = [kind for kind in kinds if kind in given]
+    seed = {"seed": given.pop("seed")} if named == ["area"] and "seed" in given else {}
+    if len(named) != 1 or len(given) != 1:
+        raise section.error(
+            "fidelity",
+            f"'fidelity' in {shown(section.path)} must have one of {', '.join(kinds)}, and with "
+            f"area a seed; got {', '.join(section.values['fidelity']) or 'none'}",
+        )
+    return kinds[named[0]](given[named[0]], **seed)
+
+
 def _aggregate(app: App, section: Section) -> None:
     for key in _UPDATE_KEYS:
         if key in section.values and key not in _AGGREGATE_KEYS:
@@ -224,18 +264,18 @@ def _aggregate(app: App, section: Section) -> None:
     )
 
 
-def _algebra(section: Section) -> Any:
+def _algebra(section: Section, key: str = "algebra") -> Any:
     """A name of the library, a table with `name` and its arguments, or `module:object`."""
-    given = section.get("algebra", str, dict)
+    given = section.get(key, str, dict)
     options = dict(given) if isinstance(given, dict) else {"name": given}
     name = options.pop("name", None)
     if isinstance(name, str) and ":" in name and not options:
-        found = _object(section, "algebra", name)
+        found = _object(section, key, name)
         return found() if callable(found) else found
     if not isinstance(name, str) or name not in BUILT_IN:
         raise section.error(
-            "algebra",
-            f"'algebra' in {shown(section.path)} must name one of {', '.join(BUILT_IN)}, or be "
+            key,
+            f"{key!r} in {shown(section.path)} must name one of {', '.join(BUILT_IN)}, or be "
             f"'module:object'; got {name!r}"
             + (f"; {did_you_mean(name, BUILT_IN)}" if isinstance(name, str) else ""),
         )
@@ -244,9 +284,18 @@ def _algebra(section: Section) -> Any:
     except TypeError as error:
         takes = ", ".join(signature(BUILT_IN[name]).parameters) or "no arguments"
         raise section.error(
-            "algebra",
-            f"'algebra' in {shown(section.path)}: {name} takes {takes}; got {options}: {error}",
+            key,
+            f"{key!r} in {shown(section.path)}: {name} takes {takes}; got {options}: {error}",
         ) from None
+
+
+_BUILDERS: dict[str, Callable[[App, Section], None]] = {
+    "maps": _function,
+    "updates": _function,
+    "elements": _element,
+    "jobs": _job,
+}
+"""What makes functions of each kind of table."""
 
 
 def _run(section: Section) -> dict[str, Any]:
@@ -314,6 +363,8 @@ def _path_of(message: str, document: Document) -> tuple[str, ...]:
     if named is None or named[1] not in _TABLES:
         return ("app",)
     made_by = named[2].split(".")[0]
+    if made_by in document.section("jobs").values:
+        return "jobs", made_by, "nodes"
     if made_by in document.section("elements").values:
         return ("elements", made_by, "keys" if " subscribes to " in message else "publishes")
     key = ("subscribes",) if " subscribes to " in message else ()

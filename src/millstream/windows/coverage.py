@@ -1,0 +1,87 @@
+"""C²: which panes of which nodes are in a window (iMR, section 3.1).
+
+The root keeps it like a scoreboard, with a mark for each node and pane. A pane that a node had no
+records for counts as received: there was nothing to miss. One that the node has given up, shed or
+skipped will never come, and is known as lost before the window ends. What is neither may still
+come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Mark = Literal["data", "empty", "lost"]
+RECEIVED: frozenset[Mark] = frozenset({"data", "empty"})
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The scoreboard of one window. Nodes and panes that have no mark are still awaited."""
+
+    nodes: tuple[str, ...]
+    """All nodes of the job."""
+    panes: range
+    """The panes of the window."""
+    marks: Mapping[tuple[str, int], Mark]
+
+    def received(self, node: str, pane: int) -> bool:
+        return self.marks.get((node, pane)) in RECEIVED
+
+    @property
+    def histogram(self) -> list[int]:
+        """For each pane, how many nodes have responded."""
+        return [sum(self.received(node, pane) for node in self.nodes) for pane in self.panes]
+
+    @property
+    def area(self) -> float:
+        """The part of all panes of all nodes that was received."""
+        return sum(self.histogram) / self._all
+
+    @property
+    def time(self) -> float:
+        """The part of the window's panes that any node has responded for."""
+        return sum(count > 0 for count in self.histogram) / len(self.panes)
+
+    @property
+    def space(self) -> float:
+        """The part of the nodes that have responded for any pane."""
+        return self._nodes_with(any) / len(self.nodes)
+
+    @property
+    def whole_panes(self) -> float:
+        """The part of the panes that all nodes have responded for."""
+        return self.histogram.count(len(self.nodes)) / len(self.panes)
+
+    @property
+    def whole_nodes(self) -> float:
+        """The part of the nodes that have responded for all panes."""
+        return self._nodes_with(all) / len(self.nodes)
+
+    @property
+    def complete(self) -> bool:
+        return sum(self.histogram) == self._all
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing more can come."""
+        return all((node, pane) in self.marks for node in self.nodes for pane in self.panes)
+
+    def at_best(self) -> Coverage:
+        """What it would become if all came that is not known to be lost."""
+        marks: dict[tuple[str, int], Mark] = {
+            (node, pane): "empty" for node in self.nodes for pane in self.panes
+        }
+        return Coverage(self.nodes, self.panes, {**marks, **self.marks})
+
+    @property
+    def _all(self) -> int:
+        return len(self.nodes) * len(self.panes)
+
+    def _nodes_with(self, how: object) -> int:
+        assert callable(how)
+        return sum(bool(how(self._of(node))) for node in self.nodes)
+
+    def _of(self, node: str) -> Iterable[bool]:
+        return (self.received(node, pane) for pane in self.panes)

@@ -1,0 +1,133 @@
+"""Ranges, slides and panes on one axis (iMR, section 2.3).
+
+A window is `[w * slide, w * slide + range)` of an axis: event time in microseconds, a node's count
+of records or of bytes, or a number that the records carry. It is made of *panes*, pieces of equal
+size that divide both the range and the slide, so that what is worked out for a pane is used by
+every window that has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from math import gcd
+from typing import Any, Literal, get_args
+
+from millstream.errors import DefinitionError
+from millstream.model.duration import instant, microseconds
+from millstream.model.size import byte_count
+
+Axis = Literal["time", "records", "bytes", "sequence"]
+AXES: tuple[Axis, ...] = get_args(Axis)
+LEAST_TIME = 1_000
+"""Microseconds of the shortest pane of time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Which windows there are: sizes on the axis, where the first begins and the last ends."""
+
+    axis: Axis
+    length: int
+    """Of a window: its range."""
+    slide: int
+    pane: int
+    begin: int | None = None
+    extent: int | None = None
+
+    @property
+    def panes(self) -> int:
+        """How many panes a window has."""
+        return self.length // self.pane
+
+    def pane_of(self, position: int) -> int:
+        """The pane that a position is in."""
+        return position // self.pane
+
+    def panes_of(self, window: int) -> range:
+        """The panes of a window."""
+        first = window * self.slide // self.pane
+        return range(first, first + self.panes)
+
+    def windows_of(self, pane: int) -> range:
+        """The windows that have a pane.
+
+        >>> span = Span("records", length=30, slide=20, pane=10)
+        >>> [list(span.windows_of(pane)) for pane in (2, 3, 4)]
+        [[0, 1], [1], [1, 2]]
+        """
+        step = self.slide // self.pane
+        first = -(-(pane - self.panes + 1) // step)
+        return range(first, pane // step + 1)
+
+    def bounds(self, window: int) -> tuple[int, int]:
+        """Where a window begins and ends; the end is not in it."""
+        return window * self.slide, window * self.slide + self.length
+
+    def takes(self, position: int) -> bool:
+        """Whether a position is between the beginning and the end of the job."""
+        begin = self.begin if self.begin is not None else position
+        return begin <= position and (self.extent is None or position < begin + self.extent)
+
+
+def span_of(
+    axis: object, range: object, slide: object, pane: object, begin: object, extent: object
+) -> Span:
+    """The span that a job says; DefinitionError if its parts do not go together."""
+    if axis not in AXES:
+        raise DefinitionError(f"job: by must be one of {', '.join(AXES)}; got {axis!r}")
+    sizes = {"range": _size(axis, range, "range")}
+    sizes["slide"] = sizes["range"] if slide is None else _size(axis, slide, "slide")
+    if sizes["slide"] > sizes["range"]:
+        raise DefinitionError(
+            f"job: slide must be no longer than the range, {range!r}: what lies between two "
+            f"windows would be in none; got {slide!r}"
+        )
+    common = gcd(sizes["range"], sizes["slide"])
+    sizes["pane"] = common if pane is None else _size(axis, pane, "pane")
+    for what in ("range", "slide"):
+        if sizes[what] % sizes["pane"]:
+            raise DefinitionError(
+                f"job: pane must divide the range and the slide, {range!r} and {slide!r}; "
+                f"got {pane!r}; the greatest that does is {common}"
+            )
+    if axis == "time" and sizes["pane"] < LEAST_TIME:
+        raise DefinitionError(
+            f"job: pane must be 1ms or more, since the panes themselves take some microseconds to "
+            f"come; got {pane or common!r}"
+        )
+    start = None if begin is None else _position(axis, begin)
+    if extent is not None and start is None:
+        raise DefinitionError("job: begin must say where the extent begins")
+    return Span(
+        axis,
+        sizes["range"],
+        sizes["slide"],
+        sizes["pane"],
+        begin=start,
+        extent=None if extent is None else _size(axis, extent, "extent"),
+    )
+
+
+def _size(axis: object, value: Any, what: str) -> int:
+    where = f"job: {what}"
+    if axis == "time":
+        size = microseconds(value, where)
+    elif axis == "bytes":
+        size = byte_count(value, where)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        size = value
+    else:
+        raise DefinitionError(f"{where} must be a whole number of {axis}; got {value!r}")
+    if size < 1:
+        raise DefinitionError(f"{where} must be over 0; got {value!r}")
+    return size
+
+
+def _position(axis: object, value: Any) -> int:
+    if axis == "time" and isinstance(value, datetime):
+        return instant(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    must = "a datetime or microseconds" if axis == "time" else f"a number of {axis}"
+    raise DefinitionError(f"job: begin must be {must}; got {value!r}")

@@ -1,0 +1,87 @@
+"""C², the four specifications, and when a window is closed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import millstream as ms
+from millstream.windows.coverage import Coverage, Mark
+from millstream.windows.fidelity import Area, Fidelity, Spatial, Temporal, closing
+
+NODES, PANES = ("a", "b", "c", "d"), range(10, 14)
+marks = st.dictionaries(
+    st.tuples(st.sampled_from(NODES), st.sampled_from(PANES)),
+    st.sampled_from(["data", "empty", "lost"]),
+)
+bounds = st.sampled_from([Area, Spatial, Temporal])
+
+
+def coverage(given: dict[tuple[str, int], Mark]) -> Coverage:
+    return Coverage(NODES, PANES, given)
+
+
+def half(of: Any) -> Coverage:
+    """The marks that a condition on node and pane chooses."""
+    return coverage({(n, p): "data" for n in NODES for p in PANES if of(n, p)})
+
+
+def test_the_same_area_in_two_ways() -> None:
+    """Figure 5: half of the panes from all nodes, all panes from half of the nodes."""
+    first = half(lambda node, pane: pane < 12)
+    second = half(lambda node, pane: node < "c")
+    assert (first.area, second.area) == (0.5, 0.5)
+    assert (first.time, first.space, first.whole_panes, first.whole_nodes) == (0.5, 1, 0.5, 0)
+    assert (second.time, second.space, second.whole_panes, second.whole_nodes) == (1, 0.5, 0, 0.5)
+    assert (first.histogram, second.histogram) == ([4, 4, 0, 0], [2, 2, 2, 2])
+
+
+@given(marks)
+def test_area_is_the_marks_that_were_received(given: dict[tuple[str, int], Mark]) -> None:
+    """Lost ones do not count, empty ones do; time and space are at least the area."""
+    found = coverage(given)
+    received = [mark for mark in given.values() if mark != "lost"]
+    assert found.area == len(received) / 16
+    assert min(found.time, found.space) >= found.area
+    assert found.complete == (len(received) == 16)
+
+
+@given(marks, bounds, st.floats(0.01, 1))
+def test_what_can_no_longer_be_met_is_not_met_later(
+    given: dict[tuple[str, int], Mark], bound: Any, part: float
+) -> None:
+    """`at_best` is at least as good as anything that can still come of a window."""
+    fidelity: Fidelity = bound(part)
+    best = coverage(given).at_best()
+    if fidelity.met(coverage(given)):
+        assert fidelity.met(best)
+    filled: dict[tuple[str, int], Mark] = {(n, p): "data" for n in NODES for p in PANES}
+    assert fidelity.met(best) == fidelity.met(coverage({**filled, **given}))
+
+
+@given(marks, bounds, st.floats(0.01, 1), st.booleans())
+def test_why_a_window_is_closed(
+    given: dict[tuple[str, int], Mark], bound: Any, part: float, overdue: bool
+) -> None:
+    """In this order: complete, the bound is met, its time is over, it is of no use to wait."""
+    found, fidelity = coverage(given), bound(part)
+    reason = closing(found, fidelity, overdue=overdue)
+    if found.complete:
+        assert reason == "complete"
+    elif fidelity.met(found):
+        assert reason == "fidelity"
+    elif overdue:
+        assert reason == "latency"
+    else:
+        hopeless = len(given) == 16 or not fidelity.met(found.at_best())
+        assert reason == ("failure" if hopeless else None)
+
+
+@pytest.mark.parametrize("part", [0, 1.1, -1, True, "half"])
+def test_a_bound_is_a_part(part: Any) -> None:
+    """Over 0 and at most 1."""
+    with pytest.raises(ms.DefinitionError, match="part must be over 0 and at most 1"):
+        Area(part)

@@ -1,0 +1,84 @@
+"""Jobs in a TOML file: the same as in Python, and mistakes with their line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import millstream as ms
+from millstream.app_file import read_app
+from millstream.windows import Area, Job
+
+FUNCTIONS = """
+def words(record):
+    for word in record["line"].split():
+        yield word, 1
+"""
+FILE = """
+[app]
+name = "logs"
+order = "event-time"
+
+[streams.web1]
+source = true
+
+[streams.web2]
+source = true
+
+[jobs.counts]
+map = "job_words:words"
+combine = "sum"
+range = "10s"
+slide = "5s"
+nodes = ["web1", "web2"]
+fidelity = { area = 0.5, seed = 3 }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "job_words.py").write_text(FUNCTIONS)
+    return tmp_path
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "app.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_job_in_a_file_is_the_job_in_python(folder: Path) -> None:
+    """Both make the same application."""
+    app, _ = read_app(written(folder, FILE))
+    from job_words import words  # type: ignore[import-not-found]  # made by the fixture
+
+    other = ms.App("logs", order="event-time")
+    other.source("web1")
+    other.source("web2")
+    job = Job(
+        map=words,
+        combine=ms.algebra.sum(),
+        range="10s",
+        slide="5s",
+        fidelity=Area(0.5, seed=3),
+    )
+    other.add(job, name="counts", nodes=["web1", "web2"])
+    assert app == other
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('slide = "5s"', 'slide = "20s"', "app.toml:16: job: slide must be no longer"),
+        ('slide = "5s"', 'slied = "5s"', "app.toml:16: unknown key 'slied'.*'slide'"),
+        ('"web2"]', '"web3"]', "app.toml:17: .*unknown stream 'web3'"),
+        ("{ area = 0.5, seed = 3 }", "{ volume = 1 }", "app.toml:18: .*one of area, spatial"),
+        ('combine = "sum"', 'combine = "summ"', "app.toml:14: .*'sum'"),
+        ('map = "job_words:words"', 'map = "job_words:word"', "app.toml:13: .*'words'"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(folder: Path, old: str, new: str, said: str) -> None:
+    """The key's line, what must be, and the nearest word."""
+    with pytest.raises(ms.DefinitionError, match=said):
+        read_app(written(folder, FILE.replace(old, new)))
