@@ -72,6 +72,8 @@ _COLUMNS: dict[str, dict[str, str]] = {
         "paper_mbps": "the paper's Mbps",
         "processed_per_s": "processed a second",
         "lag_events": "not yet taken in at the end",
+        "lag_middle": "events that wait, middle third",
+        "lag_last": "last third",
         "behind_s": "behind at the end, s",
     },
     "dump": {
@@ -115,7 +117,7 @@ _SAYS = {
     "faults": "Each run is one strike of the fault, compared with the reference: slates, output "
     "rows and dead letters",
     "ctr": "Click-through rates (`examples/ctr.py`) against their truth, by the rate at which "
-    "serves and clicks are sent over HTTP: 20 s of each rate below 20,000/s, else 3,000,000 "
+    "serves and clicks are sent over HTTP: 15 s of each rate below 20,000/s, else 3,000,000 "
     "events; last, the same from standard elements (`examples/ctr.toml`)",
     "dump": "All slates of an update over HTTP (`GET /slates/{update}/dump`)",
 }

@@ -205,11 +205,10 @@ def _element(app: App, section: Section) -> None:
     section.only("element", *(one for one in PLACEMENT if one != "name"), *takes)
     given = {key: value for key, value in section.values.items() if key != "element"}
     configured = {key: given.pop(key) for key in takes if key in given}
-    try:
-        element = kind(**configured)
-    except TypeError as error:
-        raise section.error("element", f"{shown(section.path)}: {named}: {error}") from None
-    app.add(element, name=section.name, **given)
+    for key, parameter in signature(kind).parameters.items():
+        if parameter.default is parameter.empty and key not in configured:
+            raise section.error("element", f"{shown(section.path)} needs {key!r}, for a {named}")
+    app.add(kind(**configured), name=section.name, **given)
 
 
 def _job(app: App, section: Section) -> None:

@@ -152,7 +152,7 @@ def test_another_file_is_another_application(project: Path, old: str, new: str) 
         ('ttl = "1h"', "ttl = true", "ttl = true", "ttl must be a duration"),
         ("least = 2", 'least = "2"', 'least = "2"', "least must be a whole number; got str '2'"),
         ("least = 2", "lest = 2", "lest = 2", "did you mean 'least'?"),
-        ("least = 2\n", "", 'element = "louder_elements:Louder"', "missing 1 required"),
+        ("least = 2\n", "", 'element = "louder_elements:Louder"', "needs 'least'"),
         ("size = 3", "size = 0", "size = 0", "size must be"),
         ('"a", "b"', "1", "words = [1]", "words must be a list of text"),
         ("words =", "seen = 5\nwords =", "seen = 5", "seen must be left out: it is of the slate"),

@@ -182,6 +182,8 @@ def _schedule(
         )
     if clock not in ("event", "wall"):
         raise DefinitionError(f"{where}: clock must be 'event' or 'wall'; got {clock!r}")
+    if clock == "wall" and period is None:
+        raise DefinitionError(f"{where}: clock must come with every, whose clock it is; got 'wall'")
     if (period or events) and kind.output is Element.output:
         raise DefinitionError(
             f"{where}: {kind.__name__} must have a method output(), since every= or every_events= "
