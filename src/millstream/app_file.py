@@ -231,18 +231,17 @@ def _job(app: App, section: Section) -> None:
 
 
 def _fidelity(section: Section) -> Any:
-    """`{ area = 0.5, seed = 1 }`, `{ spatial = 0.5 }` or `{ temporal = 0.5 }`."""
-    given = dict(section.need("fidelity", dict))
+    """`{ area = 0.5 }`, `{ spatial = 0.5 }` or `{ temporal = 0.5 }`."""
+    given = section.need("fidelity", dict)
     kinds = {kind.__name__.lower(): kind for kind in (Area, Spatial, Temporal)}
-    named = [kind for kind in kinds if kind in given]
-    seed = {"seed": given.pop("seed")} if named == ["area"] and "seed" in given else {}
-    if len(named) != 1 or len(given) != 1:
+    if len(given) != 1 or not given.keys() <= kinds.keys():
         raise section.error(
             "fidelity",
-            f"'fidelity' in {shown(section.path)} must have one of {', '.join(kinds)}, and with "
-            f"area a seed; got {', '.join(section.values['fidelity']) or 'none'}",
+            f"'fidelity' in {shown(section.path)} must have one of {', '.join(kinds)}, as in "
+            f"{{ area = 0.5 }}; got {', '.join(given) or 'none'}",
         )
-    return kinds[named[0]](given[named[0]], **seed)
+    ((kind, part),) = given.items()
+    return kinds[kind](part)
 
 
 def _aggregate(app: App, section: Section) -> None:

@@ -32,7 +32,7 @@ combine = "sum"
 range = "10s"
 slide = "5s"
 nodes = ["web1", "web2"]
-fidelity = { area = 0.5, seed = 3 }
+fidelity = { area = 0.5 }
 """
 
 
@@ -61,7 +61,7 @@ def test_a_job_in_a_file_is_the_job_in_python(folder: Path) -> None:
         combine=ms.algebra.sum(),
         range="10s",
         slide="5s",
-        fidelity=Area(0.5, seed=3),
+        fidelity=Area(0.5),
     )
     other.add(job, name="counts", nodes=["web1", "web2"])
     assert app == other
@@ -73,7 +73,7 @@ def test_a_job_in_a_file_is_the_job_in_python(folder: Path) -> None:
         ('slide = "5s"', 'slide = "20s"', "app.toml:16: job: slide must be no longer"),
         ('slide = "5s"', 'slied = "5s"', "app.toml:16: unknown key 'slied'.*'slide'"),
         ('"web2"]', '"web3"]', "app.toml:17: .*unknown stream 'web3'"),
-        ("{ area = 0.5, seed = 3 }", "{ volume = 1 }", "app.toml:18: .*one of area, spatial"),
+        ("{ area = 0.5 }", "{ volume = 1 }", "app.toml:18: .*one of area, spatial"),
         ('combine = "sum"', 'combine = "summ"', "app.toml:14: .*'sum'"),
         ('map = "job_words:words"', 'map = "job_words:word"', "app.toml:13: .*'words'"),
     ],

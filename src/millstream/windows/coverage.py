@@ -8,7 +8,7 @@ come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -79,9 +79,8 @@ class Coverage:
     def _all(self) -> int:
         return len(self.nodes) * len(self.panes)
 
-    def _nodes_with(self, how: object) -> int:
-        assert callable(how)
-        return sum(bool(how(self._of(node))) for node in self.nodes)
+    def _nodes_with(self, how: Callable[[Iterable[bool]], bool]) -> int:
+        return sum(how(self._of(node)) for node in self.nodes)
 
     def _of(self, node: str) -> Iterable[bool]:
         return (self.received(node, pane) for pane in self.panes)

@@ -1,8 +1,9 @@
 """What a job asks of its windows' coverage (iMR, section 3.2), and when a window is closed (3.3).
 
-Four specifications: an *area*, of the panes that come first or of panes drawn by a seed; *spatial*
-completeness, a part of the panes from all nodes; *temporal* completeness, all panes from a part of
-the nodes. Each fixes the axis along which losses would bias the answer.
+Three specifications: an *area*, of the panes that come first; *spatial* completeness, a part of the
+panes from all nodes; *temporal* completeness, all panes from a part of the nodes. Each fixes the
+axis along which losses would bias the answer. (The paper's fourth, an area of panes that are drawn
+at random, needs nodes that draw them.)
 """
 
 from __future__ import annotations
@@ -27,14 +28,9 @@ class Fidelity(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """So much of all panes of all nodes, whichever come first.
-
-    With `seed` each node makes only panes that are drawn in advance, with probability `part`: it
-    takes longer, and what is there is a fair sample however events lie on the nodes.
-    """
+    """So much of all panes of all nodes, whichever come first."""
 
     part: float
-    seed: int | None = None
 
     def __post_init__(self) -> None:
         _check("Area", self.part)
