@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from inspect import Parameter, Signature
 from typing import Any
 
 from millstream.errors import DefinitionError
 from millstream.model.event import INHERITED, Emit, Event
+from millstream.model.function import takes
 from millstream.model.path import is_path, key_text, picker
 
 ALL = "*"
@@ -110,7 +110,7 @@ class Keying:
     _keys: dict[str, tuple[str | None, Callable[[Event], str]]] = field(
         init=False, compare=False, repr=False
     )
-    __signature__ = Signature([Parameter("event", Parameter.POSITIONAL_ONLY)])
+    __signature__ = takes("event")
 
     def __post_init__(self) -> None:
         alone = len(self.attributes) == 1  # the engine has a short way for the only stream

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from inspect import Parameter, Signature
 from operator import itemgetter
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ from millstream.elements.element import IDLE, NEXT, SINCE, Element
 from millstream.elements.keying import Attribute, key_of, modules_of
 from millstream.errors import FunctionError
 from millstream.model.event import INHERITED, Emit, Event, Forget, SetTimer, Timer
+from millstream.model.function import takes
 from millstream.model.rules import effects
 
 OUTPUT, AGAIN = ":output", ":output again"
@@ -91,10 +91,6 @@ class Schedule:
         else:
             yield SetTimer(OUTPUT, "wall", None, self.every)
             yield SetTimer(AGAIN, "wall", None, self.every)
-
-
-def _takes(*names: str) -> Signature:
-    return Signature([Parameter(name, Parameter.POSITIONAL_ONLY) for name in names])
 
 
 @dataclass(frozen=True)
@@ -172,7 +168,7 @@ class Processing:
     """The streams that it subscribes to, each with the stream that the element knows it as."""
     _renamed: dict[str, str] = field(init=False, compare=False, repr=False)
     _scheduled: bool = field(init=False, compare=False, repr=False)
-    __signature__ = _takes("event", "slate")
+    __signature__ = takes("event", "slate")
 
     def __post_init__(self) -> None:
         renamed = {known: stream for known, stream in self.streams if known != stream}
@@ -222,7 +218,7 @@ class Timing:
 
     cloning: Cloning
     schedule: Schedule
-    __signature__ = _takes("timer", "slate")
+    __signature__ = takes("timer", "slate")
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
@@ -259,7 +255,7 @@ class Passing:
     name: str
     attributes: tuple[tuple[str, Attribute], ...]
     _keys: dict[str, Callable[[Event], str]] = field(init=False, compare=False, repr=False)
-    __signature__ = _takes("event")
+    __signature__ = takes("event")
 
     def __post_init__(self) -> None:
         keys = {
@@ -292,7 +288,7 @@ class Ranking:
     """The priority of an element, from its key and its slate."""
 
     cloning: Cloning
-    __signature__ = _takes("key", "slate")
+    __signature__ = takes("key", "slate")
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from inspect import Parameter, Signature
 from typing import Any
 
 from millstream.codec import shard_of
@@ -24,7 +23,7 @@ from millstream.elements.sort import Sort, reading
 from millstream.errors import DefinitionError
 from millstream.model.app import App
 from millstream.model.event import Emit, Event, emit
-from millstream.model.function import check_name
+from millstream.model.function import check_name, takes
 
 
 @dataclass
@@ -117,7 +116,7 @@ class Sharding:
     shards: int
     _groups: Mapping[str, Callable[[Event], str]] = field(init=False, compare=False, repr=False)
     _read: Callable[[Event], tuple[str, float]] = field(init=False, compare=False, repr=False)
-    __signature__ = Signature([Parameter("event", Parameter.POSITIONAL_ONLY)])
+    __signature__ = takes("event")
 
     def __post_init__(self) -> None:
         where = f"element {self.element!r}"

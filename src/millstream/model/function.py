@@ -96,6 +96,13 @@ def check_name(name: object, what: str) -> None:
         )
 
 
+def takes(*names: str) -> inspect.Signature:
+    """The signature that an object which is called as a function shows: `check_arguments` reads it,
+    and the object may then wrap the user's own function for its place in the code."""
+    kind = inspect.Parameter.POSITIONAL_ONLY
+    return inspect.Signature([inspect.Parameter(name, kind) for name in names])
+
+
 def check_arguments(function: Callable[..., Any], wanted: tuple[str, ...], where: str) -> None:
     """The function must be callable with exactly the positional arguments `wanted`."""
     if not callable(function):

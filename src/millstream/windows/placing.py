@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from inspect import Parameter, Signature
 from typing import Any
 
 from millstream.codec import encode_value
 from millstream.errors import DefinitionError
 from millstream.model.app import App
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
-from millstream.model.function import check_name
+from millstream.model.function import check_name, takes
 from millstream.model.slate import Table
 from millstream.windows.job import Job
 from millstream.windows.making import Making, end, step
@@ -58,16 +57,12 @@ def place(app: App, job: Job, name: str, nodes: Mapping[str, str] | Sequence[str
     )(root)
 
 
-def _takes(*names: str) -> Signature:
-    return Signature([Parameter(name, Parameter.POSITIONAL_ONLY) for name in names])
-
-
 @dataclass(frozen=True)
 class OnTimer:
     """The timer function of an update: two of equal updates are equal, as methods are not."""
 
     of: PaneMaking | Root
-    __signature__ = _takes("timer", "slate")
+    __signature__ = takes("timer", "slate")
 
     def __call__(self, due: Timer, slate: Any) -> Iterator[Emit | SetTimer]:
         return self.of.on_timer(due, slate)
@@ -78,7 +73,7 @@ class Naming:
     """The map that gives the records of a log their node as key."""
 
     nodes: tuple[tuple[str, str], ...]
-    __signature__ = _takes("event")
+    __signature__ = takes("event")
 
     def __call__(self, event: Event) -> list[Emit]:
         return [emit(key=dict(self.nodes)[event.stream])]
@@ -90,7 +85,7 @@ class PaneMaking:
 
     job: Job
     name: str
-    __signature__ = _takes("event", "slate")
+    __signature__ = takes("event", "slate")
 
     @property
     def __modules__(self) -> set[str]:

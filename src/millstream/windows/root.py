@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from inspect import Parameter, Signature
 from typing import Any
 
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
+from millstream.model.function import takes
 from millstream.model.slate import Table
 from millstream.windows.coverage import Coverage, Mark
 from millstream.windows.fidelity import Reason, closing
@@ -38,9 +38,7 @@ class Root:
     nodes: tuple[str, ...]
     by_time: bool
     """Whether event time tells that a window is over: then whoever was silent had nothing."""
-    __signature__ = Signature(
-        [Parameter(name, Parameter.POSITIONAL_ONLY) for name in ("event", "slate")]
-    )
+    __signature__ = takes("event", "slate")
 
     @property
     def __modules__(self) -> set[str]:
