@@ -29,10 +29,12 @@ from bench import (
 from bench.apart import RunFailedError
 from bench.bench import Bench
 from bench.figures import Outcome
+from bench.imr import cases as imr
 from bench.machine import commit, machine
 from bench.results import RESULTS, record, write
 from bench.s4 import cases as s4
 from bench.table import table
+from fault_runs.ending import ended_in_order
 
 CASES: dict[str, Callable[[Bench], Outcome]] = {
     "keyed_updates": keyed_updates.run,
@@ -51,16 +53,20 @@ CASES: dict[str, Callable[[Bench], Outcome]] = {
     "flush": flush.run,
     "ctr": ctr.run,
     "s4": s4.run,
+    "imr": imr.run,
 }
 NOISY = 0.15
 """More of the machine than this to other processes, and the figures are noise."""
 WORK = Path(tempfile.gettempdir()) / "millstream-bench"
 
 
+@ended_in_order()
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Run benchmarks.")
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(CASES)}; or all")
     parser.add_argument("--quick", action="store_true", help="small: to see that it works")
+    only = "some experiments of the case imr, as in --only fig8"
+    parser.add_argument("--only", nargs="+", default=(), metavar="experiment", help=only)
     parser.add_argument("--check", action="store_true", help="fail where a bar is missed")
     parser.add_argument("--work", type=Path, default=WORK, help="the folder for data and stores")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder for the JSON")
@@ -68,7 +74,8 @@ def main(arguments: list[str] | None = None) -> int:
     for name in given.names:
         if name not in CASES:
             parser.error(f"there is no case {name!r}; there are {', '.join(CASES)}")
-    bench, missed = Bench(given.work, given.quick), False
+    bench = Bench(given.work, given.quick, tuple(given.only), given.results)
+    missed = False
     for name in given.names or CASES:
         bench.say(f"{name}: started {datetime.now():%H:%M:%S}")
         try:

@@ -11,6 +11,7 @@ from typing import Any
 
 from bench.apart import run_apart
 from bench.figures import Batch, rate_after_first
+from bench.results import RESULTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,10 @@ class Bench:
     work: Path
     """Input files are kept here; stores and checkpoints come and go."""
     quick: bool = False
+    only: tuple[str, ...] = ()
+    """The experiments of a case that are run; none: all of them."""
+    results: Path = RESULTS
+    """Where an earlier run has left its results."""
 
     @property
     def data(self) -> Path:

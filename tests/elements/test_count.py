@@ -66,7 +66,7 @@ def counts(given: Clicks, schedule: Schedule, later: int) -> list[tuple[int, str
     return sorted(emitted)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(given=clicks, schedule=schedules, keyed=st.booleans())
 def test_it_counts_as_defined(given: Clicks, schedule: Schedule, keyed: bool) -> None:
     """At the end of every t, and at every n-th event, it emits how many events have come."""

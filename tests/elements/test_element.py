@@ -1,4 +1,4 @@
-"""The base of elements: fields are the slate, the prototype is configured, mistakes are named."""
+"""The base of elements: fields are the slate, the prototype is configured, what is lost is said."""
 
 from __future__ import annotations
 
@@ -6,55 +6,15 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import pytest
+from elements.one_element import Fraction, placed, sales
 
 import millstream as ms
 from millstream.elements import Count
 from millstream.elements.element import configuration, shape_of, slate_of
 from millstream.spark.pickling import dumps, loads
-
-
-@dataclass
-class Fraction(ms.Element):
-    """An element with all kinds of fields."""
-
-    least: ms.Configured[int]
-    words: ms.Configured[list[str]] = field(default_factory=list)
-    how: ms.Configured[Literal["all", "some"]] = "all"
-    share: ms.Configured[float] = 0.5
-    rest: ms.Configured[dict[str, int] | None] = None
-    limit_of: ClassVar[int] = 3
-    seen: int = 0
-    kinds: dict[str, list[int]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._double = 2 * self.least
-
-    def process_event(self, event: ms.Event) -> Iterator[Any]:
-        self.seen += 1
-        self.kinds.setdefault(event.value, []).append(event.ts)
-        if self.seen >= self.least:
-            yield ms.emit(value=[self.key, self.time, self._double, self.limit_of, self.seen])
-
-
-def placed(element: ms.Element, **options: Any) -> ms.App:
-    app = ms.App("shop")
-    app.source("sales")
-    app.output("out")
-    app.add(element, **{"keys": "sales", "name": "one", "publishes": "out", **options})
-    return app
-
-
-def sales(*keys: str) -> list[ms.Event]:
-    return [ms.Event("sales", ts, key, "pen") for ts, key in enumerate(keys, start=1)]
-
-
-def refused(element: Any, **options: Any) -> str:
-    with pytest.raises(ms.DefinitionError) as error:
-        placed(element, **options)
-    return str(error.value)
 
 
 def test_fields_are_the_slate() -> None:
@@ -96,126 +56,10 @@ def test_the_shape_of_a_class() -> None:
     assert slate_of(More, ())().extra == 0
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"least": "2"}, "element Fraction: least must be a whole number; got str '2'"),
-        ({"least": True}, "least must be a whole number; got bool True"),
-        ({"least": 1.0}, "least must be a whole number; got float 1.0"),
-        ({"share": "x"}, "share must be a number; got str 'x'"),
-        ({"how": "none"}, "how must be one of 'all', 'some'; got str 'none'"),
-        ({"words": "a"}, "words must be a list of text; got str 'a'"),
-        ({"words": ["a", 1]}, "words must be a list of text; got list ['a', 1]"),
-        ({"rest": {"a": "b"}}, "rest must be a table; got dict {'a': 'b'}"),
-    ],
-)
-def test_a_configuration_of_another_type_is_refused(given: dict[str, Any], message: str) -> None:
-    """The error names the element, the property, what it must be and what came."""
-    assert message in refused(Fraction(**{"least": 1, **given}))
-
-
 def test_a_whole_number_is_a_number_and_none_may_be_left_out() -> None:
     """Types are as TOML and JSON know them."""
     given = configuration(Fraction(1, share=2, rest={"a": 1}, words=["x"], how="some"))
     assert given == {"least": 1, "share": 2, "rest": {"a": 1}, "words": ["x"], "how": "some"}
-
-
-def test_a_field_of_the_slate_is_not_set_in_the_prototype() -> None:
-    """It would be another default than the class says, and gone when the file is read again."""
-    message = refused(Fraction(1, seen=5))
-    assert "element Fraction: seen must be left out: it is of the slate, and begins with" in message
-    assert "mark it Configured[...]" in message
-
-
-def test_fields_without_a_dataclass_are_refused() -> None:
-    """Else they would be variables of the class, shared by all keys; the user's line is named."""
-
-    class Plain(ms.Element):
-        seen: int = 0
-
-        def process_event(self, event: ms.Event) -> None: ...
-
-    message = refused(Plain())
-    assert "element Plain (" in message
-    assert "test_element.py:" in message
-    assert "has fields (seen), so it must be a dataclass: put @dataclass above Plain" in message
-
-
-def test_a_subclass_with_more_fields_must_be_a_dataclass_too() -> None:
-    """A field that only the subclass notes would not be kept, without a word."""
-
-    class Louder(Count):
-        volume: int = 0
-        shared: ClassVar[int] = 1
-
-    assert "has fields (volume), so it must be a dataclass: put @dataclass above Louder" in refused(
-        Louder()
-    )
-
-    class Same(Count):
-        shared: ClassVar[int] = 1
-
-    run = ms.testing.run(placed(Same()), sales("a", "a"))
-    assert run.slate("one", "a").count == 2
-
-
-def test_slots_and_frozen_are_refused() -> None:
-    """A clone takes its fields from the slate, and changes them."""
-
-    @dataclass(slots=True)
-    class Slotted(ms.Element):
-        seen: int = 0
-
-        def process_event(self, event: ms.Event) -> None: ...
-
-    @dataclass(frozen=True)
-    class Frozen(ms.Element):
-        seen: int = 0
-
-        def process_event(self, event: ms.Event) -> None: ...
-
-    assert "element Slotted" in refused(Slotted())
-    assert "must be a dataclass without slots=True" in refused(Slotted())
-    assert "must be a dataclass without frozen=True" in refused(Frozen())
-    assert "fields (seen)" in refused(Frozen())
-
-
-@pytest.mark.parametrize("name", ["key", "time", "output", "publish", "next_output"])
-def test_names_that_every_element_has_are_refused(name: str) -> None:
-    """Such a field would be overwritten, or hide a method."""
-    kind = type("Odd", (ms.Element,), {"__annotations__": {name: int}, name: 0})
-    kind.process_event = lambda self, event: None  # type: ignore[attr-defined]
-    assert f"a field must not be called {name}: every element has that" in refused(
-        dataclass(kind)()
-    )
-
-
-def test_a_field_without_a_default_is_refused() -> None:
-    """A new key begins with the defaults; or it was meant to be configured."""
-
-    @dataclass
-    class Open(ms.Element):
-        seen: int
-
-        def process_event(self, event: ms.Event) -> None: ...
-
-    message = refused(Open(1))
-    assert "field 'seen' is of the slate, so it must have a default" in message
-    assert "if it is configured, mark it Configured[...]" in message
-
-
-def test_a_type_that_is_not_known_is_refused() -> None:
-    """The slate could not be read again."""
-
-    @dataclass
-    class Unknown(ms.Element):
-        seen: Missing = 0  # type: ignore[name-defined]  # noqa: F821
-
-        def process_event(self, event: ms.Event) -> None: ...
-
-    assert "the types of its fields must be known where the class is: name 'Missing'" in refused(
-        Unknown()
-    )
 
 
 def test_what_is_not_a_field_is_not_lost_in_silence() -> None:

@@ -49,7 +49,7 @@ def as_json(one: object) -> str:
     return json.dumps(one, sort_keys=True)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(given=some_events, drop=st.booleans())
 def test_it_passes_on_as_defined(given: list[Any], drop: bool) -> None:
     """What the conditions hold for is passed on as it is, a microsecond later; or what not."""

@@ -58,7 +58,7 @@ def defined(value: Any, select: list[str] | None, rename: Any, add: Any) -> Any:
     return out | add
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     value=values,
     select=st.none() | st.lists(paths, max_size=3),
@@ -75,6 +75,7 @@ def test_fields_as_defined(value: Any, select: Any, rename: Any, add: Any) -> No
     assert run.dead_letters == []
 
 
+@settings(max_examples=60)
 @given(value=values, select=st.lists(paths), rename=st.dictionaries(names, paths))
 def test_the_input_is_left_as_it_is(value: Any, select: Any, rename: Any) -> None:
     """What other functions get of the same event is not changed."""
@@ -85,6 +86,7 @@ def test_the_input_is_left_as_it_is(value: Any, select: Any, rename: Any) -> Non
     assert value == before
 
 
+@settings(max_examples=60)
 @given(value=values | leaves | st.binary())
 def test_without_more_it_passes_everything_on(value: Any) -> None:
     """Nothing configured: the same value, of whatever kind, to every stream, under the new key."""

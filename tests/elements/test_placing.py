@@ -11,7 +11,7 @@ import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes
 from elements.told import Told, out, placed, refused, sale
 from engine.in_process import InProcess
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
@@ -293,6 +293,7 @@ events = st.lists(
 )
 
 
+@settings(max_examples=60)
 @given(
     events=events,
     every=st.sampled_from([None, "2us", "7us", "10us"]),

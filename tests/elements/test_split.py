@@ -29,7 +29,7 @@ def app_of(**configured: Any) -> ms.App:
     return app
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     given=st.lists(st.tuples(st.integers(0, 5), texts), max_size=5),
     lower=st.booleans(),

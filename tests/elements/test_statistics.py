@@ -98,7 +98,7 @@ def _content(event: ms.Event) -> tuple[int, bytes]:
     return event.ts, encode_value(event.value)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(name=st.sampled_from(NAMES), given=sales, schedule=schedules)
 def test_they_say_what_is_defined(name: str, given: Sales, schedule: Schedule) -> None:
     """They emit the exact sum, the mean rounded once, the least and the greatest so far."""

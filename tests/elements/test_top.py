@@ -170,7 +170,7 @@ def test_room_for_all_as_defined(
     assert exact_lists(run) == changes(lists)
 
 
-@settings(max_examples=70)
+@settings(max_examples=50)
 @given(
     given=told_falling,
     size=st.integers(1, 2),

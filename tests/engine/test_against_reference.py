@@ -13,8 +13,8 @@ from case_counter import count_case
 from engine.disturbed import Crashing, CrashingStore, Retried
 from engine.in_process import InProcess
 from engine.outcome import of_engine, of_reference
+from engine.workflow_case import Case
 from engine.workflow_cases import cases
-from engine.workflows import Case
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

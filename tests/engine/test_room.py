@@ -2,123 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pytest
 from case_counter import count_case
 from engine.disturbed import Crashing, CrashingStore, Retried
 from engine.in_process import InProcess
-from engine.limited_room import all_rows, check_batch, check_order, plain
+from engine.limited_room import all_rows, check_batch, check_order
 from engine.outcome import of_engine, of_reference
+from engine.room_app import BATCHES, KEYS, LANES, an_app, event, keys, later
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.engine.priority import mark_of
-from millstream.engine.room import Share, share_of
 from millstream.model.event import Event
-from millstream.stores.layout import slates_of
 from millstream.stores.memory import MemoryStore
-
-KEYS = ("a", "b", "c", "d", "e", "", "a\x00b", "é", "k" * 600)
-LANES: Any = st.sampled_from(["one-task", "shuffled"])
-
-
-def by_weight(key: str, slate: Any) -> Any:
-    """The weight of the last event; a word of it has no number."""
-    return slate["w"]
-
-
-def by_entries(key: str, table: Any) -> Any:
-    return sum(value for _, value in table.scan()) % 5
-
-
-def an_app(
-    keep: int | None = None,
-    memory: int | None = None,
-    *,
-    order: Any = "arrival",
-    ranked: bool = True,
-    ttl: str | None = None,
-) -> ms.App:
-    """Weights with timers, and behind them a table of what they were; both have limited room."""
-    limited = keep is not None or memory is not None
-    app = ms.App("room", order=order)
-    app.source("in", lateness="25us", idle="1h")
-
-    @app.update(
-        "in",
-        publishes="out",
-        keep=keep,
-        memory=memory,
-        ttl=ttl,
-        priority=by_weight if ranked and limited else None,
-    )
-    def weigh(event: Any, slate: Any) -> Any:
-        slate["w"] = event.value["w"]
-        slate["text"] = "x" * event.value["long"]
-        if event.value["do"] == "fail":
-            raise ValueError("poison")
-        if event.value["do"] == "forget":
-            yield ms.forget()
-        if event.value["do"] == "timer":
-            yield ms.timer(after="7us", name=str(event.value["long"] % 2))
-        yield ms.emit(key=event.key[:1], value=[event.key, event.value["long"]])
-
-    @weigh.on_timer
-    def ring(timer: Any, slate: Any) -> Any:
-        slate["rang"] = slate.get("rang", 0) + 1
-
-    @app.update(
-        "out",
-        slate=ms.Table,
-        keep=keep,
-        memory=memory,
-        ttl=ttl,
-        priority=by_entries if ranked and limited else None,
-    )
-    def tables(event: Any, table: Any) -> Any:
-        name, number = event.value
-        if number % 7 == 3:
-            yield ms.forget()
-        table[name] = number
-        table.discard(str(number % 3))
-        table[str(number % 4)] = number
-
-    return app
-
-
-WEIGHTS: Any = st.one_of(
-    st.integers(-3, 3), st.sampled_from([0.5, -0.0, 1e300, 10**400, "heavy", None, -1e-300])
-)
-EVENTS: Any = st.lists(
-    st.builds(
-        lambda key, ts, w, long, do: Event("in", ts, key, {"w": w, "long": long, "do": do}),
-        st.sampled_from(KEYS),
-        st.integers(0, 30),
-        WEIGHTS,
-        st.integers(0, 60),
-        st.sampled_from(["", "", "timer", "timer", "forget", "fail"]),
-    ),
-    max_size=12,
-)
-BATCHES: Any = st.lists(EVENTS, max_size=6)
-
-
-def later(batches: list[list[Event]]) -> list[list[Event]]:
-    """Each batch ten microseconds after the last."""
-    return [[e._replace(ts=e.ts + 10 * n) for e in batch] for n, batch in enumerate(batches)]
-
-
-def event(ts: int, key: str, w: Any = 0, long: int = 1, do: str = "") -> Event:
-    return Event("in", ts, key, {"w": w, "long": long, "do": do})
-
-
-def keys(engine: InProcess, update: str = "weigh") -> set[str]:
-    prefix = slates_of(update)
-    return {row[len(prefix) :].decode() for _, row in all_rows(engine) if row.startswith(prefix)}
 
 
 @settings(max_examples=150, deadline=None)
@@ -280,129 +178,3 @@ def test_one_slate_stays_even_if_it_is_too_large() -> None:
     engine = InProcess(an_app(memory=10).checked(), shards=1)
     engine.batch([event(1, "a", 1, 60), event(2, "b", 2, 60), event(3, "c", 0)])
     assert keys(engine) == {"b"}
-
-
-def test_shares() -> None:
-    """A limit is divided among the shards, upwards."""
-    update = an_app(5, 1_000).checked().update("weigh")
-    share = share_of(update, 4)
-    assert share == Share(2, 250, mark_of(update))
-    assert [share.fits(*one) for one in [(2, 250), (3, 9), (2, 251), (1, 999)]] == [
-        *(True, False, False, True)
-    ]
-    assert share_of(an_app().checked().update("weigh"), 4) is None
-
-
-def weighing(weight: int) -> Any:
-    def priority(key: str, slate: Any, *, by: int = weight) -> int:
-        return by
-
-    return priority
-
-
-def a_number(by: int, key: str, slate: Any) -> int:
-    return by
-
-
-@dataclass
-class Weighing:
-    """A priority that is an object."""
-
-    by: int
-
-    def __call__(self, key: str, slate: Any) -> int:
-        return self.by
-
-    def method(self, key: str, slate: Any) -> int:
-        return self.by
-
-
-class Another(Weighing):
-    """The same, but for what it does."""
-
-    def __call__(self, key: str, slate: Any) -> int:
-        return -self.by
-
-    __repr__ = lambda self: "Weighing(by=1)"  # noqa: E731 - it says the same, too
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (weighing(1), weighing(2)),
-        (partial(a_number, 1), partial(a_number, 2)),
-        (Weighing(1), Weighing(2)),
-        (Weighing(1), Another(1)),
-        (Weighing(1).method, Weighing(2).method),
-    ],
-)
-def test_another_priority_has_another_mark(one: Any, other: Any) -> None:
-    """So that the order is made anew: also where it is no plain function, or by what it is given.
-
-    The same one has the same mark.
-    """
-
-    def mark(priority: Any) -> bytes:
-        app = ms.App("room")
-        app.source("in")
-        app.update("in", name="weigh", keep=1, priority=priority)(lambda event, slate: None)
-        return mark_of(app.checked().update("weigh"))
-
-    assert mark(one) == mark(one)
-    assert mark(one) != mark(other)
-
-
-@settings(max_examples=40, deadline=None)
-@given(before=BATCHES, after=BATCHES, lane=LANES, shards=st.integers(1, 3))
-def test_limits_may_come_and_go(
-    before: list[list[Event]], after: list[list[Event]], lane: Any, shards: int
-) -> None:
-    """A store that had slates before is put in order by the next batch, whatever it had before.
-
-    So with another priority, and with limits that were taken away for a while and came back.
-    """
-    store = MemoryStore(shards)
-    apps = [an_app(), an_app(4, 600), an_app(7, ranked=False), an_app(), an_app(3, 500)]
-    engine = None
-    given = later(before)
-    for app in apps:
-        known = {} if engine is None else {"progress": engine.progress, "clock": engine.clock}
-        engine = InProcess(app.checked(), shards=shards, lane=lane, store=store, **known)
-        engine.attempts = 10_000
-        for batch in [*given, []]:
-            check_batch(engine, batch)
-        given = later(after)
-    assert engine is not None
-
-
-def test_limits_taken_away_leave_nothing() -> None:
-    """Without limits no row of the order is there, and none is ever written."""
-    store = MemoryStore(1)
-    limited = InProcess(an_app(3).checked(), shards=1, store=store)
-    limited.batch([event(n, key) for n, key in enumerate("abcd")])
-    assert plain(all_rows(limited)) != all_rows(limited)
-    free = InProcess(an_app().checked(), shards=1, store=store, progress=limited.progress)
-    free.attempts = 100
-    free.batch([event(9, "z")])
-    assert plain(all_rows(free)) == all_rows(free)
-    assert keys(free) == {"b", "c", "d", "z"}
-
-
-def test_lowered_limits_hold_at_once() -> None:
-    """A batch without an event lets go what no longer fits."""
-    store = MemoryStore(1)
-    engine = InProcess(an_app(4).checked(), shards=1, store=store)
-    engine.batch([event(n, key, w=n) for n, key in enumerate("abcd")])
-    fewer = InProcess(an_app(2).checked(), shards=1, store=store, progress=engine.progress)
-    fewer.attempts = 100
-    assert check_batch(fewer, []) > 0
-    assert keys(fewer) == {"c", "d"}
-
-
-def test_a_batch_that_changes_nothing_writes_nothing() -> None:
-    """An order that is as it was is not written again."""
-    store = MemoryStore(1)
-    engine = InProcess(an_app(3).checked(), shards=1, store=store)
-    engine.batch([event(1, "a")])
-    engine.batch([])
-    assert store.shard(0)._content.last == 0

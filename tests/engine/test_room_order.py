@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import pytest
 from engine.in_process import InProcess
 from engine.limited_room import all_rows
-from engine.test_room import an_app, event
+from engine.room_app import an_app, event
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,3 +80,62 @@ def test_rows_in_words() -> None:
     engine.batch([event(1, "a")])
     words = {named(b"\x01" + row) for _, row in all_rows(engine) if row[:2] == b"Pw"}
     assert words == {"the rank of 'weigh', key 'a',", "the totals of the slates of 'weigh'"}
+
+
+def weighing(weight: int) -> Any:
+    def priority(key: str, slate: Any, *, by: int = weight) -> int:
+        return by
+
+    return priority
+
+
+def a_number(by: int, key: str, slate: Any) -> int:
+    return by
+
+
+@dataclass
+class Weighing:
+    """A priority that is an object."""
+
+    by: int
+
+    def __call__(self, key: str, slate: Any) -> int:
+        return self.by
+
+    def method(self, key: str, slate: Any) -> int:
+        return self.by
+
+
+class Another(Weighing):
+    """The same, but for what it does."""
+
+    def __call__(self, key: str, slate: Any) -> int:
+        return -self.by
+
+    __repr__ = lambda self: "Weighing(by=1)"  # noqa: E731 - it says the same, too
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (weighing(1), weighing(2)),
+        (partial(a_number, 1), partial(a_number, 2)),
+        (Weighing(1), Weighing(2)),
+        (Weighing(1), Another(1)),
+        (Weighing(1).method, Weighing(2).method),
+    ],
+)
+def test_another_priority_has_another_mark(one: Any, other: Any) -> None:
+    """So that the order is made anew: also where it is no plain function, or by what it is given.
+
+    The same one has the same mark.
+    """
+
+    def mark(priority: Any) -> bytes:
+        app = ms.App("room")
+        app.source("in")
+        app.update("in", name="weigh", keep=1, priority=priority)(lambda event, slate: None)
+        return mark_of(app.checked().update("weigh"))
+
+    assert mark(one) == mark(one)
+    assert mark(one) != mark(other)

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from engine.workflow_case import Case
 from engine.workflow_cases import cases
-from engine.workflows import Case
 from hypothesis import given, settings
 
 from millstream.model.event import Event

@@ -6,18 +6,15 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Literal
 
+from engine.workflow_case import Case, SourceSpec
 from engine.workflows import (
-    KEYS,
-    VALUES,
     Alarm,
-    Case,
     Fails,
     Failure,
     Keeps,
     MapSpec,
     Send,
     Sends,
-    SourceSpec,
     Spec,
     UpdateSpec,
 )
@@ -25,6 +22,15 @@ from hypothesis import strategies as st
 
 from millstream.model.event import Clock, Event
 from millstream.model.workflow import Order
+
+KEYS = ("a", "b", "", "\x00", "a\x00", "a\x00b", "\x00\xff", "é", "😀", "k" * 600, "k" * 601, "ab")
+VALUES: tuple[Any, ...] = (
+    *({"h": 0, "n": n} for n in range(6)),
+    *({"n": n, "list": [n, {"z": None, "a": 1.5}], "d": {"é": "\x00"}} for n in range(3)),
+    *([0, n] for n in range(3)),
+    *(b"\x00%d" % n for n in range(3)),
+    *("", "text", "😀", None, True, 0, -1, 1.5, {}, [], b"", b"\x00", 2**53 + 1),
+)
 
 _SENDS: tuple[Sends, ...] = (
     "left out", "dict", "changed, left out", "tuple", "bytes", "memory",

@@ -1,9 +1,9 @@
-"""Whole applications and event sequences made from small building blocks, for Hypothesis.
+"""What the functions of a generated workflow do, decided by plain parameters.
 
-`workflow_cases.cases()` is the one strategy to use: it gives a `Case`, which builds its `App` and
-holds its events in batches. Everything a function does is decided by plain parameters (`MapSpec`,
-`UpdateSpec`), so functions are deterministic, a failing case prints as something that can be read
-and pasted, and `millstream.spark.pickling` can carry it to a worker.
+Everything a function does follows from its `MapSpec` or `UpdateSpec`, so functions are
+deterministic, a failing case prints as something that can be read and pasted, and
+`millstream.spark.pickling` can carry it to a worker. `workflow_case` builds applications of them,
+and `workflow_cases.cases()` is the one strategy to use.
 
 No application runs for ever: an event carries its hops, one more with every function that makes a
 new value, and past `MOST_HOPS` nothing more is emitted. A function that passes its input's value on
@@ -18,23 +18,12 @@ from typing import Any, Literal
 from zlib import crc32
 
 from millstream.codec import encode_value
-from millstream.model.app import App
 from millstream.model.event import Clock, Event, Timer, emit, forget, timer
 from millstream.model.slate import Table
-from millstream.model.workflow import Order, Workflow
 
 MOST_HOPS = 3
 MOST_ALARMS = 3
 """How many timers a slate's timer function may set."""
-
-KEYS = ("a", "b", "", "\x00", "a\x00", "a\x00b", "\x00\xff", "é", "😀", "k" * 600, "k" * 601, "ab")
-VALUES: tuple[Any, ...] = (
-    *({"h": 0, "n": n} for n in range(6)),
-    *({"n": n, "list": [n, {"z": None, "a": 1.5}], "d": {"é": "\x00"}} for n in range(3)),
-    *([0, n] for n in range(3)),
-    *(b"\x00%d" % n for n in range(3)),
-    *("", "text", "😀", None, True, 0, -1, 1.5, {}, [], b"", b"\x00", 2**53 + 1),
-)
 
 Sends = Literal["left out", "changed, left out", "dict", "tuple", "bytes", "memory"]
 Keeps = Literal["chain", "list", "tuple", "int keys", "passing tuple", "shared", "event", "large"]
@@ -126,82 +115,24 @@ class Memo:
     padding: str = ""
 
 
-@dataclass(frozen=True)
-class SourceSpec:
-    name: str
-    lateness: int = 0
-    idle: int = 10**15
-
-
-@dataclass(frozen=True)
-class Case:
-    """An application and its input, and how to run it."""
-
-    order: Order
-    sources: tuple[SourceSpec, ...]
-    functions: tuple[Spec, ...]
-    delays: tuple[tuple[str, int], ...]
-    batches: tuple[tuple[Event, ...], ...]
-    shards: int = 1
-    tasks: int = 1
-
-    def app(self) -> App:
-        app = App("case", order=self.order)
-        for source in self.sources:
-            app.source(
-                source.name, lateness=f"{source.lateness}us", idle=f"{source.idle}us", ts="ts"
-            )
-        for spec in self.functions:
-            if isinstance(spec, UpdateSpec):
-                app.update(
-                    *spec.subscribes,
-                    publishes=spec.publishes,
-                    name=spec.name,
-                    slate={"dict": dict, "dataclass": Memo, "table": Table}[spec.slate],
-                    ttl=None if spec.ttl is None else f"{spec.ttl}us",
-                    on_timer=_timer_function(spec) if spec.timed else None,
-                )(_update_function(spec))
-            else:
-                app.map(*spec.subscribes, publishes=spec.publishes, name=spec.name)(
-                    _map_function(spec)
-                )
-        published = {stream for spec in self.functions for stream in spec.publishes}
-        for stream in sorted(published):
-            app.output(stream)
-        for stream, delay in self.delays:
-            app.stream(stream, delay=f"{delay}us")
-        return app
-
-    def workflow(self) -> Workflow:
-        return self.app().checked()
-
-    @property
-    def events(self) -> list[Event]:
-        return [event for batch in self.batches for event in batch]
-
-    @property
-    def has_timers(self) -> bool:
-        return any(isinstance(spec, UpdateSpec) and spec.timed for spec in self.functions)
-
-
 # What the functions do -------------------------------------------------------------------------
 
 
-def _map_function(spec: MapSpec) -> Callable[[Event], Any]:
+def map_function(spec: MapSpec) -> Callable[[Event], Any]:
     def a_map(event: Event) -> Any:
         return _returned(spec, event, _of_map(spec, event))
 
     return a_map
 
 
-def _update_function(spec: UpdateSpec) -> Callable[[Event, Any], Any]:
+def update_function(spec: UpdateSpec) -> Callable[[Event, Any], Any]:
     def an_update(event: Event, slate: Any) -> Any:
         return _returned(spec, event, _of_update(spec, event, slate))
 
     return an_update
 
 
-def _timer_function(spec: UpdateSpec) -> Callable[[Timer, Any], Any]:
+def timer_function(spec: UpdateSpec) -> Callable[[Timer, Any], Any]:
     def a_timer(timer: Timer, slate: Any) -> Any:
         return _of_timer(spec, timer, slate)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,17 +15,6 @@ from raw_http import answer, connected, ended, exchange, head
 from served import asked, served, until
 
 CERTIFICATE = Path(__file__).parent / "localhost.pem"
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Path:
-    return make(tmp_path_factory.mktemp("guard") / "store")
-
-
-@pytest.fixture(scope="module")
-def url(store) -> Iterator[str]:
-    with served(store, max_body=100_000, body_timeout=0.6, stall=1.0, hosts=("mill.test",)) as url:
-        yield url
 
 
 def test_a_body_that_says_it_is_too_large(url):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -15,17 +14,6 @@ from served import asked, served, until
 from millstream.server.operations import OPERATIONS
 
 TOKEN = "a-token-of-20-letter"
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Path:
-    return make(tmp_path_factory.mktemp("guard") / "store")
-
-
-@pytest.fixture(scope="module")
-def url(store) -> Iterator[str]:
-    with served(store, max_body=100_000, body_timeout=0.6, stall=1.0, hosts=("mill.test",)) as url:
-        yield url
 
 
 @pytest.fixture(scope="module")

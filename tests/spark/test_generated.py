@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from case_counter import count_case
+from engine.workflow_case import Case
 from engine.workflow_cases import cases
-from engine.workflows import Case
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spark.harness import (
