@@ -32,6 +32,7 @@ KNOWS = {
     "sources": "errors nearest nesting durable",
     "sinks": "errors durable codec log",
     "engine": "errors durable model codec stores",
+    "agent": "errors nearest durable model codec windows",
     "toml": "errors nearest model",
     "modules": "errors nearest model",
     "setting_values": "errors model sources actions",
@@ -44,12 +45,13 @@ KNOWS = {
     "log": "errors durable",
     "actions": "errors nearest durable model stores log",
     "description": "errors durable model graph",
-    "server": "errors nearest nesting durable model codec stores log description actions",
+    "server": "errors nearest nesting durable model codec stores log description actions windows",
     "client": "errors codec",
     "spark": "errors durable model codec stores engine sources sinks settings log actions "
     "checkpoint",
     "cli": "errors nearest durable model codec stores sources sinks modules setting_values "
-    "settings config graph spark log description server client actions engine verifying",
+    "settings config graph spark log description server client actions engine verifying agent "
+    "windows",
     "": "errors model testing client algebra elements windows",
 }
 """What each part of the package may know; "" is `import millstream` itself."""
@@ -66,7 +68,7 @@ OUTSIDE = {
     "numpy": {"algebra", "sources"},
     "msgspec": {
         *("codec", "stores", "engine", "sources", "sinks", "spark", "cli"),
-        *("log", "description", "server", "client", "actions", "verifying"),
+        *("log", "description", "server", "client", "actions", "verifying", "agent"),
     },
     "prometheus_client": {"server"},
     "pyarrow": {"engine", "sources", "sinks", "spark"},
@@ -150,6 +152,18 @@ def test_a_module_is_read_in_one_go(path: Path) -> None:
     lines = len(path.read_text().splitlines())
     assert lines <= 400, f"{path.name} has {lines} lines: look for the second concept"
     assert ast.get_docstring(ast.parse(path.read_text()))
+
+
+def test_what_is_beside_the_source_is_short_too() -> None:
+    """No module of the tests, the benchmarks, the fault runs and the examples has over 400 lines,
+    and no two tests have one name: pytest could not tell them apart."""
+    project = Path(__file__).parents[1]
+    folders = ("tests", "bench", "fault_runs", "examples", "docs", "scripts")
+    modules = [path for folder in folders for path in sorted((project / folder).rglob("*.py"))]
+    long = {str(path.relative_to(project)): len(path.read_text().splitlines()) for path in modules}
+    assert {name: lines for name, lines in long.items() if lines > 400} == {}
+    tests = [path.name for path in modules if path.name.startswith("test_")]
+    assert sorted(tests) == sorted(set(tests))
 
 
 def test_the_public_names() -> None:

@@ -16,8 +16,11 @@ section 4). The file names the functions and the graph; it builds the same `App`
                           overflow, keep, memory, and what the element is configured with
     [jobs.NAME]           map = "module:name", nodes = [STREAM, ...] | { NODE = STREAM }, range,
                           slide, pane, by, sequence, begin, extent, combine = "sum" | { name = ... }
-                          | "module:name", reduce, uncombine, latency, reducers,
-                          fidelity = { area = 0.5 } | { spatial = 0.5 } | { temporal = 0.5 }
+                          | "module:name", reduce, uncombine, latency, reducers, corrections,
+                          fidelity = { area = 0.5, drawn = true } | { spatial = 0.5 } |
+                          { temporal = 0.5 } | { error = 0.05, confidence = 0.95 },
+                          shed, seed, bounds, most, confidence
+    [jobs.NAME.logs]      panes come from agents: format, pattern, ts, unit, time_format
     [run]                 store, shards, tasks, ...: see `millstream.settings`
 
 The order of declaration is the order of the file. Modules are looked for beside the file first,
@@ -48,7 +51,7 @@ from millstream.modules import import_object, on_path
 from millstream.nearest import did_you_mean
 from millstream.setting_values import PARSERS, PATHS, check_address, relative_to
 from millstream.toml import Document, Section, shown
-from millstream.windows import Area, Job, Spatial, Temporal
+from millstream.windows import Area, Error, Job, Logs, Spatial, Temporal
 
 _SOURCE_KEYS = ("key", "ts", "unit", "lateness", "idle")
 _STREAM_KEYS = ("source", *_SOURCE_KEYS, "output", "sink", "action", "delay")
@@ -213,7 +216,7 @@ def _element(app: App, section: Section) -> None:
 
 def _job(app: App, section: Section) -> None:
     options = tuple(signature(Job).parameters)
-    section.only("nodes", *options)
+    section.only("nodes", "logs", *options)
     section.need("nodes", list, dict)
     section.need("map", str)
     given = {key: section.values[key] for key in options if key in section.values}
@@ -227,21 +230,38 @@ def _job(app: App, section: Section) -> None:
         given["combine"] = _algebra(section, "combine")
     if "fidelity" in given:
         given["fidelity"] = _fidelity(section)
-    app.add(Job(**given), name=section.name, nodes=section.values["nodes"])
+    if isinstance(given.get("most"), list):
+        given["most"] = tuple(given["most"])
+    placement = {"name": section.name, "nodes": section.values["nodes"]}
+    if section.get("logs", dict) is not None:
+        placement["logs"] = _logs(section)
+    app.add(Job(**given), **placement)
 
 
 def _fidelity(section: Section) -> Any:
-    """`{ area = 0.5 }`, `{ spatial = 0.5 }` or `{ temporal = 0.5 }`."""
+    """`{ area = 0.5 }`, `{ spatial = 0.5 }`, ...; the other keys are the kind's own."""
     given = section.need("fidelity", dict)
-    kinds = {kind.__name__.lower(): kind for kind in (Area, Spatial, Temporal)}
-    if len(given) != 1 or not given.keys() <= kinds.keys():
+    kinds = {kind.__name__.lower(): kind for kind in (Area, Spatial, Temporal, Error)}
+    named = [kind for kind in given if kind in kinds]
+    kind = kinds[named[0]] if len(named) == 1 else None
+    own = () if kind is None else tuple(signature(kind).parameters)[1:]
+    if kind is None or not given.keys() <= {*named, *own}:
         raise section.error(
             "fidelity",
             f"'fidelity' in {shown(section.path)} must have one of {', '.join(kinds)}, as in "
-            f"{{ area = 0.5 }}; got {', '.join(given) or 'none'}",
+            f"{{ area = 0.5 }}, with area drawn, with error confidence; "
+            f"got {', '.join(given) or 'none'}",
         )
-    ((kind, part),) = given.items()
-    return kinds[kind](part)
+    return kind(given[named[0]], **{key: given[key] for key in own if key in given})
+
+
+def _logs(section: Section) -> Logs:
+    logs = section.document.section(*section.path, "logs")
+    options = tuple(signature(Logs).parameters)
+    logs.only(*options)
+    texts = {key: logs.get(key, str) for key in options if key != "ts" and key in logs.values}
+    with _at_line_of(logs):
+        return Logs(**texts, ts=_field(logs, "ts"))
 
 
 def _aggregate(app: App, section: Section) -> None:

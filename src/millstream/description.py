@@ -71,6 +71,8 @@ class Description(msgspec.Struct, frozen=True):
     outputs: list[str]
     graph: dict[str, Any]
     """Where everything goes in a drawing; see graph/geometry.py."""
+    parts: dict[str, Any] = {}
+    """What the application's parts, such as its jobs, say of themselves, by their names."""
 
 
 def describe(workflow: Workflow, addresses: Mapping[str, str]) -> Description:
@@ -94,6 +96,7 @@ def describe(workflow: Workflow, addresses: Mapping[str, str]) -> Description:
         list(workflow.streams),
         list(workflow.outputs),
         geometry(workflow),
+        dict(workflow.parts),
     )
 
 

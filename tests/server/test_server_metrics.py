@@ -22,6 +22,7 @@ def a_status(**changes) -> dict:
     owed = {"taken": 52, "dropped": 1, "diverted": 2, "residual": 0}
     function = {"processed": 40, "seconds": 0.25, "dead_letters": 3, "waiting": 7}
     function["deliveries"] = owed
+    account = {"read": 11, "on_time": 5, "late": 3, "shed": 2, "dead": 1, "residual": 0}
     return {
         "app": "retail",
         "order": "arrival",
@@ -44,6 +45,7 @@ def a_status(**changes) -> dict:
         "actions": [
             {"name": "notify", "done": 70, "dead_letters": 6, "waiting": 5, "failed": 1},
         ],
+        "jobs": {"errors": {"nodes": {"web1": account}, "open": 2, "closed": 5}},
         "server": {
             "since": NOW - 60 * SECOND,
             "accepted": 2,
@@ -104,6 +106,14 @@ def test_every_figure_is_there() -> None:
         "millstream_action_dead_letters": {("notify",): 6},
         "millstream_action_waiting": {("notify",): 5},
         "millstream_action_failed": {("notify",): 1},
+        "millstream_windows_open": {("errors",): 2},
+        "millstream_windows_closed": {("errors",): 5},
+        "millstream_job_records_read": {("errors", "web1"): 11},
+        "millstream_job_records_on_time": {("errors", "web1"): 5},
+        "millstream_job_records_late": {("errors", "web1"): 3},
+        "millstream_job_records_shed": {("errors", "web1"): 2},
+        "millstream_job_records_dead": {("errors", "web1"): 1},
+        "millstream_job_records_residual": {("errors", "web1"): 0},
         "millstream_server_start_time_seconds": {(): NOW / SECOND - 60},
         "millstream_http_requests": {("2xx",): 5, ("4xx",): 1},
         "millstream_http_accepted": {(): 2},

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.windows.coverage import Coverage, Mark
+from millstream.windows.coverage import RECEIVED, Coverage, Mark, Tally
 from millstream.windows.fidelity import Area, Fidelity, Spatial, Temporal, closing
 
 NODES, PANES = ("a", "b", "c", "d"), range(10, 14)
@@ -60,6 +60,43 @@ def test_what_can_no_longer_be_met_is_not_met_later(
         assert fidelity.met(best)
     filled: dict[tuple[str, int], Mark] = {(n, p): "data" for n in NODES for p in PANES}
     assert fidelity.met(best) == fidelity.met(coverage({**filled, **given}))
+
+
+def counted(given: dict[tuple[str, int], Mark]) -> Tally:
+    """The same marks as counts."""
+    by_node = {
+        node: [
+            sum(given.get((node, pane)) in RECEIVED for pane in PANES),
+            sum(given.get((node, pane)) == "lost" for pane in PANES),
+        ]
+        for node in NODES
+        if any((node, pane) in given for pane in PANES)
+    }
+    columns = [[given.get((node, pane)) for node in NODES] for pane in PANES]
+    return Tally(
+        nodes=len(NODES),
+        panes=len(PANES),
+        received=sum(mark in RECEIVED for mark in given.values()),
+        lost=sum(mark == "lost" for mark in given.values()),
+        whole=sum(all(mark in RECEIVED for mark in column) for column in columns),
+        hurt=sum("lost" in column for column in columns),
+        some=sum(any(mark in RECEIVED for mark in column) for column in columns),
+        by_node=by_node,
+    )
+
+
+@given(marks, bounds, st.floats(0.01, 1), st.booleans())
+def test_counts_of_the_marks_say_the_same(
+    given: dict[tuple[str, int], Mark], bound: Any, part: float, overdue: bool
+) -> None:
+    """Whatever is asked of the marks, and what would become of them at best."""
+    whole, tally = coverage(given), counted(given)
+    for one, other in ((whole, tally), (whole.at_best(), tally.at_best())):
+        for name in ("area", "space", "whole_panes", "whole_nodes", "complete"):
+            assert getattr(one, name) == getattr(other, name), name
+    assert (whole.time, whole.settled) == (tally.time, tally.settled)
+    fidelity = bound(part)
+    assert closing(whole, fidelity, overdue=overdue) == closing(tally, fidelity, overdue=overdue)
 
 
 @given(marks, bounds, st.floats(0.01, 1), st.booleans())

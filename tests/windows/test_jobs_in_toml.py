@@ -67,6 +67,42 @@ def test_a_job_in_a_file_is_the_job_in_python(folder: Path) -> None:
     assert app == other
 
 
+def test_a_job_with_agents_in_a_file(folder: Path) -> None:
+    """The logs have a table of their own; every option of a job can be said."""
+    agents = FILE[: FILE.index("[streams.web1]")] + FILE[FILE.index("[jobs.counts]") :]
+    text = agents.replace("{ area = 0.5 }", "{ error = 0.05, confidence = 0.9 }")
+    text += """shed = "drawn"
+seed = 7
+most = [-1, 1]
+corrections = 2
+latency = "5s"
+
+[jobs.counts.logs]
+pattern = "(?P<time>\\\\S+) (?P<line>.*)"
+ts = "time"
+"""
+    app, _ = read_app(written(folder, text))
+    from job_words import words
+
+    other = ms.App("logs", order="event-time")
+    job = Job(
+        map=words,
+        combine=ms.algebra.sum(),
+        range="10s",
+        slide="5s",
+        fidelity=ms.windows.Error(0.05, confidence=0.9),
+        shed="drawn",
+        seed=7,
+        most=(-1, 1),
+        corrections=2,
+        latency="5s",
+    )
+    logs = ms.windows.Logs(pattern=r"(?P<time>\S+) (?P<line>.*)", ts="time")
+    other.add(job, name="counts", nodes=["web1", "web2"], logs=logs)
+    assert app == other
+    assert app.parts == other.parts
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -74,6 +110,9 @@ def test_a_job_in_a_file_is_the_job_in_python(folder: Path) -> None:
         ('slide = "5s"', 'slied = "5s"', "app.toml:16: unknown key 'slied'.*'slide'"),
         ('"web2"]', '"web3"]', "app.toml:17: .*unknown stream 'web3'"),
         ("{ area = 0.5 }", "{ volume = 1 }", "app.toml:18: .*one of area, spatial"),
+        ("{ area = 0.5 }", "{ spatial = 1, drawn = true }", "app.toml:18: .*one of area, spatial"),
+        ("{ area = 0.5 }", "{ area = 0.5 }\n[jobs.counts.logs]\nlts = 'x'", "app.toml:20: .*'ts'"),
+        ("{ area = 0.5 }", "{ area = 0.5 }\n[jobs.counts.logs]\nunit = 'x'", "app.toml:20: .*unit"),
         ('combine = "sum"', 'combine = "summ"', "app.toml:14: .*'sum'"),
         ('map = "job_words:words"', 'map = "job_words:word"', "app.toml:13: .*'words'"),
     ],

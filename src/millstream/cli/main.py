@@ -14,11 +14,14 @@ import click
 
 from millstream import __version__
 from millstream.cli.actions import actions
+from millstream.cli.agent import agent
 from millstream.cli.check import check
 from millstream.cli.deadletters import deadletters
 from millstream.cli.failing import exit_code, show
 from millstream.cli.graph import graph
+from millstream.cli.jobs import jobs
 from millstream.cli.new import new
+from millstream.cli.reducers import reducers
 from millstream.cli.run import run
 from millstream.cli.send import send
 from millstream.cli.serve import serve
@@ -67,8 +70,8 @@ def main(debug: bool) -> None:
     """
 
 
-READING = (tail, slates, deadletters, actions, check, graph)
-for command in (new, run, serve, send, *READING, verify, vacuum):
+READING = (tail, slates, jobs, deadletters, actions, check, graph)
+for command in (new, run, serve, send, agent, reducers, *READING, verify, vacuum):
     main.add_command(command)
 
 

@@ -46,6 +46,14 @@ class Part(Protocol):
     def add_to(self, app: App, **options: Any) -> None: ...
 
 
+class Placed(Protocol):
+    """A part that has its place in an application, under a name."""
+
+    def described(self) -> dict[str, Any]:
+        """What the outside, such as the server, is to know of it, as JSON."""
+        ...
+
+
 class FunctionHandle:
     """A map or update as the decorator leaves it: still callable."""
 
@@ -93,6 +101,7 @@ class App:
         self._sources: list[Source] = []
         self._functions: list[Function] = []
         self._declared: dict[str, Stream] = {}
+        self.parts: dict[str, Placed] = {}
 
     def source(
         self,
@@ -268,6 +277,10 @@ class App:
             )
         part.add_to(self, **options)
 
+    def place(self, name: str, part: Placed) -> None:
+        """Remember a part by its name, for whoever is to find it again."""
+        self.parts[name] = part
+
     def gives(self, stream: str) -> bool:
         """Whether what was declared so far is a source of the stream, or publishes it."""
         return any(stream == source.name for source in self._sources) or any(
@@ -292,6 +305,7 @@ class App:
             self.on_error,
             self.slate_warn,
             self.slate_limit,
+            {name: part.described() for name, part in self.parts.items()},
         )
 
     def run(self, **settings: Any) -> None:

@@ -12,9 +12,9 @@ cycles") and works out what the runtime needs to know of it:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from millstream.errors import DefinitionError
 from millstream.model.function import RESERVED_STREAMS, Function, Update, check_effects
@@ -57,6 +57,8 @@ class Workflow:
     """Bytes of a slate, or of a table's entry, from which on it is warned about."""
     slate_limit: int = SLATE_LIMIT
     """Bytes that it may not be over: an event that would take it there is a dead letter."""
+    parts: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """What the parts that were placed say of themselves, by their names; the engine uses none."""
     warnings: tuple[str, ...] = field(init=False, compare=False, default=())
     feedback: frozenset[Edge] = field(init=False, compare=False, default=frozenset())
     layers: tuple[tuple[Function, ...], ...] = field(init=False, compare=False, default=())

@@ -12,6 +12,7 @@ from millstream.errors import StoreError
 from millstream.server import (
     dump,
     health,
+    jobs,
     metrics,
     openapi,
     page_files,
@@ -23,6 +24,7 @@ from millstream.server import (
 from millstream.server.answers import Refusal
 from millstream.server.catalogue import Catalogue
 from millstream.server.guard import Guard
+from millstream.server.jobs import Jobs
 from millstream.server.paths import Route, Routes
 from millstream.server.service import Service
 from millstream.server.status import Overview
@@ -34,12 +36,14 @@ def all_routes(service: Service) -> list[Route]:
     """The routes of all modules."""
     catalogue = Catalogue(service.store)
     service.on_stop(catalogue.close)
-    overview = Overview(service, catalogue)
+    board = Jobs(service)
+    overview = Overview(service, catalogue, board)
     return [
         *slates.routes(service),
         *dump.routes(service),
         *watch.routes(service),
         *streams.routes(service, catalogue),
+        *jobs.routes(board),
         *status.routes(service, overview),
         *metrics.routes(overview),
         *page_files.routes(),

@@ -68,6 +68,7 @@ def families(status: Status) -> Iterator[Metric]:
     updates = [one for one in status["functions"] if one["kind"] == "update"]
     yield from _each("update", updates, OF_UPDATES)
     yield from _each("action", status["actions"], OF_ACTIONS)
+    yield from _jobs(status["jobs"])
     yield from _server(status["server"])
 
 
@@ -121,6 +122,30 @@ DELIVERIES = {
     "diverted": "Deliveries past a limit that went to the overflow stream.",
     "residual": "Deliveries that are not accounted for; 0, or there is a fault in Millstream.",
 }
+
+
+OF_NODES: list[tuple[Family, str, str]] = [
+    (COUNTER, "read", "Records that the node has read."),
+    (COUNTER, "on_time", "Records of the node that are in panes which came on time."),
+    (COUNTER, "late", "Records of the node that came after their pane or its windows."),
+    (COUNTER, "shed", "Records of the node that were given up with their pane."),
+    (COUNTER, "dead", "Records of the node that could not be read or mapped."),
+    (GAUGE, "residual", "Records of the node not accounted for; 0, or there is a fault."),
+]
+"""Of each job and node: a kind of metric, the count that it shows, and its help."""
+
+
+def _jobs(jobs: dict[str, dict[str, Any]]) -> Iterator[Metric]:
+    for state, help_ in (("open", "Windows of the job that are open."), ("closed", "Closed ones.")):
+        kind = GAUGE if state == "open" else COUNTER
+        rows = [(name, job[state]) for name, job in jobs.items()]
+        yield _labelled(kind, f"windows_{state}", "job", rows, help_)
+    for kind, count, help_ in OF_NODES:
+        family = kind(f"millstream_job_records_{count}", help_, labels=["job", "node"])
+        for name, job in jobs.items():
+            for node, account in job["nodes"].items():
+                family.add_metric([name, node], account[count])
+        yield family
 
 
 def _server(server: dict[str, Any]) -> Iterator[Metric]:
@@ -183,6 +208,7 @@ def routes(overview: Overview) -> list[Route]:
 
     async def metrics(request: Request) -> Response:
         query(request, ())
+        await overview.refresh()
         text = generate_latest(registry)
         return Response(text, headers={"content-type": CONTENT_TYPE_PLAIN_0_0_4})
 

@@ -31,6 +31,11 @@ def listed(schema: Schema) -> Schema:
     return {"type": "array", "items": schema}
 
 
+def by_name(schema: Schema) -> Schema:
+    """An object with any names, each of which has one of these."""
+    return {"type": "object", "additionalProperties": schema}
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One route."""
@@ -75,6 +80,9 @@ DELIVERIES = record(
     late=WHOLE,
     residual=WHOLE,
 )
+NODE_ACCOUNT = record(read=WHOLE, on_time=WHOLE, late=WHOLE, shed=WHOLE, dead=WHOLE, residual=WHOLE)
+"""Of a node of a job: read = on_time + late + shed + dead."""
+JOB_SUMMARY = record(nodes=by_name(NODE_ACCOUNT), residual=WHOLE, open=WHOLE, closed=WHOLE)
 STATUS = record(
     app=TEXT,
     order=TEXT,
@@ -144,6 +152,7 @@ STATUS = record(
             trouble=maybe(TEXT),
         )
     ),
+    jobs=by_name(JOB_SUMMARY),
     server=record(
         since=WHOLE,
         requests=WHOLE,
@@ -314,6 +323,7 @@ OPERATIONS = (
             streams=listed(TEXT),
             outputs=listed(TEXT),
             graph={"type": "object"},
+            parts={"type": "object"},
         ),
         errors={404: "The application has not left a description yet."},
     ),

@@ -18,6 +18,7 @@ from millstream.actions.overview import ActionState, action_states
 from millstream.description import Description, FunctionDescription, SourceDescription
 from millstream.server.answers import Refusal, json_answer
 from millstream.server.catalogue import Catalogue
+from millstream.server.jobs import Jobs
 from millstream.server.numbered import Backlog
 from millstream.server.paths import Route, query, whole_number
 from millstream.server.sampler import Sampler
@@ -27,6 +28,7 @@ from millstream.stores.deliveries import Deliveries, deliveries_to, together
 from millstream.stores.home import Facts
 from millstream.stores.progress import Progress, SourceProgress
 from millstream.stores.trouble import Trouble, read_troubles
+from millstream.windows.showing import summary
 
 RATE_SECONDS, RECENT_SECONDS = 10, 60
 """Rates are over the last 10 seconds; times and latencies over the last 60."""
@@ -71,6 +73,7 @@ def status_of(
     server: Mapping[str, Any],
     troubles: Sequence[Trouble] = (),
     actions: Sequence[ActionState] = (),
+    jobs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """The whole status, as GET /status answers it."""
     rates = Rates(samples.window(now, RATE_SECONDS), samples.window(now, RECENT_SECONDS), running)
@@ -124,6 +127,7 @@ def status_of(
             {"name": one.name, "since": one.since, "error": one.error} for one in troubles
         ],
         "actions": [_action(one) for one in actions],
+        "jobs": {name: summary(one) for name, one in (jobs or {}).items()},
         "server": dict(server),
     }
 
@@ -218,12 +222,17 @@ def _action(state: ActionState) -> dict[str, Any]:
 class Overview:
     """The status of what a service serves, put together when it is asked for. One a server."""
 
-    def __init__(self, service: Service, catalogue: Catalogue) -> None:
+    def __init__(self, service: Service, catalogue: Catalogue, jobs: Jobs) -> None:
         self._service = service
+        self._jobs = jobs
         self._catalogue = catalogue
         self._sampler = Sampler(service.store.progress, service.clock)
         service.on_start(self._sampler.start)
         service.on_stop(self._sampler.stop)
+
+    async def refresh(self) -> None:
+        """Read what is read beside the event loop, for `now`."""
+        await self._jobs.now()
 
     def now(self) -> dict[str, Any]:
         service, store = self._service, self._service.store
@@ -240,6 +249,7 @@ class Overview:
             running=running,
             troubles=read_troubles(store.home.path) if running else (),
             actions=action_states(store.home.path),
+            jobs=self._jobs.latest,
             server={
                 "since": service.since,
                 "requests": counters.requests,
@@ -289,6 +299,7 @@ def bare_description(facts: Facts, progress: Progress) -> Description:
 def routes(service: Service, overview: Overview) -> list[Route]:
     async def status(request: Request) -> Response:
         query(request, ())
+        await overview.refresh()
         return json_answer(overview.now())
 
     async def history(request: Request) -> Response:

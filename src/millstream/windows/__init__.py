@@ -2,16 +2,28 @@
 
 - `span`: ranges, slides and panes on one axis
 - `job`: what the user says: map, combine, reduce, and what is asked of the windows
+- `logs`: how agents read the logs; `placed`: what agents and the server know a job by
 - `making`: records become panes at a node; pure, for agents and for Spark
+- `message`: what nodes tell the root
 - `coverage`: C², which panes of which nodes are in a window
 - `fidelity`: the bounds on it, and when a window is closed
+- `drawing`: which panes are made first, by seed; `shedding`: which ones a node gives up
+- `strata`: which panes are a fair sample of which; `sampling`, `rare`, `tails`: totals from it;
+  `kinds`: the numbers in combined values; `estimates`: answers with bounds
 - `merged`: a window's values from its panes, merged anew or moved on
+- `reducers`: how many there are, and from which window on
+- `taking`: the update that takes in what nodes tell, once
+- `scoreboard`: which pane of which node is there
+- `accounts`: where every record went
 - `root`: the update that has the scoreboard and closes the windows
+- `looking`: the bounds of a window, and when `Error` looks at them
+- `answers`: what a closed window says
 - `placing`: a job as maps and updates of the model
 """
 
 from millstream.windows.coverage import Coverage
-from millstream.windows.fidelity import Area, Spatial, Temporal
+from millstream.windows.fidelity import Area, Error, Spatial, Temporal
 from millstream.windows.job import Job
+from millstream.windows.logs import Logs
 
-__all__ = ["Area", "Coverage", "Job", "Spatial", "Temporal"]
+__all__ = ["Area", "Coverage", "Error", "Job", "Logs", "Spatial", "Temporal"]

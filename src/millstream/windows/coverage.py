@@ -4,16 +4,46 @@ The root keeps it like a scoreboard, with a mark for each node and pane. A pane 
 records for counts as received: there was nothing to miss. One that the node has given up, shed or
 skipped will never come, and is known as lost before the window ends. What is neither may still
 come.
+
+`Coverage` has the marks themselves. `Tally` has only counts of them, which the root keeps for every
+open window and changes with each mark, so that it need not go through the scoreboard for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 Mark = Literal["data", "empty", "lost"]
 RECEIVED: frozenset[Mark] = frozenset({"data", "empty"})
+
+
+class Covered(Protocol):
+    """What a fidelity is judged by; all but the last three are parts, from 0 to 1."""
+
+    @property
+    def area(self) -> float: ...
+
+    @property
+    def time(self) -> float: ...
+
+    @property
+    def space(self) -> float: ...
+
+    @property
+    def whole_panes(self) -> float: ...
+
+    @property
+    def whole_nodes(self) -> float: ...
+
+    @property
+    def complete(self) -> bool: ...
+
+    @property
+    def settled(self) -> bool: ...
+
+    def at_best(self) -> Covered: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +114,67 @@ class Coverage:
 
     def _of(self, node: str) -> Iterable[bool]:
         return (self.received(node, pane) for pane in self.panes)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The same in counts."""
+
+    nodes: int
+    panes: int
+    received: int
+    lost: int
+    whole: int
+    """Panes that all nodes have responded for."""
+    hurt: int
+    """Panes that a node has lost."""
+    some: int
+    """Panes that any node has responded for."""
+    by_node: Mapping[str, Sequence[int]]
+    """How many panes of a node were received and how many lost; a node that has none is left out,
+    and all are if nobody asks for them."""
+
+    @property
+    def area(self) -> float:
+        return self.received / (self.nodes * self.panes)
+
+    @property
+    def time(self) -> float:
+        return self.some / self.panes
+
+    @property
+    def space(self) -> float:
+        return sum(received > 0 for received, _ in self.by_node.values()) / self.nodes
+
+    @property
+    def whole_panes(self) -> float:
+        return self.whole / self.panes
+
+    @property
+    def whole_nodes(self) -> float:
+        whole = sum(received == self.panes for received, _ in self.by_node.values())
+        return whole / self.nodes
+
+    @property
+    def complete(self) -> bool:
+        return self.received == self.nodes * self.panes
+
+    @property
+    def settled(self) -> bool:
+        return self.received + self.lost == self.nodes * self.panes
+
+    def at_best(self) -> Tally:
+        lost = {node: lost for node, (_, lost) in self.by_node.items()}
+        # Nodes that have said nothing yet have lost nothing: names of their own stand for them.
+        unheard = (f"{number} unheard" for number in range(self.nodes - len(lost)))
+        best = {node: (self.panes - lost.get(node, 0), 0) for node in (*lost, *unheard)}
+        return Tally(
+            nodes=self.nodes,
+            panes=self.panes,
+            received=self.nodes * self.panes - self.lost,
+            lost=self.lost,
+            whole=self.panes - self.hurt,
+            hurt=self.hurt,
+            some=self.panes,
+            by_node=best,
+        )

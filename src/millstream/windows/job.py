@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from math import isfinite
+from typing import Any, Literal, get_args
 
 from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
@@ -31,6 +32,15 @@ from millstream.windows.fidelity import Fidelity
 from millstream.windows.span import Axis, Span, span_of
 
 Pairs = Iterable[tuple[str, Any]]
+Shed = Literal["order", "drawn", "never"]
+Kind = Literal["count", "sum", "mean", "ratio", "histogram"]
+KINDS: dict[str, Kind] = {
+    "count": "count",
+    "sum": "sum",
+    "mean": "mean",
+    "histogram": "histogram",
+}
+"""The algebras whose answers have bounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +71,26 @@ class Job:
     begin: Any = None
     extent: Duration | int | None = None
     latency: Duration | None = None
-    """How long the others have for a window once the first node has ended it."""
+    """How long a window may take: from when the first node has reached it or, if the axis is time,
+    from its end, whichever is later."""
     fidelity: Fidelity | None = None
     reducers: int = 1
+    shed: Shed = "order"
+    """What an agent does that would be too late for the latency: `order`, as in the paper, panes in
+    the order of the log for as long as there is time; `drawn`, those that `seed` draws, so that
+    what is left is a fair sample; `never`."""
+    seed: int = 0
+    bounds: Kind | None = None
+    """What the combined value is, so that answers have bounds: a `count` or a `sum`, a number; a
+    `mean` or a `ratio`, [sum, count] or [numerator, denominator]; a `histogram`, counts by bucket.
+    With an algebra that is one of these it need not be said."""
+    most: float | tuple[float, float] | None = None
+    """For bounds on what was lost: the most that one record adds to a key, and to all keys together
+    (0 is then the least), or the least and the most; of a mean or a ratio, what the value of one
+    record can be. Of a count and of a histogram it is 1, unless it is said."""
+    confidence: float = 0.95
+    corrections: int = 0
+    """How many windows after it a closed window is still corrected, when a pane of it is late."""
     span: Span = field(init=False, compare=False)
     merging: Merging = field(init=False, compare=False)
 
@@ -84,12 +111,25 @@ class Job:
             microseconds(self.latency, "job: latency")
         if self.fidelity is not None and not callable(getattr(self.fidelity, "met", None)):
             raise DefinitionError(
-                "job: fidelity must be Area(...), Spatial(...) or Temporal(...); "
+                "job: fidelity must be Area(...), Spatial(...), Temporal(...) or Error(...); "
                 f"got {self.fidelity!r}"
             )
-        if type(self.reducers) is not int or self.reducers < 1:
+        for name, least in (("reducers", 1), ("seed", 0), ("corrections", 0)):
+            number = getattr(self, name)
+            if type(number) is not int or number < least:
+                raise DefinitionError(
+                    f"job: {name} must be a whole number, {least} or more; got {number!r}"
+                )
+        for name, choices in (("shed", get_args(Shed)), ("bounds", (*get_args(Kind), None))):
+            if getattr(self, name) not in choices:
+                raise DefinitionError(
+                    f"job: {name} must be one of {', '.join(filter(None, choices))}; "
+                    f"got {getattr(self, name)!r}"
+                )
+        self._check_most()
+        if not isinstance(self.confidence, float) or not 0.5 <= self.confidence < 1:
             raise DefinitionError(
-                f"job: reducers must be a whole number, 1 or more; got {self.reducers!r}"
+                f"job: confidence must be 0.5 or more and under 1; got {self.confidence!r}"
             )
 
     def _merging(self) -> Merging:
@@ -115,6 +155,30 @@ class Job:
                 check_arguments(function, ("a", "b"), f"job: {name}{location(function)}")
         return Merging(lambda key, value: value, combine, self.uncombine, _same, _same)
 
+    def _check_most(self) -> None:
+        most = self.most
+        ends = most if isinstance(most, tuple) else (0, 0 if most is None else most)
+        number = all(isinstance(end, int | float) and isfinite(end) for end in ends)
+        if len(ends) != 2 or not number or ends[0] > ends[1]:
+            raise DefinitionError(
+                "job: most must be a number, 0 or more, or the least and the most as in (-5, 5); "
+                f"got {most!r}"
+            )
+
+    @property
+    def kind(self) -> Kind | None:
+        """What the combined value is, for bounds: as `bounds` says, or as the algebra is."""
+        if self.bounds is not None or not isinstance(self.combine, Algebra):
+            return self.bounds
+        return KINDS.get(self.combine.name)
+
+    @property
+    def per_record(self) -> tuple[float, float] | None:
+        """The least and the most that one record adds to a key; None: not known."""
+        if self.most is None:
+            return (0, 1) if self.kind in ("count", "histogram") else None
+        return self.most if isinstance(self.most, tuple) else (0, self.most)
+
     @property
     def modules(self) -> set[str]:
         """The modules that its functions are in."""
@@ -129,7 +193,7 @@ class Job:
         return values if self.combine is None else values[0]
 
     def add_to(self, app: App, **placement: Any) -> None:
-        """Add the functions of this job: see `placing.place` for its `name` and its `nodes`."""
+        """Add the functions of this job: see `placing.place` for `name`, `nodes` and `logs`."""
         from millstream.windows.placing import place
 
         for option in placement:
@@ -137,7 +201,7 @@ class Job:
                 raise DefinitionError(
                     f"job: unknown option {option!r} of add(); {did_you_mean(option, PLACEMENT)}"
                 )
-        for option in PLACEMENT:
+        for option in ("name", "nodes"):
             if option not in placement:
                 raise DefinitionError(
                     "job: add() needs its name and its nodes, as in app.add(job, name='counts', "
@@ -146,7 +210,7 @@ class Job:
         place(app, self, **placement)
 
 
-PLACEMENT = ("name", "nodes")
+PLACEMENT = ("name", "nodes", "logs")
 
 
 def _joined(a: list[Any], b: list[Any]) -> list[Any]:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.codec import shard_of
 from millstream.errors import FunctionError
 from millstream.model.path import picker
 from millstream.windows.job import Job
+from millstream.windows.message import Manifest, Mark, Message, Why, manifest
 
 
 @dataclass
@@ -25,108 +25,160 @@ class Making:
     """None: nothing was read yet."""
     records: int = 0
     bytes: int = 0
+    shed: int = 0
+    shed_bytes: int = 0
+    dead: int = 0
     first: int | None = None
     """The times of the first and the last record in the pane."""
     last: int | None = None
+    late: dict[str, int] = field(default_factory=dict)
+    given_up: Why | None = None
+    """Why the pane will not be made: its records are counted, and nothing else."""
     partials: dict[str, Any] = field(default_factory=dict)
-    """What `combine` has made of the values, by key, as JSON."""
-    late: int = 0
-    """Records of panes that had been sent."""
+    """What `combine` has made of the values, by key; as JSON, unless the maker is `live`."""
     outside: int = 0
     """Records before the job's beginning, or after its extent."""
     read: int = 0
+    """Records that are in the job's extent."""
     read_bytes: int = 0
 
 
-Message = dict[str, Any]
-"""A pane as it is sent: `node`, `pane` and `until` (of a run of panes, not included), `mark`, the
-manifest, and the partials of one reducer."""
+@dataclass(frozen=True)
+class Maker:
+    """Makes the panes of a node."""
 
+    job: Job
+    node: str
+    tree: str = ""
+    """The node itself, if it has no parent."""
+    live: bool = False
+    """Whether partials are values and become JSON when the pane ends: quicker, for who keeps the
+    pane in memory."""
 
-def position_of(job: Job, making: Making, record: Any, ts: int) -> int:
-    """Where a record is on the job's axis; those of counts are where the node's log is."""
-    if job.span.axis == "time":
-        return ts
-    if job.span.axis == "records":
-        return making.read
-    if job.span.axis == "bytes":
-        return making.read_bytes
-    assert job.sequence is not None
-    number = picker(job.sequence, "job: sequence", "record")(record)
-    if type(number) is not int:
-        raise FunctionError(
-            f"job: the field {job.sequence!r} must be a whole number; "
-            f"got {type(number).__name__} {number!r}"
-        )
-    return number
-
-
-def step(
-    job: Job, making: Making, record: Any, ts: int, size: int, node: str, name: str
-) -> Iterator[tuple[int, Message]]:
-    """Take a record in; first the messages of the panes that it ends, by reducer."""
-    position = position_of(job, making, record, ts)
-    making.read += 1
-    making.read_bytes += size
-    if not job.span.takes(position):
-        making.outside += 1
-        return
-    pane = job.span.pane_of(position)
-    if making.pane is None:
-        making.pane = pane
-    elif pane > making.pane:
-        yield from end(job, making, node, name, pane)
-    elif pane < making.pane:
-        making.late += 1
-        return
-    _combine(job, making, record)
-    making.records += 1
-    making.bytes += size
-    making.first = ts if making.first is None else min(ts, making.first)
-    making.last = ts if making.last is None else max(ts, making.last)
-
-
-def _combine(job: Job, making: Making, record: Any) -> None:
-    """Map a record and combine its pairs into the pane."""
-    merging, partials = job.merging, making.partials
-    for key, value in job.map(record):
-        if type(key) is not str:
+    def position_of(self, making: Making, record: Any, ts: int) -> int:
+        """Where the next record is on the job's axis; of counts, where the node's log is."""
+        job = self.job
+        if job.span.axis == "time":
+            return ts
+        if job.span.axis == "records":
+            return making.read + making.outside
+        if job.span.axis == "bytes":
+            return making.read_bytes
+        assert job.sequence is not None
+        number = picker(job.sequence, "job: sequence", "record")(record)
+        if type(number) is not int:
             raise FunctionError(
-                f"job: map must yield pairs whose key is text; got {type(key).__name__} {key!r}"
+                f"job: the field {job.sequence!r} must be a whole number; "
+                f"got {type(number).__name__} {number!r}"
             )
-        lifted = merging.lift(key, value)
-        if key in partials:
-            lifted = merging.merge(merging.read(partials[key]), lifted)
-        partials[key] = merging.write(lifted)
+        return number
 
+    def take(self, making: Making, record: Any, ts: int, size: int) -> Iterator[Message]:
+        """Take the next record in; first the messages of the panes that it ends.
 
-def end(
-    job: Job, making: Making, node: str, name: str, until: int
-) -> Iterator[tuple[int, Message]]:
-    """End the pane that is being made, and those up to `until`; messages by reducer."""
-    assert making.pane is not None
-    manifest = {
-        "node": node,
-        "pane": making.pane,
-        "until": making.pane + 1,
-        "mark": "data" if making.records else "empty",
-        "records": making.records,
-        "bytes": making.bytes,
-        "first": making.first,
-        "last": making.last,
-        "late": making.late,
-    }
-    parts: list[dict[str, Any]] = [{} for _ in range(job.reducers)]
-    for key, partial in making.partials.items():
-        parts[shard_of(name, key, job.reducers)][key] = partial
-    for reducer, part in enumerate(parts):
-        yield reducer, {**manifest, "partials": part}
-    if until > making.pane + 1:
-        gap = {"node": node, "pane": making.pane + 1, "until": until, "mark": "empty"}
-        counts = dict.fromkeys(("records", "bytes", "late"), 0)
-        for reducer in range(job.reducers):
-            yield reducer, {**gap, **counts, "first": None, "last": None, "partials": {}}
-    making.pane = until
-    making.records = making.bytes = making.late = 0
-    making.first = making.last = None
-    making.partials = {}
+        If `map` or `combine` raises, the record is in no count: see `dead`.
+        """
+        position = self.position_of(making, record, ts)
+        if not self.job.span.takes(position):
+            making.outside += 1
+            making.read_bytes += size
+            return
+        pane = self.job.span.pane_of(position)
+        if making.pane is None:
+            making.pane = pane
+        elif pane > making.pane:
+            yield from self.end(making, pane)
+        if pane < making.pane:
+            making.late[str(pane)] = making.late.get(str(pane), 0) + 1
+        elif making.given_up is not None:
+            making.shed += 1
+            making.shed_bytes += size
+        else:
+            self._combine(making, record)
+            making.records += 1
+            making.bytes += size
+            making.first = ts if making.first is None else min(ts, making.first)
+            making.last = ts if making.last is None else max(ts, making.last)
+        making.read += 1
+        making.read_bytes += size
+
+    def dead(self, making: Making, size: int) -> None:
+        """Count a record that cannot be read or mapped to the pane that is being made."""
+        making.dead += 1
+        making.read += 1
+        making.read_bytes += size
+
+    def give_up(self, making: Making, why: Why) -> None:
+        """Make no more of this pane: what it has, and what is still to come of it, is shed."""
+        making.given_up = why
+        making.shed += making.records
+        making.shed_bytes += making.bytes
+        making.records = making.bytes = 0
+        making.first = making.last = None
+        making.partials = {}
+
+    def end(self, making: Making, until: int) -> Iterator[Message]:
+        """End the pane that is being made, and those up to `until`, which had no records."""
+        assert making.pane is not None
+        yield self._message(
+            making.pane, making.pane + 1, self._manifest(making), self._written(making)
+        )
+        if until > making.pane + 1:
+            yield self._message(making.pane + 1, until, manifest("empty", making.read), {})
+        making.pane = until
+        making.records = making.bytes = making.shed = making.shed_bytes = making.dead = 0
+        making.first = making.last = making.given_up = None
+        making.partials, making.late = {}, {}
+
+    def begun(self, making: Making) -> Message:
+        """Says that the node is at the pane that it makes: it has none before it."""
+        assert making.pane is not None
+        return self._message(making.pane, making.pane, manifest("empty", making.read), {})
+
+    def _message(self, pane: int, until: int, told: Manifest, partials: dict[str, Any]) -> Message:
+        return Message(
+            tree=self.tree or self.node,
+            pane=pane,
+            until=until,
+            nodes={self.node: told},
+            partials=partials,
+        )
+
+    def _manifest(self, making: Making) -> Manifest:
+        here: Mark = "data" if making.records else "empty"
+        return Manifest(
+            mark="lost" if making.given_up is not None else here,
+            why=making.given_up,
+            records=making.records,
+            bytes=making.bytes,
+            shed=making.shed,
+            shed_bytes=making.shed_bytes,
+            dead=making.dead,
+            late=making.late,
+            total=making.read,
+            first=making.first,
+            last=making.last,
+        )
+
+    def _written(self, making: Making) -> dict[str, Any]:
+        if not self.live:
+            return making.partials
+        write = self.job.merging.write
+        return {key: write(value) for key, value in making.partials.items()}
+
+    def _combine(self, making: Making, record: Any) -> None:
+        """Map a record and combine its pairs into the pane."""
+        merging, partials = self.job.merging, making.partials
+        for key, value in self.job.map(record):
+            if type(key) is not str:
+                raise FunctionError(
+                    f"job: map must yield pairs whose key is text; got {type(key).__name__} {key!r}"
+                )
+            lifted = merging.lift(key, value)
+            if self.live:
+                known = partials.get(key)
+                partials[key] = lifted if known is None else merging.merge(known, lifted)
+                continue
+            if key in partials:
+                lifted = merging.merge(merging.read(partials[key]), lifted)
+            partials[key] = merging.write(lifted)

@@ -2,8 +2,8 @@
 
 Merging touches every pane of a window, moving only those that leave and those that enter. So a
 window is moved if its slide is under half of its range and a value can be taken out again. It can
-be moved only from one that had the same of the panes that both have: where a pane has come in
-between, it is merged anew.
+be moved only from one whose panes have not changed since: where one has come in between, it is
+merged anew.
 
     moved                 the window that was closed last, and how many nodes each of its panes had
     sum|KEY               in how many of its panes a key is, and the key's value over all of them
@@ -11,7 +11,7 @@ between, it is merged anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from millstream.model.slate import Table
@@ -28,7 +28,7 @@ def board(pane: int) -> str:
 
 
 def values(pane: int) -> str:
-    """How the entries of a pane's values begin; the key follows."""
+    """How the entries of a pane's values begin; the node follows, of several the first."""
     return f"pane|{pane + _ZERO:020d}|"
 
 
@@ -48,16 +48,23 @@ def oldest_needed(job: Job, table: Table, first: int) -> int:
     return first if moved is None else min(first, job.span.panes_of(moved["window"])[0])
 
 
-def merged(job: Job, table: Table, window: int, nodes: Mapping[int, int]) -> dict[str, Any]:
-    """The values of a window's keys; `nodes` says of how many nodes each of its panes is."""
+def put(table: Table, pane: int, partials: Mapping[str, Any], nodes: Iterable[str]) -> None:
+    """Keep what nodes have combined of a pane. It is one entry, whatever the number of its keys:
+    they are put together once, when a window needs them."""
+    if partials:
+        table[values(pane) + min(nodes)] = partials
+
+
+def merged(job: Job, table: Table, window: int) -> dict[str, Any]:
+    """The values of a window's keys."""
     panes = job.span.panes_of(window)
     if not moves(job):
-        return _merged_anew(job, table, panes)
+        return merged_anew(job, table, panes)
     moved = table.get("moved")
     before = range(0) if moved is None else job.span.panes_of(moved["window"])
-    had = {} if moved is None else {int(pane): count for pane, count in moved["nodes"].items()}
+    marked = _marked(table, before), _marked(table, panes)
     shared = range(max(panes[0], before.start), min(panes[-1] + 1, before.stop))
-    if not shared or any(had.get(pane, 0) != nodes.get(pane, 0) for pane in shared):
+    if not shared or moved["nodes"] != marked[0]:
         for entry in [entry for entry, _ in table.scan(SUM, SUM + "\U0010ffff")]:
             del table[entry]
         before = shared = range(0)
@@ -67,36 +74,52 @@ def merged(job: Job, table: Table, window: int, nodes: Mapping[int, int]) -> dic
     for pane in panes:
         if pane not in shared:
             _change(job, table, pane, 1)
-    counts = {str(pane): count for pane, count in nodes.items()}
-    table["moved"] = {"window": window, "nodes": counts}
+    table["moved"] = {"window": window, "nodes": marked[1]}
     read = job.merging.read
     return {entry[len(SUM) :]: read(kept[1]) for entry, kept in table.scan(SUM, SUM + "\U0010ffff")}
 
 
-def _merged_anew(job: Job, table: Table, panes: range) -> dict[str, Any]:
+def merged_anew(job: Job, table: Table, panes: range) -> dict[str, Any]:
+    """The values of the keys of panes."""
     merging, found = job.merging, dict[str, Any]()
-    for entry, partial in table.scan(values(panes[0]), values(panes[-1] + 1)):
-        key, read = entry.split("|", 2)[2], merging.read(partial)
-        found[key] = merging.merge(found[key], read) if key in found else read
+    for _, partials in table.scan(values(panes[0]), values(panes[-1] + 1)):
+        for key, partial in partials.items():
+            value = merging.read(partial)
+            found[key] = merging.merge(found[key], value) if key in found else value
     return found
+
+
+def by_pane(table: Table, panes: range) -> dict[str, dict[tuple[str, int], Any]]:
+    """The values of the keys of panes, each as its node has told it; for answers with bounds."""
+    found: dict[str, dict[tuple[str, int], Any]] = {}
+    for entry, partials in table.scan(values(panes[0]), values(panes[-1] + 1)):
+        unit = entry.split("|", 2)[2], pane_in(entry)
+        for key, partial in partials.items():
+            found.setdefault(key, {})[unit] = partial
+    return found
+
+
+def _marked(table: Table, panes: range) -> dict[str, int]:
+    """How many nodes have marked each of the panes: what was told of it has changed if that has."""
+    if not panes:
+        return {}
+    boards = table.scan(board(panes[0]), board(panes[-1] + 1))
+    return {str(pane_in(entry)): len(marks) for entry, marks in boards}
 
 
 def _change(job: Job, table: Table, pane: int, sign: int) -> None:
     """Put a pane's values into the sums, or take them out."""
     merging = job.merging
     assert merging.unmerge is not None
-    prefix = values(pane)
-    for entry, partial in list(table.scan(prefix, values(pane + 1))):
-        kept = SUM + entry[len(prefix) :]
-        count, total = table.get(kept, [0, None])
+    for key, given in merged_anew(job, table, range(pane, pane + 1)).items():
+        count, total = table.get(SUM + key, [0, None])
         if count + sign == 0:
-            del table[kept]
+            del table[SUM + key]
             continue
-        given = merging.read(partial)
         if count == 0:
             new = given
         elif sign > 0:
             new = merging.merge(merging.read(total), given)
         else:
             new = merging.unmerge(merging.read(total), given)
-        table[kept] = [count + sign, merging.write(new)]
+        table[SUM + key] = [count + sign, merging.write(new)]

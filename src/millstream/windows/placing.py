@@ -1,9 +1,14 @@
-"""From a job to the functions of the model: a map, an update for the panes, one for the windows.
+"""From a job to the functions of the model.
 
-    streams of the nodes -> NAME.log -> NAME.nodes -> NAME.panes -> NAME.root -> NAME, NAME.windows
+    streams of the nodes -> NAME.log -> NAME.nodes -> NAME.panes       on Spark
+    agents                                         -> NAME.panes       with `logs`, a source
+    NAME.panes -> NAME.said -> NAME.reducers -> NAME.schedule          see `reducers`
+    NAME.panes -> NAME.coming, with NAME.schedule -> NAME.taking -> NAME.parts
+    NAME.parts -> NAME.root -> NAME, NAME.windows
 
-The map gives each record its node as key; `NAME.nodes` makes the panes of a node, with a timer at
-the end of each, so that a node that is silent says so; `NAME.root` has a table for each reducer.
+The first map gives each record its node as key; `NAME.nodes` makes the panes of a node, with a
+timer at the end of each, so that a node that is silent says so. `NAME.taking` takes in what the
+nodes tell, once; `NAME.root` has a table for each reducer. Agents are told on `NAME.told`.
 """
 
 from __future__ import annotations
@@ -18,23 +23,61 @@ from millstream.model.app import App
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
 from millstream.model.function import check_name, takes
 from millstream.model.slate import Table
+from millstream.windows.drawing import rank
+from millstream.windows.fidelity import Area
 from millstream.windows.job import Job
-from millstream.windows.making import Making, end, step
+from millstream.windows.logs import Logs
+from millstream.windows.making import Maker, Making
+from millstream.windows.placed import PlacedJob
+from millstream.windows.reducers import Agreed, Reducers, Saying
 from millstream.windows.root import Root
+from millstream.windows.shedding import drawn_panes
+from millstream.windows.taking import Taken, Taking
 
 PANE = "pane"
 
 
-def place(app: App, job: Job, name: str, nodes: Mapping[str, str] | Sequence[str]) -> None:
-    """Add the functions of a job over the logs of its nodes, each a stream."""
+def place(
+    app: App,
+    job: Job,
+    name: str,
+    nodes: Mapping[str, str] | Sequence[str],
+    logs: Logs | None = None,
+) -> None:
+    """Add the functions of a job over the logs of its nodes, each a stream; or, with `logs`, over
+    what the agents on the nodes tell."""
     check_name(name, "job")
     if isinstance(nodes, str) or not isinstance(nodes, Mapping | Sequence) or not nodes:
         raise DefinitionError(
             f"job {name!r}: nodes must name the nodes, as in nodes=['web1', 'web2'], or say the "
             f"stream of each, as in nodes={{'web1': 'log1'}}; got {nodes!r}"
         )
-    logs = dict(nodes) if isinstance(nodes, Mapping) else {node: node for node in nodes}
-    by_time = app.order == "event-time" and job.span.axis == "time"
+    if logs is not None and not isinstance(logs, Logs):
+        raise DefinitionError(
+            f"job {name!r}: logs must say how agents read the logs, as in "
+            f"logs=ms.windows.Logs(ts='time'); got {logs!r}"
+        )
+    if logs is not None and isinstance(nodes, Mapping):
+        raise DefinitionError(
+            f"job {name!r}: nodes must be a list of names if there are logs: agents read them, "
+            f"and no stream does; got {nodes!r}"
+        )
+    placed = PlacedJob(job, name, tuple(nodes), logs)
+    if len({*placed.nodes}) != len(placed.nodes):
+        raise DefinitionError(
+            f"job {name!r}: nodes must be named once each; got {', '.join(placed.nodes)}"
+        )
+    app.place(name, placed)
+    if logs is None:
+        streams = nodes if isinstance(nodes, Mapping) else {node: node for node in nodes}
+        _add_panes(app, job, name, streams)
+    else:
+        app.source(placed.panes, key="tree")
+    _add_root(app, placed)
+
+
+def _add_panes(app: App, job: Job, name: str, logs: Mapping[str, str]) -> None:
+    """The functions that make panes of records on Spark."""
     naming = Naming(tuple((stream, node) for node, stream in logs.items()))
     app.map(*logs.values(), publishes=f"{name}.log", name=f"{name}.map")(naming)
     making = PaneMaking(job, name)
@@ -45,14 +88,34 @@ def place(app: App, job: Job, name: str, nodes: Mapping[str, str] | Sequence[str
         name=f"{name}.nodes",
         on_timer=OnTimer(making) if job.span.axis == "time" else None,
     )(making)
-    root = Root(job, name, tuple(logs), by_time)
-    app.output(name)
-    app.output(f"{name}.windows")
+
+
+def _add_root(app: App, placed: PlacedJob) -> None:
+    """The functions that make windows of panes."""
+    job, name, agents = placed.job, placed.name, placed.logs is not None
+    by_time = not agents and app.order == "event-time" and job.span.axis == "time"
+    told = (placed.told,) if agents else ()
+    app.map(placed.panes, publishes=(f"{name}.said", f"{name}.coming"), name=f"{name}.saying")(
+        Saying(name, placed.nodes, job.kind is not None)
+    )
+    app.update(f"{name}.said", publishes=f"{name}.schedule", slate=Agreed, name=f"{name}.reducers")(
+        Reducers(job, name)
+    )
     app.update(
-        f"{name}.panes",
-        publishes=(name, f"{name}.windows"),
+        f"{name}.schedule",
+        f"{name}.coming",
+        publishes=(f"{name}.parts", *told),
+        slate=Taken,
+        name=f"{name}.taking",
+    )(Taking(job, name, agents))
+    root = Root(job, name, placed.nodes, by_time, agents)
+    for output in (name, f"{name}.windows", *told):
+        app.output(output)
+    app.update(
+        f"{name}.parts",
+        publishes=(name, f"{name}.windows", *told),
         slate=Table,
-        name=f"{name}.root",
+        name=placed.root,
         on_timer=OnTimer(root) if by_time or job.latency is not None else None,
     )(root)
 
@@ -93,18 +156,31 @@ class PaneMaking:
 
     def __call__(self, event: Event, making: Making) -> Iterator[Emit | SetTimer]:
         size, before = len(encode_value(event.value)), making.pane
+        maker = Maker(self.job, event.key)
         ts = event.ts - 1  # the hop to here took a microsecond
-        for reducer, message in step(self.job, making, event.value, ts, size, event.key, self.name):
-            yield emit(key=str(reducer), value=message)
+        for message in maker.take(making, event.value, ts, size):
+            yield emit(value=message)
         if making.pane != before:
+            if making.pane is not None and not self._is_drawn(event.key, making.pane):
+                maker.give_up(making, "drawn")
             yield from self._set(making)
 
     def on_timer(self, due: Timer, making: Making) -> Iterator[Emit | SetTimer]:
         """The pane is over, whether a record of the next one came or not."""
         assert making.pane is not None
-        for reducer, message in end(self.job, making, due.key, self.name, making.pane + 1):
-            yield emit(key=str(reducer), value=message)
+        maker = Maker(self.job, due.key)
+        for message in maker.end(making, making.pane + 1):
+            yield emit(value=message)
+        if not self._is_drawn(due.key, making.pane):
+            maker.give_up(making, "drawn")
         yield from self._set(making)
+
+    def _is_drawn(self, node: str, pane: int) -> bool:
+        """Whether the pane is among those that are to be made."""
+        fidelity, panes = self.job.fidelity, self.job.span.panes
+        if not isinstance(fidelity, Area) or not fidelity.drawn:
+            return True
+        return rank(self.job.seed, node, pane, panes) < drawn_panes(fidelity.part, panes)
 
     def _set(self, making: Making) -> Iterator[SetTimer]:
         if self.job.span.axis == "time" and making.pane is not None:

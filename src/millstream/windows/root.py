@@ -1,32 +1,45 @@
 """The root of a reducer: panes come in, windows go out (iMR, sections 2.3.2, 3.1 and 3.3).
 
-An update with a table for each reducer. Its entries, in the order of their names:
+An update with a table for each reducer, "R/r" of R. Its entries, in the order of their names:
 
-    meta                  the windows that are closed, and what came too late
-    board|PANE            the marks of a pane: by node, what came and how much
-    pane|PANE|KEY         the values of a key in a pane, of all nodes, combined
-    moved, sum|KEY        the window that was closed last, if windows are moved on (see `merged`)
+    account|NODE          where a node's records went (`accounts`)
+    board|PANE            the marks of a pane (`scoreboard`, as are `meta` and `window|WINDOW`)
+    meta
+    moved, sum|KEY        the window that was closed last, if windows are moved on (`merged`)
+    pane|PANE|NODE        what a node has combined of a pane, by key
+    window|WINDOW         the counts of a window
 
-When a pane comes, each open window that has it is looked at (`fidelity.closing`). What a closed
-window says comes in the order of its keys; panes that no open window has go.
+When a pane comes, each open window that has it is looked at (`fidelity.closing`), by its counts.
+What a closed window says comes in the order of its keys (`answers`); panes that no open window has
+go. The nodes are told of windows that were opened and closed.
+
+A window has until `latency` after it was opened or, if the axis is time, after its end on the wall
+clock, whichever is later: a node whose clock is ahead opens windows, but takes no time from others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
+from millstream.model.duration import microseconds
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
 from millstream.model.function import takes
 from millstream.model.slate import Table
-from millstream.windows.coverage import Coverage, Mark
+from millstream.windows.accounts import READ, RECORDS, account, added, counts_of
+from millstream.windows.answers import Closed
 from millstream.windows.fidelity import Reason, closing
 from millstream.windows.job import Job
-from millstream.windows.making import Message
-from millstream.windows.merged import board, merged, oldest_needed, pane_in, values
+from millstream.windows.looking import asked, bounds, near
+from millstream.windows.merged import merged, merged_anew, oldest_needed, put
+from millstream.windows.reducers import HOPS
+from millstream.windows.scoreboard import Scoreboard
+from millstream.windows.taking import Part
 
-Meta = dict[str, Any]
+ARRIVES = HOPS + 2
+"""Microseconds after its end that a pane comes here: the hops from the update that made it."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,8 @@ class Root:
     nodes: tuple[str, ...]
     by_time: bool
     """Whether event time tells that a window is over: then whoever was silent had nothing."""
+    agents: bool = False
+    """Whether there are agents to be told; events then have the time at which they were sent."""
     __signature__ = takes("event", "slate")
 
     @property
@@ -45,118 +60,157 @@ class Root:
         return self.job.modules
 
     def __call__(self, event: Event, table: Table) -> Iterator[Emit | SetTimer]:
-        message, span = event.value, self.job.span
-        meta = table.get("meta") or self._begun(message["pane"])
-        touched: dict[int, None] = {}
-        for pane in range(message["pane"], message["until"]):
-            windows = [one for one in span.windows_of(pane) if self._is_open(meta, one)]
-            marks = table.get(board(pane), {})
-            if not windows or message["node"] in marks:
-                meta["late_panes" if not windows else "repeated"] += 1
-                meta["late_records"] += 0 if windows else message["records"]
-                continue
-            kept = ("mark", "records", "bytes")
-            marks[message["node"]] = [message[one] for one in kept]
-            table[board(pane)] = marks
-            self._merge(table, pane, message)
-            touched.update(dict.fromkeys(windows))
-        ended = message["until"]
-        for window in touched:
-            yield from self._set(meta, window, ended)
-            reason = closing(self.coverage(table, window), self.job.fidelity, overdue=False)
+        part: Part = event.value
+        pane, until, nodes = part["pane"], part["until"], [*part["marks"]]
+        board = self._board(event.key, table, part["schedule"])
+        for window in board.reach(pane, until, nodes, part["begin"]):
+            yield from self._opened(window, event)
+        late: list[int] = []
+        if board.knows(pane, until, nodes):
+            board.meta["repeated"] += 1
+        else:
+            late = self._take(board, part)
+        closed = False
+        for window in board.looked_at():
+            found = board.window(window)
+            assert found is not None
+            fidelity, close = asked(board, window, found), near(board, window, found)
+            reason = closing(board.tally(found), fidelity, overdue=False, near=close)
             if reason is not None:
-                yield from self._close(table, meta, window, reason, event.key)
-        self._forget(table, meta)
-        table["meta"] = meta
+                closed = True
+                yield from self._close(board, window, reason, event.key)
+        for window in late:
+            yield from self._correct(board, window, event.key)
+        if closed:
+            self._forget(board)
+        board.save()
 
-    def on_timer(self, due: Timer, table: Table) -> Iterator[Emit]:
+    def on_timer(self, due: Timer, table: Table) -> Iterator[Emit | SetTimer]:
         """A window's time is over."""
         kind, _, number = due.name.partition(" ")
-        meta, window = table["meta"], int(number)
-        if self._is_open(meta, window):
-            reason: Reason = "time" if kind == "time" else "latency"
-            yield from self._close(table, meta, window, reason, due.key)
-            self._forget(table, meta)
-            table["meta"] = meta
+        window = int(number)
+        board = self._board(due.key, table, None)
+        if board.is_closed(window):
+            return
+        if kind == "latency" and not self.agents:
+            wait = self._deadline(window) - due.ts
+            if wait > 0:
+                yield _after(wait, due.name)
+                return
+        yield from self._close(board, window, "time" if kind == "time" else "latency", due.key)
+        self._forget(board)
+        board.save()
 
-    def coverage(self, table: Table, window: int) -> Coverage:
-        """The scoreboard of a window."""
-        panes = self.job.span.panes_of(window)
-        marks: dict[tuple[str, int], Mark] = {}
-        first, last = board(panes[0]), board(panes[-1] + 1)
-        for entry, of in table.scan(first, last):
-            marks.update({(node, pane_in(entry)): told[0] for node, told in of.items()})
-        return Coverage(self.nodes, panes, marks)
+    def _board(self, reducer: str, table: Table, schedule: Any) -> Scoreboard:
+        reducers = int(reducer.partition("/")[0])
+        board = Scoreboard(self.job, self.nodes, table, reducers)
+        if schedule is not None:
+            board.meta["schedule"] = schedule
+        return board
 
-    def _begun(self, pane: int) -> Meta:
-        """Windows begin with the job's beginning, or with the first pane that comes."""
-        span = self.job.span
-        first = pane if span.begin is None else span.pane_of(span.begin)
-        counts = dict.fromkeys(("late_panes", "late_records", "repeated"), 0)
-        return {"next": -(-first * span.pane // span.slide), "closed": [], "known": [], **counts}
+    def _take(self, board: Scoreboard, part: Part) -> list[int]:
+        """Take panes in; the closed windows that are to be corrected."""
+        marks = part["marks"]
+        corrected: dict[int, None] = {}
+        in_time = True
+        for pane in range(part["pane"], part["until"]):
+            if pane == part["pane"] + 1:  # what was read counts once for a run of panes
+                marks = {node: [*mark[:READ], 0, *mark[READ + 1 :]] for node, mark in marks.items()}
+            windows, kept = board.mark(pane, marks)
+            if kept:
+                put(board.table, pane, part["partials"], marks)
+            in_time = not windows or any(not board.is_closed(one) for one in windows)
+            if not in_time:
+                board.meta["late_panes"] += len(marks)
+                board.meta["late_records"] += sum(mark[RECORDS] for mark in marks.values())
+            for window in windows:
+                found = board.window(window)
+                if found is not None and found.why and board.is_corrected(window):
+                    found.after += [[node, pane] for node in marks]
+                    corrected[window] = None
+        for node, mark in part["marks"].items():
+            late = part["late"].get(node, {})
+            for other, count in late.items():
+                board.come_late(node, int(other), count)
+            if part["accounted"]:
+                _account(board.table, node, mark, sum(late.values()), in_time)
+        return [*corrected]
 
-    def _is_open(self, meta: Meta, window: int) -> bool:
-        return window >= meta["next"] and window not in meta["closed"]
+    def _opened(self, window: int, event: Event) -> Iterator[Emit | SetTimer]:
+        """The timers of a window: of its end in event time, and of its latency."""
+        end = self.job.span.bounds(window)[1]
+        if self.by_time:
+            yield timer(at=max(event.ts, end + ARRIVES), name=f"time {window}")
+        if self.job.latency is not None:
+            # Only agents' messages have a time on the wall clock; others wait, then look again.
+            ahead = self._deadline(window) - event.ts if self.agents else 0
+            latency = microseconds(self.job.latency, "job: latency")
+            yield _after(max(latency, ahead), f"latency {window}")
+        if self.agents and event.key.endswith("/0"):
+            yield emit(f"{self.name}.told", key=str(window), value={"opened": window})
 
-    def _merge(self, table: Table, pane: int, message: Message) -> None:
-        merging, prefix = self.job.merging, values(pane)
-        for key, partial in message["partials"].items():
-            known = table.get(prefix + key)
-            if known is not None:
-                partial = merging.write(merging.merge(merging.read(known), merging.read(partial)))
-            table[prefix + key] = partial
-
-    def _set(self, meta: Meta, window: int, ended: int) -> Iterator[SetTimer]:
-        """The timers of a window: of its end in event time, and of its latency, from when the first
-        node has ended it."""
-        span, known = self.job.span, meta["known"]
-        if self.by_time and f"time {window}" not in known:
-            known.append(f"time {window}")
-            # The last panes come a microsecond after they have ended.
-            yield timer(at=span.bounds(window)[1] + 1, name=f"time {window}")
-        over = ended > span.panes_of(window)[-1]
-        if self.job.latency is not None and over and f"latency {window}" not in known:
-            known.append(f"latency {window}")
-            yield timer(after=self.job.latency, name=f"latency {window}", clock="wall")
+    def _deadline(self, window: int) -> int:
+        """When a window's latency is over on the wall clock, whenever it was opened; 0 if that
+        alone counts."""
+        if self.job.span.axis != "time" or self.job.latency is None:
+            return 0
+        latency = microseconds(self.job.latency, "job: latency")
+        return self.job.span.bounds(window)[1] + latency
 
     def _close(
-        self, table: Table, meta: Meta, window: int, reason: Reason, reducer: str
+        self, board: Scoreboard, window: int, reason: Reason, reducer: str
     ) -> Iterator[Emit]:
-        coverage = self.coverage(table, window)
-        begin, end = self.job.span.bounds(window)
-        told = {"from": begin, "to": end, "why": reason, "coverage": _shown(coverage, reason)}
-        boards = list(table.scan(board(coverage.panes[0]), board(coverage.panes[-1] + 1)))
-        nodes = {pane_in(entry): len(of) for entry, of in boards}
-        found = merged(self.job, table, window, nodes)
-        for key in sorted(found):
-            answer = self.job.answer(key, found[key])
-            yield emit(self.name, key=key, value={**told, "value": answer})
-        summary = {
-            "reducer": reducer,
-            "keys": len(found),
-            "records": sum(told[1] for _, of in boards for told in of.values()),
-            "bytes": sum(told[2] for _, of in boards for told in of.values()),
-            "histogram": coverage.histogram,
-        }
-        yield emit(f"{self.name}.windows", key=str(begin), value={**told, **summary})
-        meta["closed"].append(window)
+        found = board.window(window)
+        assert found is not None
+        found.why = reason
+        board.close(window)
+        combined = merged(self.job, board.table, window)
+        yield from self._closed(board, window, reducer, combined).answers()
+        if self.agents:
+            told = {"closed": window, "reducer": reducer, "of": board.reducers}
+            yield emit(f"{self.name}.told", key=str(window), value=told)
 
-    def _forget(self, table: Table, meta: Meta) -> None:
-        """Let go of panes that no open window has, and of what was closed before them."""
-        span, before = self.job.span, meta["next"]
-        while meta["next"] in meta["closed"]:
-            meta["closed"].remove(meta["next"])
-            meta["next"] += 1
-        if meta["next"] == before:
-            return
-        meta["known"] = [one for one in meta["known"] if int(one.partition(" ")[2]) >= meta["next"]]
-        first = oldest_needed(self.job, table, span.panes_of(meta["next"])[0])
-        for start, stop in (("board|", board(first)), ("pane|", values(first))):
-            for entry in [entry for entry, _ in table.scan(start, stop)]:
-                del table[entry]
+    def _correct(self, board: Scoreboard, window: int, reducer: str) -> Iterator[Emit]:
+        """Give a closed window's answers again."""
+        found = board.window(window)
+        assert found is not None
+        found.corrections += 1
+        combined = merged_anew(self.job, board.table, self.job.span.panes_of(window))
+        yield from self._closed(board, window, reducer, combined).answers()
+
+    def _closed(
+        self, board: Scoreboard, window: int, reducer: str, combined: dict[str, Any]
+    ) -> Closed:
+        found, panes = board.window(window), self.job.span.panes_of(window)
+        assert found is not None
+        why: Any = found.why
+        return Closed(
+            self.job,
+            self.name,
+            reducer,
+            window,
+            found,
+            why,
+            board.coverage(window),
+            dict(board.boards(panes)),
+            combined,
+            bounds(board, window, ended=why == "time"),
+        )
+
+    def _forget(self, board: Scoreboard) -> None:
+        """Let go of panes that no window needs any more."""
+        first = board.first_pane(board.needed())
+        board.forget(oldest_needed(self.job, board.table, first))
 
 
-def _shown(coverage: Coverage, reason: Reason) -> dict[str, float]:
-    if reason == "time":  # whoever was silent had nothing
-        coverage = coverage.at_best()
-    return {"area": coverage.area, "time": coverage.time, "space": coverage.space}
+def _account(table: Table, node: str, mark: list[Any], late: int, in_time: bool) -> None:
+    """Put a pane, and the late records that were found while it was made, into a node's account."""
+    counts = counts_of(mark, on_time=in_time)
+    counts["read"] += late
+    counts["late"] += late
+    if any(counts.values()):
+        table[account(node)] = added(table.get(account(node)), counts)
+
+
+def _after(microseconds: int, name: str) -> SetTimer:
+    return timer(after=timedelta(microseconds=microseconds), name=name, clock="wall")

@@ -11,6 +11,7 @@ import { byId, say } from "./dom.js";
 import { Figures, announce } from "./figures.js";
 import { count, rate, span } from "./format.js";
 import { Graph } from "./graph.js";
+import { Jobs } from "./jobs.js";
 import { Letters } from "./letters.js";
 import { Slates } from "./slates.js";
 import { Tables } from "./tables.js";
@@ -22,6 +23,7 @@ const WINDOW = 300;
 const figures = new Figures();
 const graph = new Graph(byId("graph"));
 const tables = new Tables(byId("numbers"));
+const jobs = new Jobs();
 const slates = new Slates();
 const tails = new Tails();
 const letters = new Letters();
@@ -78,6 +80,7 @@ async function show(status) {
   figures.update(status);
   graph.update(status);
   tables.update(status);
+  jobs.update(status);
   slates.update(status);
   letters.update(status);
   if (ticks % 2 === 0) {
@@ -91,6 +94,7 @@ async function show(status) {
 }
 
 async function load() {
+  jobs.reset();
   letters.reset();
   await Promise.all([loadGraph(), slates.load(), tails.load()]);
 }

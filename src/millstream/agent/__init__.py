@@ -1,0 +1,20 @@
+"""The process on a log server that makes panes where the logs are (iMR, sections 2.2 and 4).
+
+No Spark, no JVM, and no library but msgspec. Reading:
+
+- `options`: what it is told when it starts
+- `files`, `following`: the files of a log as they grow, are rotated, cut off and deleted
+- `lines`, `stamping`: from a line to a record and its time
+- `slicing`, `combining`, `reading`: from lines to panes
+- `pacing`, `rounds`, `remaking`: which panes are made at all, and in which order
+- `limits`, `memory`: when reading waits
+- `restart`, `state`, `dead_letters`: what is kept on disk
+- `looping`, `agent`: the loop, and all of it together
+
+Sending:
+
+- `bodies`, `outbox`: panes as they are sent, and kept until the root has them
+- `wire`, `trying`, `sending`: to the root or a parent, again and again
+- `told`, `ranges`: what the root says
+- `merging`, `serving`, `parent`: an agent that merges the panes of others
+"""

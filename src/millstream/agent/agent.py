@@ -1,0 +1,99 @@
+"""The process on a log server (iMR, 2.2 and 4): reads a log, makes its panes, sends them.
+
+DESIGN
+------
+One loop reads (`looping`). Beside it are two or three threads: one sends what is in the outbox, one
+follows what the root tells, and a parent's takes what children send.
+
+    files -> lines -> panes -> outbox, on disk -> sender -> parent or root
+    following  reading         outbox             sending    parent
+
+A pane that ends is in the outbox, with the place in the log after it, before anything that follows
+is read from there: whenever the process dies, it goes on at that place. The log is the buffer: when
+the outbox or the disk is full, or memory runs out (`limits`), the loop stops reading until that is
+over, and says so. When the log is idle, panes end by the clock, a second after their time.
+"""
+
+from __future__ import annotations
+
+import time
+from threading import Event
+
+from millstream.agent.looping import Loop
+from millstream.agent.options import Options
+from millstream.agent.outbox import Outbox, Say
+from millstream.agent.parent import Parent
+from millstream.agent.sending import Sender
+from millstream.agent.state import State
+from millstream.agent.told import Told
+from millstream.agent.wire import Wire
+from millstream.windows.placed import PlacedJob
+
+
+def run_agent(placed: PlacedJob, options: Options, stop: Event, say: Say) -> dict[str, object]:
+    """Run until `stop` is set, or until the log or the job is at its end; how it was at the end.
+
+    StoreLocked if another agent uses the state; ClientError if the root will never take its panes.
+    """
+    root = Wire(options.root, options.token)
+    state = State(options.state, placed, options.node)
+    try:
+        outbox = Outbox(state.folder / "outbox", options.buffer, say)
+        told = Told(Wire(options.root, options.token), placed, options.node, say)
+        up = Wire(options.parent[1], options.token) if options.parent else None
+        parent = _parent(placed, options, root, up, told, say)
+        sender = Sender(outbox, placed, root=root, parent=parent or up, told=told, say=say)
+        beside: list[Told | Sender | Parent] = [told, sender]
+        if parent is not None:
+            beside.append(parent)
+
+        def check() -> None:
+            for one in beside:
+                one.check()
+
+        loop = Loop(
+            placed,
+            options,
+            state,
+            outbox,
+            told,
+            say=say,
+            stop=stop,
+            check=check,
+            sending=lambda: sender.paused,
+            clock=time.monotonic,
+            wall=lambda: time.time_ns() // 1_000,
+        )
+        for one in beside:
+            one.start()
+        try:
+            loop.run()
+            while not stop.is_set() and not sender.drain(0.25):
+                check()
+            return loop.status()
+        finally:
+            loop.close()
+            for one in reversed(beside):
+                one.stop(1.0)
+    finally:
+        state.close()
+
+
+def _parent(
+    placed: PlacedJob, options: Options, root: Wire, up: Wire | None, told: Told, say: Say
+) -> Parent | None:
+    if options.serve is None:
+        return None
+    return Parent(
+        placed,
+        options.node,
+        options.whole_tree,
+        options.children,
+        root=root,
+        up=up,
+        told=told,
+        token=options.token,
+        address=options.serve,
+        most_bytes=options.memory // 2,
+        say=say,
+    )

@@ -1,0 +1,65 @@
+"""Lines that cannot be read or mapped, kept beside the agent's state: `dead-letters.jsonl`.
+
+The file is bounded: of what comes when it is full only the number is kept. An agent that is started
+again reads some lines again, so what the file has of them is cut off first, and none is in it
+twice.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+MOST_BYTES = 16 * 1024 * 1024
+SHOWN = 1_000
+"""Bytes of a line that are kept."""
+
+
+class DeadLetters:
+    """The file of dead letters. One thread."""
+
+    def __init__(self, path: Path, at: list[int], most_bytes: int = MOST_BYTES) -> None:
+        """`at` is what `state` said at the restart point."""
+        self._most = most_bytes
+        self._bytes, self.kept, self.cut = at
+        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._bytes = min(self._bytes, os.fstat(self._handle).st_size)
+        os.ftruncate(self._handle, self._bytes)
+
+    @property
+    def state(self) -> list[int]:
+        """Bytes of the file, how many letters it has, how many were cut off."""
+        return [self._bytes, self.kept, self.cut]
+
+    def add(self, file: str, offset: int, line: bytes, error: str) -> None:
+        """Keep a line, if there is room."""
+        self._write(
+            {
+                "file": file,
+                "offset": offset,
+                "error": error[:SHOWN],
+                "line": line[:SHOWN].decode(errors="replace"),
+            }
+        )
+
+    def gap(self, words: str) -> None:
+        """Keep what is known of a part of the log that could not be read."""
+        self._write({"gap": words})
+
+    def close(self) -> None:
+        os.close(self._handle)
+
+    def _write(self, letter: dict[str, object]) -> None:
+        data = msgspec.json.encode(letter) + b"\n"
+        try:
+            if self._bytes + len(data) > self._most:
+                raise OSError("it is full")
+            if os.pwrite(self._handle, data, self._bytes) != len(data):
+                raise OSError("the disk is full")
+        except OSError:  # it is counted all the same, in the pane's manifest
+            self.cut += 1
+            return
+        self._bytes += len(data)
+        self.kept += 1

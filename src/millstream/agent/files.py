@@ -1,0 +1,247 @@
+"""One file of a log, known by what it is and not by its name.
+
+A log is renamed, copied and cut off while it is read. So a file is known by its device and inode
+and by its first bytes, and where it was read to by the bytes before that place: together they tell
+a file that was renamed from one that was cut off, and a copy from another file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+HEAD, TAIL = 256, 64
+"""Bytes of a file's beginning, and of what was read last, that it is known by."""
+PIECE = 256 * 1024
+LONGEST = 1024 * 1024
+"""A longer line is a dead letter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where a file was read to; JSON, for the restart point."""
+
+    id: str
+    """Device and inode."""
+    name: str
+    head: str
+    """Of the first bytes: how many, and their checksum."""
+    offset: int
+    tail: str
+    """Of the bytes before the offset."""
+    size: int
+    """How long it was when last looked at."""
+    done: bool
+    """Whether it was read to its end and the log went on in another file."""
+
+    def described(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Whole lines of a file; or, if it is `too_long`, the place of one line that is left out."""
+
+    file: LogFile
+    start: int
+    data: bytes
+    size: int
+    too_long: bool = False
+
+
+class LogFile:
+    """A file that is followed; `offset` is where its first unread line begins."""
+
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        """Open it; OSError if that cannot be."""
+        self.path = path
+        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            stat = os.fstat(self.fd)
+            self.id = id_of(stat)
+            self.size, self.written = stat.st_size, stat.st_mtime_ns
+            self.head = os.pread(self.fd, HEAD, 0)
+        except OSError:
+            os.close(self.fd)
+            raise
+        self.longest = self.size
+        """How long it was, since it began."""
+        self.final = False
+        """Whether nothing follows: its last line is whole, with or without its end."""
+        self.offset = offset
+        self.tail = os.pread(self.fd, min(TAIL, offset), max(0, offset - TAIL))
+        self.missing = False
+        """Whether no name leads to it any more."""
+        self.since = 0.0
+        """When it was last seen to change; the follower's clock."""
+        self.order: tuple[int, int, str] = (0, 0, "")
+        """Which file is read first: see `following`."""
+        self._scanned = 0
+        """How far a line that is too long was looked through for its end."""
+        self._tried = -1
+        """The size at which there was no whole line more."""
+
+    @property
+    def key(self) -> str:
+        """What it is and how its first line begins, which must be there: the same as it grows."""
+        first = self.head.partition(b"\n")[0]
+        return f"{self.id}:{crc32(first):08x}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.fd >= 0
+
+    @property
+    def unread(self) -> bool:
+        """Whether there may be a line to read."""
+        return self.size > self.offset and self.size != self._tried
+
+    @property
+    def at_end(self) -> bool:
+        return self.size <= self.offset
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def reopen(self) -> None:
+        """Open it by its name again; OSError, also if the name leads to another file now."""
+        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        if id_of(os.fstat(fd)) != self.id:
+            os.close(fd)
+            raise FileNotFoundError(f"{self.path} is another file now")
+        self.fd = fd
+
+    def look(self) -> bool:
+        """See how long it is; False if it was cut off: what was read is no longer there."""
+        stat = os.fstat(self.fd) if self.fd >= 0 else os.stat(self.path)
+        self.size, self.written = stat.st_size, stat.st_mtime_ns
+        if self.size < self.offset or not self._has_its_head():
+            return False
+        self.longest = self.size
+        return True
+
+    def begin_again(self) -> None:
+        """It was cut off: what there is now is new."""
+        self.offset = self._scanned = 0
+        self.longest, self._tried = self.size, -1
+        self.head, self.tail = os.pread(self.fd, HEAD, 0), b""
+
+    def end(self) -> None:
+        """Nothing follows: take the last line as it is."""
+        self.final, self._tried = True, -1
+
+    def read(self) -> Chunk | None:
+        """The next whole lines; None: none yet.
+
+        FileNotFoundError if the file was cut off before or while it was read.
+        """
+        data = os.pread(self.fd, PIECE, self.offset)
+        if b"\n" not in data and len(data) == PIECE:
+            data = os.pread(self.fd, LONGEST + 1, self.offset)
+        if not self.look():
+            raise FileNotFoundError(f"{self.path} was cut off")
+        size = data.rfind(b"\n") + 1
+        if not size and len(data) > LONGEST:
+            return self._past_long_line()
+        if not size and self.final:
+            size = len(data)
+        if not size:
+            self._tried = self.size
+            return None
+        chunk = Chunk(self, self.offset, data[:size], size)
+        self._move(size, chunk.data)
+        return chunk
+
+    def again(self, start: int, end: int) -> Iterator[Chunk]:
+        """What was read before between two places; FileNotFoundError if it is not there."""
+        twin = copy(self)
+        if self.fd >= 0:
+            twin.fd = os.dup(self.fd)
+        else:
+            twin.reopen()
+        try:
+            twin.offset = twin._scanned = start
+            twin.end()
+            while twin.offset < end:
+                chunk = twin.read()
+                if chunk is None:
+                    raise FileNotFoundError(f"{self.path} was cut off")
+                size = min(chunk.size, end - chunk.start)
+                data = chunk.data if chunk.too_long else chunk.data[:size]
+                yield Chunk(self, chunk.start, data, size, chunk.too_long)
+        finally:
+            twin.close()
+
+    def mark(self, *, done: bool, offset: int | None = None, tail: bytes | None = None) -> Mark:
+        """Where it was read to; or where `offset` is, with the bytes before it."""
+        at = self.offset if offset is None else offset
+        before = (self.tail if tail is None else tail)[-min(TAIL, at) :] if at else b""
+        name, head = str(self.path), fingerprint(self.head)
+        return Mark(self.id, name, head, at, fingerprint(before), max(self.size, at), done)
+
+    def is_at(self, mark: Mark) -> bool:
+        """Whether it has what a mark says was read: it is that file, or a copy of it."""
+        return (
+            self.fd >= 0
+            and self.size >= mark.offset
+            and matches(self.fd, 0, mark.head)
+            and matches(self.fd, mark.offset - length_of(mark.tail), mark.tail)
+        )
+
+    def _has_its_head(self) -> bool:
+        if self.fd < 0:
+            return True  # looked at when it is opened again
+        head = os.pread(self.fd, HEAD, 0)
+        if not head.startswith(self.head):
+            return False
+        self.head = head
+        return True
+
+    def _past_long_line(self) -> Chunk | None:
+        at = max(self._scanned, self.offset)
+        while piece := os.pread(self.fd, PIECE, at):
+            end = piece.find(b"\n")
+            if end >= 0:
+                return self._left_out(at + end + 1 - self.offset)
+            at += len(piece)
+            self._scanned = at
+        if self.final:
+            return self._left_out(at - self.offset)
+        self._tried = self.size
+        return None
+
+    def _left_out(self, size: int) -> Chunk:
+        start = os.pread(self.fd, 200, self.offset)
+        chunk = Chunk(self, self.offset, start, size, too_long=True)
+        self._move(size, os.pread(self.fd, TAIL, self.offset + size - TAIL))
+        return chunk
+
+    def _move(self, size: int, read: bytes) -> None:
+        self.tail = (self.tail + read[-TAIL:])[-TAIL:]
+        self.offset += size
+        self._scanned, self._tried = self.offset, -1
+
+
+def id_of(stat: os.stat_result) -> str:
+    return f"{stat.st_dev}:{stat.st_ino}"
+
+
+def fingerprint(data: bytes) -> str:
+    """How many bytes, and their checksum."""
+    return f"{len(data)}:{crc32(data):08x}"
+
+
+def length_of(mark: str) -> int:
+    return int(mark.partition(":")[0])
+
+
+def matches(fd: int, at: int, mark: str) -> bool:
+    """Whether the bytes there are those of a fingerprint."""
+    return fingerprint(os.pread(fd, length_of(mark), at)) == mark

@@ -1,0 +1,333 @@
+"""Following the log of a node: its files as they grow, are rotated, cut off and deleted.
+
+A pattern names the log, all of its files: `/var/log/app/access.log*`. They are read one after the
+other, the oldest first: by the time of its first line, if lines have times, else by when it was
+written last. What is known of a file does not hang on its name (see `files`), so:
+
+- renamed, by rotation: it goes on where it was, and the rest of it is read before the new file
+- copied and cut off (`copytruncate`): the rest is read from the copy, found beside it
+- deleted: it is read to its end, for as long as it is held open; a minute of silence ends it
+- cut off without a copy, or gone when the agent starts again: what was in it that was not read
+  cannot be known. That is a *gap*: it is told, with the bytes that are known to be missing.
+
+Files with the ending of a compressed one are left alone. A last line without its end waits for it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+from millstream.agent.files import Chunk, LogFile, Mark, id_of, length_of
+from millstream.agent.stamping import Stamps
+
+LINGER = 60.0
+"""Seconds of silence after which a file that was deleted or rotated away is closed."""
+HOLD = 10.0
+"""Seconds that a file which has all that was read of another may be a copy of it in the making."""
+COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
+
+FirstTime = Callable[[bytes], int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Part of a log that was not read and cannot be any more."""
+
+    name: str
+    offset: int
+    known_bytes: int
+    """How many are known to be missing; there may have been more."""
+    why: str
+
+    def __str__(self) -> str:
+        least = f"{self.known_bytes:,} bytes or more" if self.known_bytes else "what came after it"
+        return f"{self.name}: {self.why}; read up to byte {self.offset:,}, {least} cannot be read"
+
+
+class Follower:
+    """Reads a log's files. One thread; `clock` is in seconds."""
+
+    def __init__(
+        self,
+        patterns: Sequence[str],
+        *,
+        clock: Callable[[], float],
+        gap: Callable[[Gap], None],
+        first_time: FirstTime = lambda line: None,
+        position: Sequence[dict[str, Any]] | None = None,
+        once: bool = False,
+        stamps: Stamps | None = None,
+    ) -> None:
+        """`position` is where an earlier one was; `once`: nothing is written any more."""
+        self._patterns = patterns
+        self._clock = clock
+        self._gap = gap
+        self._first_time = first_time
+        self._once = once
+        self._stamps = stamps
+        self._files: list[LogFile] = []
+        self._held: dict[str, tuple[LogFile, float]] = {}
+        """Files that may be copies in the making, since when."""
+        self.left_alone: set[str] = set()
+        """Names of compressed files."""
+        self.unreadable: dict[str, str] = {}
+        """Names of files that may not be read, and why."""
+        for mark in position or ():
+            self._resume(Mark(**mark))
+        self.look()
+
+    @property
+    def empty(self) -> bool:
+        """Whether no file was found yet."""
+        return not self._files
+
+    def look(self) -> None:
+        """See what became of the files, and which are new."""
+        now, found = self._clock(), self._found()
+        for file in list(self._files):
+            path = found.pop(file.id, None)
+            file.missing = path is None
+            file.path = path or file.path
+            self._look_at(file, now)
+        for one in [one for one in self._held if one not in found]:
+            self._held.pop(one)[0].close()
+        followed = {file.id for file in self._files}  # copies that go on for another, too
+        for one, path in found.items():
+            if one not in followed:
+                self._meet(path, now)
+        self._files.sort(key=lambda file: file.order)
+
+    def read(self) -> Chunk | None:
+        """The next lines of the oldest file that has any; None if all is read for now."""
+        for file in self._files:
+            if not file.unread:
+                continue
+            try:
+                if not file.is_open:
+                    file.reopen()
+                chunk = file.read()
+            except FileNotFoundError:
+                self._was_cut_off(file)
+                return self.read()
+            if chunk is not None:
+                file.since = self._clock()
+                return chunk
+        return None
+
+    def position(self, chunk: Chunk | None = None, at: int = 0) -> list[dict[str, Any]]:
+        """Where all files were read to, as JSON; of the chunk's file, `at` bytes into the chunk."""
+        marks = []
+        for number, file in enumerate(self._files):
+            later = number + 1 < len(self._files)
+            if chunk is not None and file is chunk.file:
+                before = b"" if chunk.too_long else chunk.data[max(0, at - 64) : at]
+                marks.append(file.mark(done=False, offset=chunk.start + at, tail=before))
+            else:
+                marks.append(file.mark(done=later and file.at_end))
+        return [mark.described() for mark in marks]
+
+    def again(
+        self, start: Sequence[dict[str, Any]], end: Sequence[dict[str, Any]]
+    ) -> Iterator[Chunk]:
+        """What was read between two positions; FileNotFoundError if it is not there any more."""
+        begins = {mark["id"]: mark["offset"] for mark in start}
+        files = {file.id: file for file in self._files}
+        for mark in end:
+            begin = begins.get(mark["id"], 0)
+            if begin < mark["offset"]:
+                if mark["id"] not in files:
+                    raise FileNotFoundError(f"{mark['name']} is gone")
+                yield from files[mark["id"]].again(begin, mark["offset"])
+
+    def close(self) -> None:
+        for file in [*self._files, *(held for held, _ in self._held.values())]:
+            file.close()
+
+    def _found(self) -> dict[str, Path]:
+        """The files that the patterns name now, by what they are."""
+        found: dict[str, Path] = {}
+        for name in sorted({name for one in self._patterns for name in glob(one, recursive=True)}):
+            if name.endswith(COMPRESSED):
+                self.left_alone.add(name)
+                continue
+            try:
+                stat = os.stat(name)
+            except OSError:
+                continue  # it went in between
+            if os.path.isfile(name):
+                found.setdefault(id_of(stat), Path(name))
+        return found
+
+    def _look_at(self, file: LogFile, now: float) -> None:
+        before = file.size
+        try:
+            whole = file.look()
+        except OSError:  # closed, and gone
+            self._let_go(file)
+            return
+        if not whole:
+            self._was_cut_off(file)
+        elif file.size != before:
+            file.since = now
+        if now - file.since < LINGER or file.unread:
+            return
+        if file.missing or file is not self._files[-1]:  # the log went on in another
+            if not file.at_end:
+                file.end()
+            elif file.missing:
+                self._let_go(file)
+            else:
+                file.close()
+
+    def _let_go(self, file: LogFile) -> None:
+        self._files.remove(file)
+        self._begins_again(file)
+        file.close()
+        if not file.at_end:
+            self._gap(_gap_of(file, "it was deleted before it was read"))
+
+    def _was_cut_off(self, file: LogFile) -> None:
+        """The rest of what was in it may be in a copy; then it begins again."""
+        mark = file.mark(done=False)
+        if file.longest and not self._resume_copy(mark, file.id, file.order):
+            self._gap(_gap_of(file, "it was cut off"))
+        try:
+            if not file.is_open:
+                file.reopen()
+        except OSError:
+            self._files.remove(file)
+            return
+        self._begins_again(file)
+        file.begin_again()
+        self._begins_again(file)
+        self._put_in_order(file)
+        self._files.sort(key=lambda one: one.order)
+
+    def _begins_again(self, file: LogFile) -> None:
+        """What is known of the times of its records is not of those that it will have."""
+        if self._stamps is not None:
+            self._stamps.begin_again(file.key)
+
+    def _meet(self, path: Path, now: float) -> None:
+        """A file that is new: a copy in the making is held back, until it is known what it is."""
+        held = self._held.get(_id(path))
+        try:
+            file = LogFile(path) if held is None else held[0]
+            before = file.size
+            file.look()
+        except FileNotFoundError:
+            return  # it went in between
+        except OSError as error:
+            self.unreadable[str(path)] = error.strerror or str(error)
+            return
+        since = now if held is None or file.size != before else held[1]
+        growing = not file.size or (now - since < HOLD and self._may_be_copy(file))
+        if growing and not self._once:
+            self._held[file.id] = (file, since)
+            return
+        self._held.pop(file.id, None)
+        self._follow(file, now)
+
+    def _may_be_copy(self, file: LogFile) -> bool:
+        """Whether it has the bytes of a file that we follow, as far as either was read."""
+        for other in self._files:
+            to = min(file.size, other.offset)
+            if not to or not other.is_open or file.id == other.id:
+                continue
+            spots = ((0, min(256, to)), (max(0, to - 64), to))
+            if all(
+                os.pread(file.fd, end - start, start) == os.pread(other.fd, end - start, start)
+                for start, end in spots
+            ):
+                return True
+        return False
+
+    def _follow(self, file: LogFile, now: float) -> None:
+        file.since = now
+        if self._once:
+            file.end()
+        self._put_in_order(file)
+        self._files.append(file)
+
+    def _put_in_order(self, file: LogFile) -> None:
+        line, end, _ = os.pread(file.fd, 65_536, 0).partition(b"\n")
+        at = self._first_time(line) if end else None
+        rotated = re.search(r"\.(\d{1,4})$", file.path.name)
+        number = -int(rotated[1]) if rotated else 0  # log.2 is older than log.1
+        file.order = (file.written // 1_000 if at is None else at, number, str(file.path))
+
+    def _resume(self, mark: Mark) -> None:
+        """Go on with a file where a mark says, if it is still there, or a copy of it."""
+        found = self._found()
+        beside = {_id(path): path for path in _beside(mark)}
+        path = found.get(mark.id) or beside.get(mark.id)
+        if path is not None:
+            try:
+                file = LogFile(path, mark.offset)
+            except OSError:
+                return
+            if file.is_at(mark):
+                self._follow(file, self._clock())
+                return
+            self._begins_again(file)
+            file.close()
+        if mark.done or self._resume_copy(mark, mark.id):
+            return
+        if mark.size:
+            why = "it was cut off" if str(path) == mark.name else "it is gone"
+            missing = mark.size - mark.offset
+            self._gap(Gap(mark.name, mark.offset, missing, f"{why} while the agent was not there"))
+
+    def _resume_copy(
+        self, mark: Mark, not_this: str, order: tuple[int, int, str] | None = None
+    ) -> bool:
+        """Go on with a copy of the file that a mark is of, in its place."""
+        if not length_of(mark.head):
+            return False
+        known = {file.id: file for file in self._files}
+        for path in [*self._found().values(), *_beside(mark)]:
+            one = _id(path)
+            if one in known and one != not_this and not mark.offset and known[one].is_at(mark):
+                return True  # nothing of it was read, so that the copy is a file like any other
+            if one in known or one == not_this:
+                continue
+            try:
+                file = LogFile(path, mark.offset)
+            except OSError:
+                continue
+            if file.is_at(mark):
+                if file.id in self._held:
+                    self._held.pop(file.id)[0].close()
+                self._follow(file, self._clock())
+                file.order = order or file.order
+                if self._stamps is not None:
+                    self._stamps.also(mark.id + file.key.removeprefix(file.id), file.key)
+                return True
+            file.close()
+        return False
+
+
+def _gap_of(file: LogFile, why: str) -> Gap:
+    return Gap(str(file.path), file.offset, max(0, file.longest - file.offset), why)
+
+
+def _beside(mark: Mark) -> list[Path]:
+    """The files in the directory that a file was in."""
+    try:
+        with os.scandir(Path(mark.name).parent) as entries:
+            return [Path(one.path) for one in entries if one.is_file()]
+    except OSError:
+        return []
+
+
+def _id(path: Path) -> str:
+    try:
+        return id_of(os.stat(path))
+    except OSError:
+        return ""

@@ -1,0 +1,99 @@
+"""When an agent stops reading: the outbox is full, the disk is full, memory has run out.
+
+The log is the buffer then: nothing is lost by waiting. A pane that alone is over the limit of
+memory is given up, since no waiting would help it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from threading import Event
+
+from millstream.agent.memory import give_back, resident
+from millstream.agent.outbox import Entry, Outbox, Say
+from millstream.errors import StoreError
+from millstream.model.size import shown_size
+
+AGAIN = 1.0
+"""Seconds after which it is seen whether the disk has room."""
+
+
+class Limits:
+    """Waits where it must; `paused` says why. `tick` is called while it waits, `stop` ends it."""
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        memory: int,
+        *,
+        say: Say,
+        stop: Event,
+        tick: Callable[[], None],
+        used: Callable[[], int] = resident,
+    ) -> None:
+        self._outbox, self._memory = outbox, memory
+        self._say, self._stop, self._tick, self._used = say, stop, tick, used
+        self.paused: str | None = None
+
+    def put(self, entries: Sequence[Entry]) -> bool:
+        """Put panes into the outbox, when there is room on the disk; False if it was stopped."""
+        return self.when_there_is_room(lambda: self._outbox.put(entries))
+
+    def when_there_is_room(self, write: Callable[[], None]) -> bool:
+        """Do what needs room on the disk; again and again, until it can be or it is stopped."""
+        while True:
+            try:
+                write()
+            except (OSError, StoreError) as error:
+                self._wait(f"disk: {error}", AGAIN)
+                if self._stop.is_set():
+                    return False
+            else:
+                self._go_on()
+                return True
+
+    def room_in_outbox(self) -> None:
+        """Wait until the outbox is not full."""
+        while self._outbox.full and not self._stop.is_set():
+            size = shown_size(self._outbox.bytes)
+            self._wait(f"buffer: {size} of panes wait to be sent (--buffer)", 0.1, self._outbox)
+        self._go_on()
+
+    def fits(self) -> bool:
+        """Whether memory is within its limit, if need be after what waits was sent; if not, what
+        is being made must go."""
+        if self._used() <= self._memory:
+            return True
+        give_back()
+        while self._used() > self._memory and self._outbox.bytes and not self._stop.is_set():
+            self._wait(f"memory: over {shown_size(self._memory)} (--memory)", 0.1, self._outbox)
+        self._go_on()
+        return self._used() <= self._memory or self._stop.is_set()
+
+    def made_room(self) -> None:
+        """A pane was given up. What is still resident cannot be helped: the limit is raised, or
+        nothing would ever be made again."""
+        give_back()
+        used = self._used()
+        if used > self._memory:
+            self._memory = used + used // 8
+            self._say(
+                f"memory: {shown_size(used)} are in use without any pane; the limit is now "
+                f"{shown_size(self._memory)}; say a higher one with --memory"
+            )
+
+    def _wait(self, why: str, seconds: float, outbox: Outbox | None = None) -> None:
+        kind = why.partition(":")[0]
+        if self.paused is None or not self.paused.startswith(kind):
+            self._say(f"reading is paused, {why}")
+        self.paused = why
+        self._tick()
+        if outbox is None:
+            self._stop.wait(seconds)
+        else:
+            outbox.wait_empty(seconds)
+
+    def _go_on(self) -> None:
+        if self.paused is not None:
+            self._say("reading goes on")
+            self.paused = None

@@ -1,0 +1,96 @@
+"""What an agent is told when it starts, and whether that can be.
+
+All of it comes from the command line but the job, which comes from the application's file: the
+same one that the root runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from millstream.errors import CommandError, DefinitionError
+from millstream.model.app import App
+from millstream.model.size import MIB
+from millstream.nearest import did_you_mean
+from millstream.windows.placed import PlacedJob
+
+MEMORY, BUFFER = 50 * MIB, 256 * MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How an agent runs."""
+
+    node: str
+    patterns: tuple[str, ...]
+    """Of the files of its log."""
+    root: str
+    """The address of the application's server."""
+    state: Path
+    """Where it keeps what it needs to go on."""
+    parent: tuple[str, str] | None = None
+    """The name and the address of the agent that merges this one's panes."""
+    tree: str = ""
+    """The topmost parent; the parent, or the node itself, if it is not said."""
+    memory: int = MEMORY
+    """Bytes that it may have resident."""
+    buffer: int = BUFFER
+    """Bytes of panes that wait on disk."""
+    once: bool = False
+    """Whether the log is read to its end, and that is all."""
+    serve: str | None = None
+    """HOST:PORT at which it takes its children's panes."""
+    children: tuple[str, ...] = ()
+    token: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.patterns or not all(self.patterns):
+            raise CommandError(
+                "--log must name the files of the log, as in --log '/var/log/app.log*'"
+            )
+        for what, url in (
+            ("--root", self.root),
+            ("--parent", (self.parent or ("", "http://x"))[1]),
+        ):
+            if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
+                raise CommandError(
+                    f"{what} must be the address of a server, as in http://root:8470; got {url!r}"
+                )
+        if (self.serve is None) != (not self.children):
+            raise CommandError(
+                "--serve and --children go together: where a parent listens, and who its children "
+                "are"
+            )
+
+    @property
+    def whole_tree(self) -> str:
+        return self.tree or (self.parent[0] if self.parent else self.node)
+
+
+def job_of(app: App, name: str | None, node: str) -> PlacedJob:
+    """The job that the agent of a node is to make panes for."""
+    jobs = {one: part for one, part in app.parts.items() if isinstance(part, PlacedJob)}
+    with_logs = [one for one, job in jobs.items() if job.logs is not None]
+    if not with_logs:
+        raise DefinitionError(
+            f"app {app.name!r} has no job that takes panes from agents; say how its logs are read, "
+            "as in app.add(job, name='errors', nodes=['web1'], logs=ms.windows.Logs(ts='time'))"
+        )
+    if name is None:
+        if len(with_logs) > 1:
+            raise CommandError(f"--job must say which one: there are {', '.join(with_logs)}")
+        name = with_logs[0]
+    if name not in jobs:
+        raise CommandError(f"app {app.name!r} has no job {name!r}; {did_you_mean(name, with_logs)}")
+    if name not in with_logs:
+        raise CommandError(
+            f"job {name!r} makes its panes from streams, not by agents; those with logs= are: "
+            f"{', '.join(with_logs)}"
+        )
+    if node not in jobs[name].nodes:
+        raise CommandError(
+            f"job {name!r} has no node {node!r}; {did_you_mean(node, jobs[name].nodes)}"
+        )
+    return jobs[name]

@@ -1,0 +1,278 @@
+"""Panes that were ended and that the root has not taken yet, on disk (iMR, 4.3).
+
+DESIGN
+------
+A *group* is what was put in together: one file, written whole, synced and checksummed before `put`
+returns, and sent as one request. With the messages it has where the log was after them, so the
+newest group is also the restart point: what is before it is in a group or was taken by the root,
+what is after it was never put in. A file is `NUMBER.panes` while it waits. When it was taken it
+becomes `NUMBER.sent`, by a rename that needs no sync: after a crash it is there under one name or
+the other, and what is sent twice counts once. The last of those is kept, for its restart point.
+
+A file whose checksum is wrong is moved to `damaged`. Its panes have to be made again, so the
+restart point goes back to the group before it, and that is written down, as a group without
+messages, before the file is moved. What was put in after the damaged one is sent still, and made
+once more: the root ignores what it has.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Condition
+from typing import Any
+
+import msgspec
+
+from millstream.durable import read_checked, sync, with_checksum, write_synced
+from millstream.errors import StoreError
+
+Say = Callable[[str], None]
+"""Says a sentence to whoever runs the agent."""
+GROUP_BYTES = 4 << 20
+"""Of the messages in one file, and so in one request."""
+_NAME = re.compile(r"(\d{12})\.(panes|sent)")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message, and where the node's log was when it had been made."""
+
+    job: str
+    node: str
+    pane: int
+    until: int
+    body: bytes
+    """JSON of the message in one line, without a line end: see `bodies.fitted`."""
+    after: Any
+    """JSON: position and counters. Whoever reads on from there does not make the pane again. Of a
+    group, the last one's is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A file of entries."""
+
+    number: int
+    size: int
+
+
+class _Head(msgspec.Struct):
+    """The first line of a file; the bodies follow, one a line."""
+
+    job: str
+    node: str
+    after: Any
+    panes: list[tuple[int, int]]
+
+
+class Outbox:
+    """What waits to be sent. One thread puts in, another one takes out."""
+
+    def __init__(self, folder: Path, most_bytes: int, say: Say) -> None:
+        self._folder, self._most, self._say = folder, most_bytes, say
+        self._changed = Condition()
+        self._waiting: dict[int, Group] = {}
+        self._sent: set[int] = set()
+        self._bytes = 0
+        self._puts = 0
+        self._next = 1
+        self._after: Any = None
+        folder.mkdir(parents=True, exist_ok=True)
+        self._load()
+
+    @property
+    def bytes(self) -> int:
+        return self._bytes
+
+    @property
+    def full(self) -> bool:
+        """Whether it has as much as it may: put nothing in until it has drained."""
+        return self._bytes >= self._most
+
+    def newest(self) -> Any:
+        """Where to read on: what came `after` the newest entry ever put in; None if there is none.
+
+        It is known also when that entry was sent and removed.
+        """
+        return self._after
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        """Take entries in: all of them are on disk when it returns, or none and StoreError."""
+        cut = _cut(entries)
+        files = [(self._next + index, _written(part)) for index, part in enumerate(cut)]
+        if not files:
+            return
+        paths = [self._path(number) for number, _ in files]
+        fresh = [path.with_suffix(".tmp") for path in paths]
+        try:
+            for path, (_, data) in zip(fresh, files, strict=True):
+                write_synced(path, data)
+            for old, new in zip(fresh, paths, strict=True):
+                os.replace(old, new)
+            sync(self._folder)
+        except OSError as error:
+            for path in (*fresh, *paths):
+                path.unlink(missing_ok=True)
+            raise StoreError(
+                f"{self._folder}: a pane cannot be kept: {error.strerror or error}; make room there"
+            ) from error
+        with self._changed:
+            for number, data in files:
+                self._add(Group(number, len(data)))
+            self._after = entries[-1].after
+            self._puts += 1
+            self._changed.notify_all()
+
+    def groups(self) -> list[Group]:
+        """What waits, the oldest first."""
+        with self._changed:
+            return list(self._waiting.values())
+
+    def read(self, group: Group) -> list[Entry]:
+        """The entries of a group that waits; StoreError if its file was damaged since the start."""
+        path = self._path(group.number)
+        try:
+            return _read(path)
+        except (OSError, ValueError, msgspec.DecodeError) as error:
+            raise StoreError(
+                f"{path}: {error}; start the agent again: it makes these panes once more"
+            ) from error
+
+    def entries(self) -> Iterator[Entry]:
+        """All that waits, in order."""
+        for group in self.groups():
+            yield from self.read(group)
+
+    def remove(self, group: Group) -> None:
+        """The group was taken: it is not to be sent again."""
+        path = self._path(group.number)
+        try:
+            os.replace(path, self._path(group.number, "sent"))
+        except OSError as error:
+            raise StoreError(
+                f"{path}: cannot be put away: {error.strerror or error}; the folder must belong to "
+                "this agent alone"
+            ) from error
+        with self._changed:
+            del self._waiting[group.number]
+            self._bytes -= group.size
+            self._sent.add(group.number)
+            lowest = min(self._waiting, default=self._next)
+            behind = sorted(number for number in self._sent if number < lowest)
+            self._sent.difference_update(behind[:-1])
+            self._changed.notify_all()
+        for number in behind[:-1]:
+            self._path(number, "sent").unlink(missing_ok=True)
+
+    def wait(self, seconds: float, seen: int = -1) -> int:
+        """Wait until more was put in than at the call that returned `seen`; the count of puts."""
+        with self._changed:
+            if self._puts == seen:
+                self._changed.wait(seconds)
+            return self._puts
+
+    def wait_empty(self, seconds: float) -> bool:
+        """Wait until nothing waits; whether that is so."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting, seconds)
+
+    def wake(self) -> None:
+        """End the waiting of others."""
+        with self._changed:
+            self._puts += 1
+            self._changed.notify_all()
+
+    def _add(self, group: Group) -> None:
+        self._waiting[group.number] = group
+        self._bytes += group.size
+        self._next = group.number + 1
+
+    def _path(self, number: int, kind: str = "panes") -> Path:
+        return self._folder / f"{number:012}.{kind}"
+
+    def _load(self) -> None:
+        """What a run before has left."""
+        for path in self._folder.glob("*.tmp"):
+            path.unlink()
+        intact: dict[int, Any] = {}
+        damaged: dict[int, Path] = {}
+        for path in sorted(self._folder.iterdir()):
+            named = _NAME.fullmatch(path.name)
+            if named is None:
+                continue
+            number = int(named[1])
+            self._next = number + 1
+            try:
+                intact[number] = _head(read_checked(path)).after
+            except (ValueError, msgspec.DecodeError):
+                damaged[number] = path
+            else:
+                if named[2] == "panes":
+                    self._add(Group(number, path.stat().st_size))
+                else:
+                    self._sent.add(number)
+        if damaged:
+            self._go_back(intact, damaged)
+        elif intact:
+            self._after = intact[max(intact)]
+
+    def _go_back(self, intact: dict[int, Any], damaged: dict[int, Path]) -> None:
+        """Restart before the first damaged group; see DESIGN."""
+        before = [number for number in intact if number < min(damaged)]
+        self._after = intact[max(before)] if before else None
+        mark, self._next = self._next, self._next + 1
+        fresh, path = self._folder / "restart.tmp", self._path(mark, "sent")
+        write_synced(fresh, _joined(_Head("", "", self._after, []), []))
+        os.replace(fresh, path)
+        sync(self._folder)
+        self._sent.add(mark)
+        aside = self._folder / "damaged"
+        aside.mkdir(exist_ok=True)
+        for one in damaged.values():
+            os.replace(one, aside / one.name)
+            self._say(
+                f"{one}: the file is damaged; it is in {aside} now, and its panes are made again "
+                "from the log"
+            )
+
+
+def _cut(entries: Sequence[Entry]) -> list[list[Entry]]:
+    """Entries in parts of at most GROUP_BYTES, or of one entry."""
+    parts: list[list[Entry]] = []
+    size = 0
+    for entry in entries:
+        size += len(entry.body) + 1
+        if not parts or size > GROUP_BYTES:
+            parts.append([])
+            size = len(entry.body) + 1
+        parts[-1].append(entry)
+    return parts
+
+
+def _written(entries: Sequence[Entry]) -> bytes:
+    last = entries[-1]
+    panes = [(entry.pane, entry.until) for entry in entries]
+    return _joined(_Head(last.job, last.node, last.after, panes), [entry.body for entry in entries])
+
+
+def _joined(head: _Head, bodies: list[bytes]) -> bytes:
+    return with_checksum(b"\n".join([msgspec.json.encode(head), *bodies]))
+
+
+def _head(data: bytes) -> _Head:
+    return msgspec.json.decode(data.partition(b"\n")[0], type=_Head)
+
+
+def _read(path: Path) -> list[Entry]:
+    data = read_checked(path)
+    head = _head(data)
+    bodies = data.split(b"\n")[1:]
+    last = len(bodies) - 1
+    return [
+        Entry(head.job, head.node, pane, until, body, head.after if index == last else None)
+        for index, ((pane, until), body) in enumerate(zip(head.panes, bodies, strict=True))
+    ]

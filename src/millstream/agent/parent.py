@@ -1,0 +1,227 @@
+"""An agent as the parent of others: takes their messages, merges them, sends them on (iMR, 2.2).
+
+DESIGN
+------
+Children post to it as they would to the root, and get the same answers, so a child need not know
+which of the two it talks to. What was taken is in memory only: 200 says that it will be sent on if
+this process lives, and the child keeps it until the root has told that it was accepted. The
+agent's own panes come the same way, as a post that needs no connection.
+
+When as much waits here as memory allows, more is refused with 503 until some of it is gone. So a
+root that takes nothing stops its parents, they stop their children, and those stop reading.
+
+One thread sends on, to this agent's own parent or, if it has none or that one is gone, to the root.
+What is refused for good is dropped: its nodes will send it to the root themselves, and be told.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from hashlib import sha256
+from math import inf
+from threading import Condition, Thread
+from urllib.parse import quote
+
+import msgspec
+
+from millstream.agent.bodies import lines
+from millstream.agent.merging import ActivePanes, Heard, heard, patience_of
+from millstream.agent.outbox import GROUP_BYTES, Say
+from millstream.agent.serving import Serving
+from millstream.agent.told import Told
+from millstream.agent.trying import Trying
+from millstream.agent.wire import Answer, Way, stream_path
+from millstream.errors import ClientError
+from millstream.windows.placed import PlacedJob
+
+GONE_AFTER = 10.0
+"""Seconds after which a parent that takes nothing is passed by."""
+RETRY = 1.0
+"""Seconds after which a child that was refused may try again."""
+IDLE = 60.0
+
+
+class Parent:
+    """The merging half of an agent that has children; for the agent's own panes it is a `Way`."""
+
+    def __init__(
+        self,
+        placed: PlacedJob,
+        node: str,
+        tree: str,
+        children: Sequence[str],
+        *,
+        root: Way,
+        up: Way | None,
+        told: Told,
+        token: str | None,
+        address: str,
+        most_bytes: int,
+        say: Say,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`up` is this agent's own parent; `address` is where it is to listen, HOST:PORT."""
+        what = f"the merged panes of job {placed.name!r}"
+        self._placed, self._tree, self._told = placed, tree, told
+        self._most, self._say, self._clock = most_bytes, say, clock
+        self._path = stream_path(placed.panes)
+        self._key = f"{quote(placed.name)[:80]}/{quote(node)[:80]}"
+        patience = patience_of(placed.job, below=up is not None)
+        self._active = ActivePanes(placed.job, {node, *children}, patience, unwanted=self._unwanted)
+        self._root = Trying(root, what, clock, say)
+        self._up = None if up is None else Trying(up, what, clock, say)
+        self._changed = Condition()
+        self._outgoing: deque[bytes] = deque()
+        self._outgoing_bytes = 0
+        self._not_before = -inf
+        """When the next request may be made."""
+        self._stopping: float | None = None
+        """When to have ended; None while it is to run on."""
+        self._failure: Exception | None = None
+        self._thread = Thread(target=self._run, name="parent", daemon=True)
+        self._serving = Serving(address, token, self.post)
+        self.name = f"node {node!r}"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        return self._serving.address
+
+    @property
+    def held(self) -> int:
+        """Bytes that wait here."""
+        return self._active.bytes + self._outgoing_bytes
+
+    @property
+    def paused(self) -> str | None:
+        return self._root.paused or (self._up.paused if self._up else None)
+
+    def start(self) -> None:
+        self._thread.start()
+        self._serving.start()
+
+    def check(self) -> None:
+        """Raise what has ended the thread, if it was not `stop`."""
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self, seconds: float = 5.0) -> None:
+        """Take nothing more, send on what is here if there is time, and end."""
+        self._serving.stop()
+        with self._changed:
+            self._stopping = self._clock() + seconds
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join(seconds + 1)
+
+    def alive(self) -> bool:
+        return self._failure is None
+
+    def post(self, path: str, body: bytes, key: str = "") -> Answer:
+        """Take messages in, all of a request or none of it; answers as the root does."""
+        if path != self._path:
+            return _answer(404, {"error": f"a parent takes only {self._path}; got {path[:200]!r}"})
+        given = body.split(b"\n")
+        messages: list[Heard] = []
+        for number, line in enumerate(given, 1):
+            if not line.strip():
+                continue
+            try:
+                messages.append(self._checked(line))
+            except ValueError as error:
+                return _answer(422, {"error": f"nothing was accepted: line {number}: {error}"})
+        if not messages:
+            return _answer(400, {"error": "the body is empty; send one message a line as NDJSON"})
+        with self._changed:
+            if self._stopping is not None:
+                return _answer(503, {"error": f"{self.name} is about to end"}, RETRY)
+            if self.held + len(body) > self._most and self.held:
+                return _answer(503, {"error": f"{self.name} holds {self.held} bytes"}, RETRY)
+            for message in messages:
+                self._active.put(message, self._clock())
+            self._changed.notify_all()
+        taken = {"accepted": len(messages), "refused": [], "refused_count": 0}
+        return _answer(
+            200, {"stream": self._placed.panes, **taken, "first": None, "repeated": False}
+        )
+
+    def _checked(self, line: bytes) -> Heard:
+        """The message of a line; ValueError if it does not belong here."""
+        try:
+            message = heard(line)
+        except msgspec.DecodeError as error:
+            raise ValueError(f"a message must have its tree, panes and nodes: {error}") from None
+        if message.tree != self._tree:
+            raise ValueError(
+                f"it must be of tree {self._tree!r}, as all below one parent, so that the root "
+                f"sees what came twice; got {message.tree!r}: start the child with --tree "
+                f"{self._tree}"
+            )
+        strangers = [node for node in message.nodes if node not in self._placed.nodes]
+        if strangers or not message.nodes:
+            raise ValueError(
+                f"it must be of nodes of job {self._placed.name!r}; got {strangers or 'none'}"
+            )
+        if message.pane > message.until:
+            raise ValueError(f"its panes must not end at {message.until}, before {message.pane}")
+        return message
+
+    def _unwanted(self, pane: int) -> bool:
+        return all(self._told.closed(window) for window in self._placed.job.span.windows_of(pane))
+
+    def _run(self) -> None:
+        try:
+            while self._collect():
+                self._send()
+        except Exception as error:
+            self._failure = error
+
+    def _collect(self) -> bool:
+        """Wait until something can be sent; False when all is sent, or given up, at the end."""
+        with self._changed:
+            while True:
+                now = self._clock()
+                until = inf if self._stopping is None else self._stopping
+                due = self._active.due(now if self._stopping is None else inf)
+                self._outgoing.extend(due)
+                self._outgoing_bytes += sum(map(len, due))
+                if now >= until or (self._stopping is not None and not self._outgoing):
+                    return False
+                if self._outgoing and self._not_before <= now:
+                    return True
+                wake = min(until, self._active.next_due(), now + IDLE)
+                if self._outgoing:
+                    wake = min(wake, self._not_before)
+                self._changed.wait(max(0.001, wake - now))
+
+    def _send(self) -> None:
+        """Send on the first of what goes out, as much as fits into one request."""
+        up = self._up  # it may be looked at now, which takes time: no lock is held
+        trying = self._root if up is None or up.gone(GONE_AFTER) else up
+        self._not_before = trying.not_before
+        if trying.not_before > self._clock():
+            return
+        sent, size = list[bytes](), 0
+        for line in self._outgoing:
+            if sent and size + len(line) > GROUP_BYTES:
+                break
+            sent.append(line)
+            size += len(line)
+        body = lines(sent)
+        key = f"{self._key}/merged/{sha256(body).hexdigest()[:16]}"
+        try:
+            if not trying.post(self._path, body, key):
+                self._not_before = -inf if trying is up else trying.not_before
+                return
+        except ClientError as error:
+            self._say(f"{error}; they are dropped here, and their nodes send them again")
+        with self._changed:
+            for line in sent:
+                self._outgoing.popleft()
+                self._outgoing_bytes -= len(line)
+
+
+def _answer(status: int, value: object, retry: float | None = None) -> Answer:
+    return Answer(status, msgspec.json.encode(value), retry)

@@ -1,0 +1,72 @@
+"""Going back in the log: a pane that was kept for its round is made (see `rounds`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event
+
+from millstream.agent.dead_letters import DeadLetters
+from millstream.agent.following import Follower
+from millstream.agent.limits import Limits
+from millstream.agent.outbox import Say
+from millstream.agent.pacing import Pacing
+from millstream.agent.reading import Reading
+from millstream.agent.rounds import Region, with_mark
+from millstream.agent.slicing import Slicer
+from millstream.windows.message import Message
+from millstream.windows.placed import PlacedJob
+
+
+@dataclass(frozen=True)
+class Remaker:
+    """Makes panes of what was read before."""
+
+    placed: PlacedJob
+    node: str
+    tree: str
+    follower: Follower
+    slicer: Slicer
+    letters: DeadLetters
+    pacing: Pacing
+    limits: Limits
+    say: Say
+    stop: Event
+    tick: Callable[[], None]
+    wall: Callable[[], int]
+
+    def made_of(self, region: Region) -> Message | None:
+        """The message of a pane: made, or why not. None if it was stopped before its end."""
+        pane, node = region.message["pane"], self.node
+        if self.pacing.cancelled(pane) or not region.message["nodes"][node]["shed"]:
+            return with_mark(region.message, node, "cancelled")
+        ended: list[Message] = []
+        reading = Reading(
+            self.placed,
+            node,
+            self.tree,
+            region.start,
+            letters=self.letters,
+            ended=lambda message, index: ended.append(message),
+            choose=lambda pane: None,
+        )
+        try:
+            for chunk in self.follower.again(region.start.position, region.end):
+                if chunk.too_long:
+                    reading.leave_out(chunk)
+                    continue
+                for part in self.slicer.slices(chunk):
+                    reading.take(part.lines, part.stamp, part.place, self.wall())
+                    self.tick()
+                    if self.pacing.cancelled(pane):
+                        return with_mark(region.message, node, "cancelled")
+                    if not self.limits.fits():
+                        self.say(f"pane {pane} does not fit into memory (--memory)")
+                        return with_mark(region.message, node, "memory")
+                    if self.stop.is_set():
+                        return None
+        except FileNotFoundError as error:
+            self.say(f"pane {pane} cannot be made any more: {error}")
+            return with_mark(region.message, node, "shed")
+        reading.end(pane + 1)
+        return ended[0]

@@ -1,0 +1,165 @@
+"""The HTTP server of a parent: POST /streams/NAME.panes and GET /healthz, for its children only.
+
+A child that is to be believed has the token; a parent that other machines can reach must have one.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import socket
+import sys
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import BoundedSemaphore, Thread
+from typing import Any, ClassVar
+
+import msgspec
+
+from millstream.agent.outbox import GROUP_BYTES
+from millstream.agent.wire import Answer
+from millstream.errors import CommandError
+
+LONGEST_BODY = GROUP_BYTES + (1 << 20)
+"""More than any agent sends at once."""
+BODIES = 4
+"""How many are read at once: what is in them is in no other count."""
+SHORTEST_TOKEN = 16
+SILENCE = 60.0
+"""Seconds after which a connection that nothing comes on is closed."""
+BODY_SILENCE = 10.0
+"""The same, in the middle of a body."""
+Post = Callable[[str, bytes, str], Answer]
+
+
+class Serving:
+    """Listens from the beginning, so that its address is known; answers once it is started."""
+
+    def __init__(self, address: str, token: str | None, post: Post) -> None:
+        host, port = _place(address)
+        if not _is_loopback(host) and (token is None or len(token) < SHORTEST_TOKEN):
+            raise CommandError(
+                f"--serve {address}: {host} can be reached from other machines, and then a token "
+                f"of at least {SHORTEST_TOKEN} characters must guard it: set MILLSTREAM_TOKEN, as "
+                "for the root"
+            )
+        try:
+            self._server = _Server((host, port), _Handler)
+        except OSError as error:
+            raise CommandError(
+                f"--serve {address}: cannot listen there: {error.strerror or error}"
+            ) from None
+        self._server.bodies = BoundedSemaphore(BODIES)
+        self._server.post = post
+        self._server.token = None if token is None else f"Bearer {token}".encode()
+        self._thread = Thread(
+            target=self._server.serve_forever, args=(0.1,), name="serving", daemon=True
+        )
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, port = self._server.server_address[:2]
+        return str(host), int(port)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Take no more connections; those that are open end with the process."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 64
+    bodies: BoundedSemaphore
+    post: Post
+    token: bytes | None
+
+    def __init__(self, place: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self.address_family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
+        super().__init__(place, handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A child that goes away in the middle of something is no news; all else is said."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = SILENCE
+    disable_nagle_algorithm = True
+    server: ClassVar[_Server]  # type: ignore[misc]  # the base class knows a narrower one
+
+    def do_GET(self) -> None:
+        if self.path == "/healthz":
+            self._say(200, b'{"ok":true}')
+        else:
+            self._refuse(404, "a parent answers GET /healthz only")
+
+    def do_POST(self) -> None:
+        token = self.server.token
+        given = self.headers.get("Authorization", "").encode("latin-1", "replace")
+        length = self.headers.get("Content-Length", "")
+        if token is not None and not hmac.compare_digest(given, token):
+            self._refuse(401, "this parent needs the token of its root: set MILLSTREAM_TOKEN")
+        elif not length.isascii() or not length.isdigit():
+            self._refuse(411, "a body must come with its Content-Length")
+        elif int(length) > LONGEST_BODY:
+            self._refuse(413, f"a body must have at most {LONGEST_BODY} bytes")
+        else:
+            with self.server.bodies:
+                answer = self._posted(int(length))
+            self._say(answer.status, answer.body, answer.retry_after)
+
+    def _posted(self, length: int) -> Answer:
+        """Read the body and post it; TimeoutError and ConnectionError end the connection."""
+        self.connection.settimeout(BODY_SILENCE)
+        body = self.rfile.read(length)
+        self.connection.settimeout(SILENCE)
+        if len(body) < length:
+            raise ConnectionError("the body has ended too early")
+        return self.server.post(self.path, body, self.headers.get("Idempotency-Key", ""))
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: a busy parent would fill its log with it."""
+
+    def _refuse(self, status: int, error: str) -> None:
+        self.close_connection = True  # the body was not read
+        self._say(status, msgspec.json.encode({"error": error}))
+
+    def _say(self, status: int, body: bytes, retry_after: float | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        if retry_after is not None:
+            self.send_header("Retry-After", f"{retry_after:g}")
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def _place(address: str) -> tuple[str, int]:
+    """HOST:PORT, or the port alone for this machine only.
+
+    >>> _place("8471"), _place("0.0.0.0:8471"), _place("[::1]:0")
+    (('127.0.0.1', 8471), ('0.0.0.0', 8471), ('::1', 0))
+    """
+    host, _, port = address.rpartition(":")
+    if not (port.isascii() and port.isdigit()) or int(port) > 65_535:
+        raise CommandError(f"--serve must be PORT or HOST:PORT, as in 0.0.0.0:8471; got {address}")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

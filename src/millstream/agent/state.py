@@ -1,0 +1,79 @@
+"""The folder of an agent: whose it is, that only one agent uses it, and how the agent is.
+
+agent.lock             held for as long as the agent runs
+agent.json             the job and the node that the folder is for, and the size of its panes
+outbox/                panes that the root does not have yet, and the restart point
+stamps.jsonl           when records without a time were first seen
+dead-letters.jsonl     lines that could not be read or mapped
+status.json            how it is, about every second
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from millstream.durable import read_record, write_record, write_unsynced
+from millstream.errors import StoreError, StoreLocked
+from millstream.windows.placed import PlacedJob
+
+
+class State:
+    """The folder, locked."""
+
+    def __init__(self, folder: Path, placed: PlacedJob, node: str) -> None:
+        """StoreLocked: another agent uses it; StoreError: it is of another job or node."""
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
+            self._handle = os.open(folder / "agent.lock", flags, 0o644)
+        except OSError as error:
+            raise StoreError(
+                f"{folder}: the agent's state cannot be kept there: {error.strerror or error}; "
+                "name another folder with --state"
+            ) from error
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._handle, 20, 0).decode(errors="replace") or "unknown"
+            os.close(self._handle)
+            raise StoreLocked(
+                f"{folder}: another agent (process {holder}) uses this state; stop it first, or "
+                "name another folder with --state"
+            ) from None
+        os.ftruncate(self._handle, 0)
+        os.pwrite(self._handle, str(os.getpid()).encode(), 0)
+        self._check(placed, node)
+
+    def status(self, told: dict[str, Any]) -> None:
+        """Write how the agent is; a disk that is full does not matter to it."""
+        try:
+            write_unsynced(self.folder / "status.json", msgspec.json.encode(told))
+        except StoreError:
+            pass
+
+    def close(self) -> None:
+        os.close(self._handle)
+
+    def _check(self, placed: PlacedJob, node: str) -> None:
+        path, span = self.folder / "agent.json", placed.job.span
+        mine = {"job": placed.name, "node": node, "axis": span.axis, "pane": span.pane}
+        known = read_record(path)
+        if known is None:
+            write_record(path, msgspec.json.encode(mine))
+            return
+        before = msgspec.json.decode(known)
+        if before != mine:
+            os.close(self._handle)
+            shown = [
+                " ".join(f"{key} {value}" for key, value in one.items()) for one in (before, mine)
+            ]
+            raise StoreError(
+                f"{self.folder}: this state is of {shown[0]}, and the agent is of {shown[1]}; name "
+                "another folder with --state"
+            )

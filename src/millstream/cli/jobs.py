@@ -1,0 +1,174 @@
+"""`millstream jobs`: the jobs over windows, and the scoreboard of one, in the terminal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from millstream.cli.progress import moment
+from millstream.cli.serving_options import token_of
+from millstream.cli.slates import as_json
+from millstream.cli.store import chosen_store, store_options
+from millstream.cli.which_server import chosen_url, url_instead_options
+from millstream.errors import CommandError
+from millstream.nearest import did_you_mean
+
+View = Mapping[str, Any]
+MARKS = {"empty": ".", "lost": "x", "missing": "-", "awaited": "?"}
+LEGEND = "1-9 records, as a part of the most   . nothing   x lost   - closed without it   ? awaited"
+MOST_CLOSED = 10
+
+
+@click.command()
+@click.argument("name", required=False)
+@store_options
+@url_instead_options
+@click.option("--json", "as_lines", is_flag=True, help="As JSON, whole.")
+def jobs(
+    name: str | None,
+    store: Path | None,
+    app: str | None,
+    url: str | None,
+    token_file: Path | None,
+    as_lines: bool,
+) -> None:
+    """List the jobs over windows; or show one, NAME: its scoreboard, its windows, its accounts.
+
+    \b
+    Examples:
+        millstream jobs
+        millstream jobs errors
+        millstream jobs errors --url http://127.0.0.1:8470 --json | jq .totals
+    """
+    if url is not None and (store is not None or app is not None):
+        raise CommandError("name a server with --url, or a store with --store or --app, not both")
+    views = _served(url, token_file) if url is not None else _stored(chosen_store(store, app))
+    if name is not None and name not in views:
+        hint = did_you_mean(name, views) if views else "the application has none"
+        raise CommandError(f"there is no job {name!r}; {hint}")
+    chosen = views.values() if name is None else [views[name]]
+    if not views:
+        click.echo("no jobs", err=True)
+    for view in chosen:
+        if as_lines:
+            click.echo(as_json(view))
+        elif name is None:
+            click.echo(one_line(view))
+        else:
+            click.echo("\n".join(board(view)))
+
+
+def _stored(store: Path) -> dict[str, View]:
+    from millstream.description import read_description
+    from millstream.server.job_tables import read_jobs
+    from millstream.stores.reader import SlateReader
+
+    description = read_description(store)
+    with SlateReader(store) as reader:
+        return {} if description is None else {**read_jobs(reader, description.parts)}
+
+
+def _served(url: str, token_file: Path | None) -> dict[str, View]:
+    from millstream.client.wire import Wire
+
+    wire = Wire(chosen_url(url, os.environ, Path()), token_of(token_file), 10.0, 8)
+    try:
+        listed = wire.decoded(wire.ask("/jobs").content, dict[str, Any])["jobs"]
+        return {
+            name: wire.decoded(wire.ask(f"/jobs/{quote(name, safe='')}").content, dict[str, Any])
+            for name in listed
+        }
+    finally:
+        wire.close()
+
+
+def one_line(view: View) -> str:
+    """A job in a line."""
+    totals = view["totals"]
+    made = "panes from agents" if view["agents"] else "panes made on Spark"
+    counts = [f"{view['open']:,} open", f"{view['closed']:,} closed"]
+    counts += [f"{totals['read']:,} read", f"residual {totals['residual']:,}"]
+    nodes = f"{len(view['nodes']):,} node{'' if len(view['nodes']) == 1 else 's'}"
+    return f"{view['name']}: {nodes}, {made}: {', '.join(counts)}"
+
+
+def board(view: View) -> Iterator[str]:
+    """A job in lines: the scoreboard, the windows, the accounts."""
+    yield one_line(view)
+    if view["panes"]:
+        yield ""
+        yield from _scoreboard(view)
+    windows = view["windows"]
+    if windows:
+        closed = [one for one in windows if one["state"] == "closed"][-MOST_CLOSED:]
+        yield ""
+        yield from _columns(
+            ["window", "", "area", "time", "space", "records", "records %", "bytes %"],
+            [_window(view, one) for one in windows if one["state"] == "open" or one in closed],
+            texts=2,
+        )
+    yield ""
+    fates = ("read", "on_time", "late", "shed", "dead", "residual")
+    accounts = {**view["accounts"], "all": view["totals"]}
+    yield from _columns(
+        ["node", "read", "on time", "late", "shed", "dead", "residual"],
+        [[node, *(f"{of[fate]:,}" for fate in fates)] for node, of in accounts.items()],
+        texts=1,
+    )
+
+
+def _scoreboard(view: View) -> Iterator[str]:
+    panes = view["panes"]
+    width = max(len(node) for node in view["nodes"])
+    most = max((cell["records"] for pane in panes for cell in pane["nodes"].values()), default=0)
+    for node in view["nodes"]:
+        cells = "".join(
+            ("|" if pane["from"] % view["slide"] == 0 else "") + _sign(pane["nodes"][node], most)
+            for pane in panes
+        )
+        yield f"{node:<{width}}  {cells}"
+    yield f"{'':<{width}}  from {_at(view, panes[0]['from'])} to {_at(view, panes[-1]['to'])}"
+    yield f"{'':<{width}}  {LEGEND}"
+
+
+def _sign(cell: Mapping[str, Any], most: int) -> str:
+    if cell["mark"] == "data":
+        return str(-(-9 * cell["records"] // most))
+    return MARKS[cell["mark"]]
+
+
+def _window(view: View, window: Mapping[str, Any]) -> list[str]:
+    coverage, complete = window["coverage"], window["completeness"]
+    return [
+        f"{_at(view, window['from'])} to {_at(view, window['to'])}",
+        "open" if window["state"] == "open" else f"closed: {window['why']}",
+        *(_percent(coverage[one]) for one in ("area", "time", "space")),
+        f"{window['account']['on_time']:,}",
+        _percent(complete["records"]),
+        _percent(complete["bytes"]),
+    ]
+
+
+def _percent(part: float) -> str:
+    return f"{int(1000 * part + 1e-6) / 10:g} %"
+
+
+def _at(view: View, position: int) -> str:
+    return moment(position) if view["axis"] == "time" else f"{position:,}"
+
+
+def _columns(heads: list[str], rows: list[list[str]], texts: int) -> Iterator[str]:
+    """Rows under their heads; the first columns are `texts`, the others numbers."""
+    lines = [heads, *rows]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
+    for line in lines:
+        cells = [
+            cell.ljust(width) if at < texts else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        yield "  ".join(cells).rstrip()

@@ -1,0 +1,70 @@
+"""What the routes of jobs take and give, for the OpenAPI document."""
+
+from __future__ import annotations
+
+from millstream.server.operations import (
+    JOB_SUMMARY,
+    NODE_ACCOUNT,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    YES_NO,
+    Operation,
+    Schema,
+    by_name,
+    listed,
+    maybe,
+    record,
+)
+
+CELL = record(mark=TEXT, why=maybe(TEXT), records=WHOLE, bytes=WHOLE, shed=WHOLE)
+"""What came of a pane at a node: data, empty, lost (and why), awaited, or missing."""
+SPAN: dict[str, Schema] = {"from": WHOLE, "to": WHOLE}
+WINDOW = record(
+    window=WHOLE,
+    **SPAN,
+    state=TEXT,
+    why=maybe(TEXT),
+    corrections=WHOLE,
+    coverage=record(area=NUMBER, time=NUMBER, space=NUMBER),
+    completeness=record(records=NUMBER, bytes=NUMBER, unknown_panes=WHOLE),
+    account=NODE_ACCOUNT,
+)
+JOB = record(
+    name=TEXT,
+    batch=WHOLE,
+    agents=YES_NO,
+    axis=TEXT,
+    range=WHOLE,
+    slide=WHOLE,
+    pane=WHOLE,
+    latency=maybe(TEXT),
+    fidelity=maybe(TEXT),
+    nodes=listed(TEXT),
+    reducers=maybe(WHOLE),
+    panes=listed(record(pane=WHOLE, **SPAN, nodes=by_name(CELL))),
+    windows=listed(WINDOW),
+    open=WHOLE,
+    closed=WHOLE,
+    accounts=by_name(NODE_ACCOUNT),
+    totals=NODE_ACCOUNT,
+)
+
+JOB_OPERATIONS = (
+    Operation(
+        "GET",
+        "/jobs",
+        "The jobs over windows, and whether all records of their nodes are accounted for.",
+        "As of the last committed batch.",
+        record(jobs=by_name(JOB_SUMMARY)),
+    ),
+    Operation(
+        "GET",
+        "/jobs/{name}",
+        "One job: its scoreboard, its windows, and the accounts of its nodes.",
+        "As of the last committed batch: the panes about the oldest open window, the windows that "
+        "are open and the last that were closed.",
+        JOB,
+        errors={404: "There is no such job."},
+    ),
+)

@@ -1,0 +1,192 @@
+/**
+ * Jobs over windows: the scoreboard as a heat map, the windows that are open, those that were
+ * closed and why, and what became of each node's records. Read when a batch was committed.
+ */
+
+import { NoAnswer, Refused, path, read } from "./api.js";
+import { byId, make, say, set } from "./dom.js";
+import { count, counted, exactTime } from "./format.js";
+import { HeatMap, extent, percent } from "./heatmap.js";
+
+const MOST_CLOSED = 12;
+
+/** Why a window was closed, in words. */
+const REASONS = {
+  complete: "complete",
+  fidelity: "fidelity met",
+  latency: "latency over",
+  failure: "bound out of reach",
+  time: "time has passed it",
+};
+
+export class Jobs {
+  constructor() {
+    this.section = byId("jobs");
+    this.choice = byId("jobs-choice");
+    this.reset();
+    this.map = new HeatMap(byId("jobs-map"), (words) => this.#read(words));
+    this.choice.addEventListener("change", () => this.#ask(this.batch));
+    this.windows = {
+      open: new Rows(byId("jobs-open"), "No window is open.", OPEN),
+      closed: new Rows(byId("jobs-closed"), "None was closed yet.", CLOSED),
+    };
+    this.accounts = new Rows(byId("jobs-accounts"), "Nothing was read yet.", ACCOUNTS);
+  }
+
+  /** Know nothing: another server may have another store. */
+  reset() {
+    Object.assign(this, { batch: null, job: null, shown: "" });
+  }
+
+  /** A status came: show the section if there is a job, and read it anew after a batch. */
+  async update({ jobs, batch }) {
+    const names = Object.keys(jobs);
+    this.section.hidden = !names.length;
+    if (!names.length) return;
+    if (names.join("\n") !== this.shown) {
+      this.shown = names.join("\n");
+      this.choice.replaceChildren(...names.map((name) => make("option", { value: name }, name)));
+      byId("jobs-controls").hidden = names.length < 2;
+    }
+    if (batch !== this.batch) await this.#ask(batch);
+  }
+
+  async #ask(batch) {
+    if (this.asking) return;
+    this.asking = true;
+    try {
+      const job = await read(path(["jobs", this.choice.value]));
+      this.batch = batch;
+      this.#show(job);
+    } catch (error) {
+      if (error instanceof Refused) say(byId("jobs-state"), error.message);
+      else if (!(error instanceof NoAnswer)) throw error;
+    } finally {
+      this.asking = false;
+    }
+    // Another job was chosen meanwhile.
+    if (this.job && this.job.name !== this.choice.value) await this.#ask(batch);
+  }
+
+  #show(job) {
+    this.job = job;
+    const asked = [job.fidelity, job.latency && `latency ${job.latency}`].filter(Boolean).join(", ");
+    const from = job.agents ? "panes from agents" : "panes made on Spark";
+    const state = [job.name, counted(job.nodes.length, "node"), from, asked || "all is waited for"];
+    say(byId("jobs-state"), state.join(" · "));
+    byId("jobs-map").hidden = byId("jobs-legend").hidden = !job.panes.length;
+    byId("jobs-none").hidden = job.panes.length > 0;
+    if (job.panes.length) this.map.update(job);
+    const open = job.windows.filter(({ state }) => state === "open");
+    const closed = job.windows.filter(({ state }) => state === "closed");
+    const newest = (windows) => [...windows].sort((a, b) => b.from - a.from);
+    this.windows.open.update(open.map((one) => ({ ...one, axis: job.axis })));
+    this.windows.closed.update(newest(closed).slice(0, MOST_CLOSED).map((one) => ({ ...one, axis: job.axis })));
+    say(byId("jobs-open-count"), counted(job.open, "window"));
+    say(byId("jobs-closed-count"), `${count(job.closed)} so far`);
+    const nodes = job.nodes.map((node) => ({ node, ...job.accounts[node] }));
+    this.accounts.update(nodes.length > 1 ? [...nodes, { node: "all", ...job.totals }] : nodes);
+    this.#balance(job.totals);
+  }
+
+  /** Conservation, in a sentence. */
+  #balance({ residual }) {
+    const right = residual === 0;
+    const words = right ? "every record is accounted for" : `${counted(residual, "record")} not accounted for`;
+    say(byId("jobs-residual"), words);
+    set(byId("jobs-residual"), { "data-bad": right ? null : "" });
+  }
+
+  #read(words) {
+    say(byId("jobs-reading"), words || "\u00a0");
+  }
+}
+
+const WINDOW = ["Window", (one) => when(one), "text"];
+const COVERAGE = [
+  ["Area", ({ coverage }) => meter(coverage.area), "meter"],
+  ["Time", ({ coverage }) => percent(coverage.time), "number"],
+  ["Space", ({ coverage }) => percent(coverage.space), "number"],
+];
+const COMPLETE = [
+  ["Records", ({ account }) => count(account.on_time), "number"],
+  ["Records %", ({ completeness }) => known(completeness), "number"],
+  ["Bytes %", ({ completeness }) => percent(completeness.bytes), "number"],
+];
+const OPEN = [WINDOW, ...COVERAGE, ...COMPLETE];
+const CLOSED = [
+  WINDOW,
+  ["Closed", ({ why, corrections }) => reason(why, corrections), "text"],
+  ...COVERAGE,
+  ...COMPLETE,
+];
+const ACCOUNTS = [
+  ["Node", ({ node }) => node, "text"],
+  ["Read", ({ read: all }) => count(all), "number"],
+  ["On time", ({ on_time: taken }) => count(taken), "number"],
+  ["Late", ({ late }) => count(late), "number"],
+  ["Shed", ({ shed }) => count(shed), "number"],
+  ["Dead letters", ({ dead }) => count(dead), "number"],
+  ["Residual", ({ residual }) => count(residual), "number"],
+];
+
+function reason(why, corrections) {
+  const words = REASONS[why] ?? why;
+  return corrections ? `${words}, corrected ${count(corrections)}×` : words;
+}
+
+function when({ axis, from, to }) {
+  const title = axis === "time" ? `${exactTime(from)} to ${exactTime(to)}` : null;
+  // If it must be broken, then after the day.
+  return make("span", { title }, extent(axis, from, to).replace(" to ", "\u00a0to\u00a0"));
+}
+
+/** The part of the known records; of panes that nothing is known of there may be more. */
+function known({ records, unknown_panes: unknown }) {
+  const title = unknown ? `nothing is known of ${counted(unknown, "pane")} of nodes` : null;
+  return make("span", { title }, percent(records));
+}
+
+/** A share as a bar and as a number. */
+function meter(part) {
+  const bar = make("span", { class: "share", "aria-hidden": "true" }, make("span", { class: "fill" }));
+  bar.firstChild.style.width = `${100 * part}%`;
+  return make("span", { class: "metered" }, bar, percent(part));
+}
+
+/** A table whose rows are objects; a cell is text, or an element that says the same in other words. */
+class Rows {
+  constructor(table, none, columns) {
+    Object.assign(this, { columns, none });
+    this.body = make("tbody");
+    const heads = columns.map(([name, , kind]) => make("th", { scope: "col", class: kind }, name));
+    table.append(make("thead", {}, make("tr", {}, ...heads)), this.body);
+  }
+
+  update(rows) {
+    if (!rows.length) {
+      const cell = make("td", { class: "quiet", colspan: this.columns.length }, this.none);
+      this.body.replaceChildren(make("tr", {}, cell));
+      return;
+    }
+    if (this.body.querySelector("[colspan]")) this.body.replaceChildren();
+    while (this.body.rows.length > rows.length) this.body.deleteRow(-1);
+    rows.forEach((row, number) => {
+      const line = this.body.rows[number] ?? this.#fresh();
+      this.columns.forEach(([, of], at) => fill(line.cells[at], of(row)));
+    });
+  }
+
+  #fresh() {
+    const line = this.body.insertRow();
+    this.columns.forEach(([, , kind], at) => {
+      line.append(make(at ? "td" : "th", at ? { class: kind } : { scope: "row" }));
+    });
+    return line;
+  }
+}
+
+function fill(cell, content) {
+  if (typeof content === "string") say(cell, content);
+  else if (!cell.firstChild?.isEqualNode(content)) cell.replaceChildren(content);
+}

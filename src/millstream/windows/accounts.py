@@ -1,0 +1,156 @@
+"""Where every record went: read = on time + late + shed + dead letters (conservation).
+
+Entries of the root's table, for the server and whoever wants to check:
+
+    account|NODE     of a node, since it began
+    window|WINDOW    of a window, the open ones and the last `KEPT` that are closed; see `Window`
+
+Each has the counts `read`, `on_time`, `late`, `shed` and `dead`; what `residual` leaves is 0, or
+records were lost that nobody knows of. The counts come from two places: a node's manifests say
+which records were combined, shed, dead or too late at the node; and how many its reader has read in
+all is counted there apart, and compared where panes meet (`taking`). Records of a pane that came
+when its windows were closed are late, too. What comes late changes a window after it is closed.
+
+Every reducer has these entries, since each may close a window at a moment of its own. A node's
+account is kept by the reducers that its newest windows belong to: where their number was changed,
+the accounts of the numbers add up to the node's. On Spark, where no agent reads the log, dead
+letters are the engine's own: such a record is in no count here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.windows.message import Manifest
+
+COUNTS = ("read", "on_time", "late", "shed", "dead")
+KEPT = 100
+_ZERO = 1 << 62
+"""Added to a window's number, so that the order of texts is that of numbers."""
+
+MARK, RECORDS, BYTES, WHY, SHED, SHED_BYTES, DEAD, LATE, READ, FIRST, LAST = range(11)
+"""What stands where in a mark of the scoreboard."""
+
+
+def account(node: str) -> str:
+    """The entry of a node's account."""
+    return f"account|{node}"
+
+
+def window_entry(window: int) -> str:
+    """The entry of a window."""
+    return f"window|{window + _ZERO:020d}"
+
+
+def window_in(entry: str) -> int:
+    """The window that an entry is of."""
+    return int(entry.partition("|")[2]) - _ZERO
+
+
+def residual(counts: Mapping[str, int]) -> int:
+    """Records that were read and are nowhere: 0, or something is wrong.
+
+    >>> residual({"read": 7, "on_time": 3, "late": 1, "shed": 2, "dead": 1})
+    0
+    """
+    return counts["read"] - sum(counts[one] for one in COUNTS[1:])
+
+
+@dataclass
+class Window:
+    """A window as its entry has it: what was marked of it, and where its records went."""
+
+    received: int = 0
+    """Panes of nodes; so are the next four. See `coverage.Tally`."""
+    lost: int = 0
+    whole: int = 0
+    hurt: int = 0
+    some: int = 0
+    nodes: dict[str, list[int]] = field(default_factory=dict)
+    read: int = 0
+    on_time: int = 0
+    late: int = 0
+    shed: int = 0
+    dead: int = 0
+    why: str = ""
+    """Why it was closed; empty: it is open. (Nothing here is null: that would be slow to store.)"""
+    coverage: dict[str, float] = field(default_factory=dict)
+    """When it was closed, or corrected."""
+    completeness: dict[str, float] = field(default_factory=dict)
+    """As it is known now: what comes late makes it less."""
+    included: int = 0
+    """Records that the answer has."""
+    drawn: float = 0.0
+    """The part of its panes that the nodes draw, if the job's area is of drawn ones."""
+    looked: int = 0
+    """How many rounds of `Error` were looked at."""
+    corrections: int = 0
+    after: list[list[Any]] = field(default_factory=list)
+    """[node, pane] of what came after it was closed, if it is still to be corrected."""
+
+    def account_for(self, mark: list[Any], *, on_time: bool) -> None:
+        """Count the records of a pane of a node in."""
+        self.read += mark[READ]
+        self.shed += mark[SHED]
+        self.dead += mark[DEAD]
+        self.late += mark[LATE]
+        if on_time:
+            self.on_time += mark[RECORDS]
+        else:
+            self.late += mark[RECORDS]
+            self.know_better()
+
+    def know_better(self) -> None:
+        """More records are known than when the window was closed."""
+        known = self.on_time + self.late + self.shed
+        if self.completeness and known:
+            self.completeness["records"] = self.included / known
+
+
+def mark_of(manifest: Manifest, read: int) -> list[Any]:
+    """A node's mark of a pane. `read` is what was read while the pane was made; the records among
+    them that came late are of other panes."""
+    return [
+        manifest["mark"],
+        manifest["records"],
+        manifest["bytes"],
+        manifest["why"] or "",
+        manifest["shed"],
+        manifest["shed_bytes"],
+        manifest["dead"],
+        0,
+        read - sum(manifest["late"].values()),
+        manifest["first"] or 0,
+        manifest["last"] or 0,
+    ]
+
+
+def manifest_of(mark: list[Any], pane: int) -> Manifest:
+    """The manifest that a mark was made of, as far as it is kept; the late records are those of
+    this pane."""
+    return Manifest(
+        mark=mark[MARK],
+        why=mark[WHY] or None,
+        records=mark[RECORDS],
+        bytes=mark[BYTES],
+        shed=mark[SHED],
+        shed_bytes=mark[SHED_BYTES],
+        dead=mark[DEAD],
+        late={str(pane): mark[LATE]} if mark[LATE] else {},
+        total=0,
+        first=mark[FIRST] if mark[RECORDS] else None,
+        last=mark[LAST] if mark[RECORDS] else None,
+    )
+
+
+def counts_of(mark: list[Any], *, on_time: bool) -> dict[str, int]:
+    """The counts of a pane of a node."""
+    records, late = (mark[RECORDS], mark[LATE]) if on_time else (0, mark[LATE] + mark[RECORDS])
+    return dict(zip(COUNTS, (mark[READ], records, late, mark[SHED], mark[DEAD]), strict=True))
+
+
+def added(known: Mapping[str, int] | None, more: Mapping[str, int]) -> dict[str, int]:
+    """Counts put together."""
+    return {one: (known or {}).get(one, 0) + more[one] for one in COUNTS}

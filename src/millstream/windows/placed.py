@@ -1,0 +1,48 @@
+"""A job that has its place in an application: what agents and the server know it by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.windows.job import Job
+from millstream.windows.logs import Logs
+
+
+@dataclass(frozen=True)
+class PlacedJob:
+    """A job, its name and its nodes; with `logs` its panes come from agents."""
+
+    job: Job
+    name: str
+    nodes: tuple[str, ...]
+    logs: Logs | None = None
+
+    @property
+    def panes(self) -> str:
+        """The stream that the nodes' messages come in on: with agents, a source."""
+        return f"{self.name}.panes"
+
+    @property
+    def told(self) -> str:
+        """The output that agents follow: which panes were taken, which windows are closed."""
+        return f"{self.name}.told"
+
+    @property
+    def root(self) -> str:
+        """The update with the scoreboard; its keys are reducers."""
+        return f"{self.name}.root"
+
+    def described(self) -> dict[str, Any]:
+        span = self.job.span
+        return {
+            "kind": "job",
+            "nodes": list(self.nodes),
+            "agents": self.logs is not None,
+            "axis": span.axis,
+            "range": span.length,
+            "slide": span.slide,
+            "pane": span.pane,
+            "latency": self.job.latency if self.job.latency is None else str(self.job.latency),
+            "fidelity": None if self.job.fidelity is None else repr(self.job.fidelity),
+        }

@@ -1,0 +1,319 @@
+"""The scoreboard of a reducer: which pane of which node is there, in the root's table (iMR, 3.1).
+
+    meta                  `first`: the first pane that any node has told of, `final` if none can
+                          come before it; `open`: windows; `closed`: ranges of windows; `nodes`;
+                          `from`: the pane that a node has begun with, `at`: the one that it has
+                          reached; `kept`: panes before it were let go; `schedule` of the reducers;
+                          `late_panes`, `late_records`, `repeated`
+    board|PANE            by node, its mark of the pane (`accounts`: what stands where)
+    window|WINDOW         counts of the marks of a window (`accounts.Window`)
+
+A window is there once a node has told of its first pane or of an earlier one, and until it is
+closed; it is *opened* when a node reaches its first pane, or when a pane of it comes. What a node
+has not marked before the pane that it begins with is lost: it is absent there. That costs the other
+nodes nothing, whether its clock is ahead by an hour or it comes an hour late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from millstream.model.slate import Table
+from millstream.windows.accounts import (
+    KEPT,
+    LATE,
+    MARK,
+    READ,
+    Window,
+    window_entry,
+    window_in,
+)
+from millstream.windows.coverage import RECEIVED, Coverage, Mark, Tally
+from millstream.windows.fidelity import Area, Error, Spatial
+from millstream.windows.job import Job
+from millstream.windows.merged import board, pane_in, values
+from millstream.windows.reducers import BEGINNING, Schedule, in_force
+
+Marks = dict[str, list[Any]]
+Standing = tuple[int, int]
+"""How many nodes have responded for a pane, and how many have lost it."""
+
+
+@dataclass
+class Scoreboard:
+    """The scoreboard as it is while one event is looked at; `save` puts it back."""
+
+    job: Job
+    nodes: tuple[str, ...]
+    table: Table
+    reducers: int
+    """How many reducers there are, this one among them."""
+    meta: dict[str, Any] = field(init=False)
+    _windows: dict[int, Window] = field(init=False, default_factory=dict)
+    """Those that were looked at."""
+
+    def __post_init__(self) -> None:
+        counts = dict.fromkeys(("late_panes", "late_records", "repeated"), 0)
+        begun: dict[str, Any] = {
+            "first": None,
+            "final": False,
+            "kept": BEGINNING,
+            "open": [],
+            "closed": [],
+            "nodes": list(self.nodes),
+            "from": {},
+            "at": {},
+            "schedule": [],
+        }
+        self.meta = self.table.get("meta") or {**begun, **counts}
+
+    @property
+    def schedule(self) -> Schedule:
+        found: Schedule = self.meta["schedule"]
+        return found
+
+    # Which windows there are
+
+    def is_closed(self, window: int) -> bool:
+        """Whether nothing more is taken into the window."""
+        if self.meta["final"] and self.first_pane(window) < self.meta["first"]:
+            return True
+        return any(first <= window < end for first, end in self.meta["closed"])
+
+    def first_pane(self, window: int) -> int:
+        return self.job.span.panes_of(window)[0]
+
+    def has(self, window: int) -> bool:
+        """Whether the window is there, open or closed, and of this reducer."""
+        first = self.first_pane(window)
+        known = self.meta["first"] is not None and first >= self.meta["first"]
+        return known and in_force(self.schedule, first) == self.reducers
+
+    def window(self, number: int) -> Window | None:
+        """A window's entry; None: it was not opened, or is long closed."""
+        if number not in self._windows:
+            stored = self.table.get(window_entry(number))
+            if stored is None:
+                return None
+            self._windows[number] = Window(**stored)
+        return self._windows[number]
+
+    # What nodes tell
+
+    def reach(self, pane: int, until: int, nodes: list[str], begin: list[str]) -> list[int]:
+        """Nodes have come so far, some of them begin there; the windows that this opens."""
+        meta, span = self.meta, self.job.span
+        step = span.slide // span.pane
+        changed = meta["nodes"] != [*self.nodes]  # others than when the application ran before
+        meta["nodes"] = [*self.nodes]
+        if meta["first"] is None:
+            meta["first"] = pane if span.begin is None else span.pane_of(span.begin)
+            meta["final"] = span.begin is not None
+        elif not meta["final"]:
+            meta["first"] = min(pane, meta["first"])
+        for node in begin:
+            meta["from"][node] = pane
+            changed = True
+        for node in nodes:
+            meta["at"][node] = max(until, meta["at"].get(node, until))
+        if changed:
+            for number in meta["open"]:
+                self._windows[number] = self._recounted(number)
+        earliest = pane if pane == until else pane - span.panes + 1
+        opened = []
+        for number in range(-(-earliest // step), until // step + 1):
+            if self.has(number) and not self.is_closed(number) and self.window(number) is None:
+                self._windows[number] = self._recounted(number)
+                opened.append(number)
+        meta["open"] = sorted([*meta["open"], *opened]) if opened else meta["open"]
+        return opened
+
+    def looked_at(self) -> list[int]:
+        """The open windows whose counts may have changed."""
+        return [number for number in sorted(self._windows) if not self.is_closed(number)]
+
+    def knows(self, pane: int, until: int, nodes: list[str]) -> bool:
+        """Whether any of the panes has a mark of any of the nodes."""
+        return any(
+            node in marks
+            for _, marks in self.table.scan(board(pane), board(until))
+            for node in nodes
+        )
+
+    def mark(self, pane: int, told: Marks) -> tuple[list[int], bool]:
+        """Put marks of a pane in; the windows of this reducer that it is in, open or not, and
+        whether the pane is kept: some window can still use it."""
+        held: Marks = self.table.get(board(pane), {})
+        marks = {**held, **told}
+        before, after = self._standing(pane, held), self._standing(pane, marks)
+        windows = [one for one in self.job.span.windows_of(pane) if self.has(one)]
+        for number in windows:
+            window = self.window(number)
+            if window is None:
+                continue
+            for mark in told.values():
+                window.account_for(mark, on_time=not window.why)
+            if not window.why:
+                self._change(window, pane, before, after, held, marks)
+        unclosed = any(not self.is_closed(one) for one in self.job.span.windows_of(pane))
+        kept = unclosed or any(self.is_corrected(one) for one in windows)
+        if kept:
+            self.table[board(pane)] = marks
+        return windows, kept
+
+    def is_corrected(self, window: int) -> bool:
+        """Whether a closed window's answer is given again when more comes."""
+        if self.job.corrections == 0 or self.first_pane(window) < self.meta["kept"]:
+            return False
+        return not self.is_closed(window + self.job.corrections)
+
+    def come_late(self, node: str, pane: int, count: int) -> None:
+        """A node has read records of a pane that it had sent."""
+        marks: Marks = self.table.get(board(pane), {})
+        if node in marks:
+            marks[node][LATE] += count
+            marks[node][READ] += count
+            self.table[board(pane)] = marks
+        for number in self.job.span.windows_of(pane):
+            window = self.window(number) if self.has(number) else None
+            if window is not None:
+                window.late += count
+                window.read += count
+                window.know_better()
+
+    def close(self, number: int) -> None:
+        """The window is closed; its entry stays for a while."""
+        self.meta["open"].remove(number)
+        ranges = sorted([*self.meta["closed"], [number, number + 1]])
+        joined: list[list[int]] = []
+        for first, end in ranges:
+            if joined and joined[-1][1] == first:
+                joined[-1][1] = end
+            else:
+                joined.append([first, end])
+        self.meta["closed"] = joined
+
+    # What it shows
+
+    def boards(self, panes: range) -> Iterator[tuple[int, Marks]]:
+        for entry, marks in self.table.scan(board(panes[0]), board(panes[-1] + 1)):
+            yield pane_in(entry), marks
+
+    def coverage(self, window: int) -> Coverage:
+        """The scoreboard of a window, mark by mark."""
+        panes = self.job.span.panes_of(window)
+        marks: dict[tuple[str, int], Mark] = {}
+        for node, begun in self.meta["from"].items():
+            marks.update({(node, pane): "lost" for pane in range(panes[0], min(begun, panes.stop))})
+        for pane, found in self.boards(panes):
+            marks.update({(node, pane): mark[MARK] for node, mark in found.items()})
+        return Coverage(self.nodes, panes, marks)
+
+    def tally(self, window: Window) -> Tally:
+        """The counts of a window's marks."""
+        return Tally(
+            nodes=len(self.nodes),
+            panes=self.job.span.panes,
+            received=window.received,
+            lost=window.lost,
+            whole=window.whole,
+            hurt=window.hurt,
+            some=window.some,
+            by_node=window.nodes,
+        )
+
+    def needed(self) -> int:
+        """The first window that may still need its panes. (A pane opens every window that it is in,
+        so a window that is not open has none.)"""
+        first: int = min(self.meta["open"], default=self.meta["closed"][-1][1])
+        return first - self.job.corrections
+
+    def forget(self, before: int) -> None:
+        """Let go of the panes before one, and of windows that were closed long ago.
+
+        The first panes of all stay for as long as a node might begin even earlier: then windows
+        that begin before them need them.
+        """
+        meta, span = self.meta, self.job.span
+        meta["final"] = meta["final"] or {*self.nodes} <= meta["from"].keys()
+        last_before = -(-meta["first"] // (span.slide // span.pane)) - 1
+        first = meta["first"] if meta["final"] else span.panes_of(last_before).stop
+        if meta["kept"] >= before:
+            return
+        meta["kept"] = before
+        for start, stop in (
+            (board(first), board(before)),
+            (values(first), values(before)),
+            ("window|", window_entry(self.needed() - KEPT)),
+        ):
+            for entry in [entry for entry, _ in self.table.scan(start, stop)]:
+                del self.table[entry]
+                if start == "window|":
+                    self._windows.pop(window_in(entry), None)
+
+    def save(self) -> None:
+        for number, window in self._windows.items():
+            self.table[window_entry(number)] = vars(window)
+        self.table["meta"] = self.meta
+
+    # Counting
+
+    def _mark(self, node: str, pane: int, marks: Marks) -> str | None:
+        """What is known of a pane of a node: its mark, or that it is absent; None: awaited."""
+        if node in marks:
+            return str(marks[node][MARK])
+        begun = self.meta["from"].get(node)
+        return "lost" if begun is not None and pane < begun else None
+
+    def _standing(self, pane: int, marks: Marks) -> Standing:
+        found = [self._mark(node, pane, marks) for node in self.nodes]
+        received = sum(mark in RECEIVED for mark in found)
+        return received, found.count("lost")
+
+    def _change(
+        self,
+        window: Window,
+        pane: int,
+        before: Standing,
+        after: Standing,
+        held: Marks | None,
+        marks: Marks,
+    ) -> None:
+        """Change a window's counts as a pane has changed from one standing to another; `held` are
+        the marks before, None if the pane is counted for the first time."""
+        everyone = len(self.nodes)
+        window.received += after[0] - before[0]
+        window.lost += after[1] - before[1]
+        window.whole += (after[0] == everyone) - (before[0] == everyone)
+        window.hurt += (after[1] > 0) - (before[1] > 0)
+        window.some += (after[0] > 0) - (before[0] > 0)
+        for node in self.nodes if self._by_node else ():
+            was = None if held is None else self._mark(node, pane, held)
+            now = self._mark(node, pane, marks)
+            if was != now:
+                received, lost = window.nodes.get(node, [0, 0])
+                received += (now in RECEIVED) - (was in RECEIVED)
+                window.nodes[node] = [received, lost + (now == "lost") - (was == "lost")]
+
+    @property
+    def _by_node(self) -> bool:
+        """Whether the fidelity asks for counts of each node; others need not pay for them."""
+        return not isinstance(self.job.fidelity, Area | Spatial | Error | None)
+
+    def _recounted(self, number: int) -> Window:
+        """A window with the counts of its marks as they stand."""
+        old = self.window(number)
+        window = Window() if old is None else old
+        window.received = window.lost = window.whole = window.hurt = window.some = 0
+        window.nodes = {}
+        panes = self.job.span.panes_of(number)
+        found, begun = dict(self.boards(panes)), max(self.meta["from"].values(), default=panes[0])
+        for pane in panes:
+            marks = found.get(pane, {})
+            if marks or pane < begun:
+                self._change(window, pane, (0, 0), self._standing(pane, marks), None, marks)
+            for mark in marks.values() if old is None else ():
+                window.account_for(mark, on_time=True)
+        return window

@@ -1,0 +1,276 @@
+"""What people see of a job: the tables of its root as one JSON view. Pure.
+
+    panes       where most nodes are: of each pane and node what came of it, its `mark`
+    windows     the newest that are open, then the last that were closed, each in order
+    accounts    of each node, where its records went; `totals` of all nodes together
+
+A mark is one of a manifest's (`data`, `empty`, `lost`), or `awaited`, or `missing`: all windows of
+the pane were closed without it. Each reducer of a job has the marks of all nodes, so the view is
+that of the first of them; a window is open for as long as any of its reducers has it open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median_low
+from typing import Any
+
+from millstream.windows.accounts import (
+    BYTES,
+    COUNTS,
+    MARK,
+    RECORDS,
+    SHED,
+    SHED_BYTES,
+    WHY,
+    account,
+    added,
+    residual,
+    window_in,
+)
+from millstream.windows.coverage import RECEIVED
+from millstream.windows.merged import pane_in
+from millstream.windows.span import Span
+
+Entries = Mapping[str, Any]
+View = dict[str, Any]
+
+MOST_PANES = 72
+MOST_CELLS = 6_000
+"""Of the scoreboard that is shown, whichever is less."""
+MOST_OPEN, MOST_CLOSED = 24, 24
+_NOTHING = dict.fromkeys(COUNTS, 0)
+
+
+def is_shown(entry: str) -> bool:
+    """Whether an entry of the root's table is needed here; those of values are not."""
+    return entry == "meta" or entry.startswith(("account|", "board|", "window|"))
+
+
+def shown(
+    name: str, described: Mapping[str, Any], tables: Mapping[str, Entries], batch: int
+) -> View:
+    """The view of a job; `described` is its `PlacedJob.described`, `tables` are by reducer."""
+    board = _board(described, tables)
+    accounts = {node: _with_residual(board.account(node)) for node in board.nodes}
+    totals = _NOTHING
+    for counts in accounts.values():
+        totals = added(totals, counts)
+    windows = board.windows()
+    still_open = [one for one in windows if one["state"] == "open"]
+    said = ("agents", "axis", "range", "slide", "pane", "latency", "fidelity")
+    return {
+        "name": name,
+        "batch": batch,
+        **{one: described[one] for one in said},
+        "nodes": list(board.nodes),
+        "reducers": board.reducers,
+        "panes": [board.pane(pane) for pane in board.columns()],
+        "windows": [
+            *still_open[-MOST_OPEN:],
+            *[one for one in windows if one["state"] == "closed"][-MOST_CLOSED:],
+        ],
+        "open": len(still_open),
+        "closed": sum(end - first for table in board.first for first, end in _closed(table)),
+        "accounts": accounts,
+        "totals": _with_residual(totals),
+    }
+
+
+def summary(view: Mapping[str, Any]) -> View:
+    """A view in short: the accounts of the nodes, what is not accounted for, how many windows."""
+    return {
+        "nodes": view["accounts"],
+        "residual": view["totals"]["residual"],
+        "open": view["open"],
+        "closed": view["closed"],
+    }
+
+
+@dataclass(frozen=True)
+class _Board:
+    """The tables of a job's reducers, with what is looked up in them again and again."""
+
+    span: Span
+    nodes: tuple[str, ...]
+    every: Sequence[Entries]
+    first: Sequence[Entries]
+    """Of each number of reducers that there was, the table of the first."""
+    marks: Mapping[int, Mapping[str, Sequence[Any]]]
+    """By pane and node."""
+    start: int
+    """The first pane of all: windows that began before it are not there."""
+    begun: Mapping[str, int]
+    """The pane that a node has begun with, if it was not there before."""
+    at: Mapping[str, int]
+    """The pane that a node has reached."""
+    kept: int
+    """Panes before it were let go."""
+    why: Mapping[int, str | None]
+    """Why a window was closed, if it has an entry; None: it is open."""
+
+    @property
+    def reducers(self) -> int | None:
+        """How many there are, of the newest windows."""
+        known = [table["meta"]["schedule"] for table in self.first if "meta" in table]
+        newest = max((schedule[-1] for schedule in known if schedule), default=None)
+        return None if newest is None else newest[1]
+
+    def account(self, node: str) -> dict[str, int]:
+        counts = _NOTHING
+        for table in self.first:
+            counts = added(counts, table.get(account(node), _NOTHING))
+        return counts
+
+    def columns(self) -> range:
+        """The panes to show: up to where most nodes are, and on to the end of the window there."""
+        if not self.at:
+            return range(0)
+        most = max(1, min(MOST_PANES, MOST_CELLS // len(self.nodes)))
+        last = median_low(self.at.values()) - 1
+        ahead = max(self.marks, default=last)
+        here = [one for one in self.span.windows_of(last) if self.why.get(one, "") is None]
+        end = self.span.panes_of(here[0])[-1] if here else last
+        last = max(last, *(pane for pane in (ahead, end) if pane <= last + most // 3), last)
+        known = max(self.kept, min(self.marks, default=last))
+        return range(max(last - most + 1, min(known, last)), last + 1)
+
+    def pane(self, pane: int) -> View:
+        """A column: what came of a pane at each node."""
+        windows = [
+            one for one in self.span.windows_of(pane) if self.span.panes_of(one)[0] >= self.start
+        ]
+        silent = "missing"
+        if any(not self._is_closed(one) for one in windows):
+            silent = "awaited"
+        elif any(self.why.get(window) == "time" for window in windows):
+            silent = "empty"  # event time has passed it: whoever was silent had nothing
+        return {
+            "pane": pane,
+            "from": pane * self.span.pane,
+            "to": (pane + 1) * self.span.pane,
+            "nodes": {node: self._cell(node, pane, silent) for node in self.nodes},
+        }
+
+    def windows(self) -> list[View]:
+        """All that have an entry, in order."""
+        found: dict[int, list[Mapping[str, Any]]] = {}
+        for table in self.every:
+            for entry, of in table.items():
+                if entry.startswith("window|"):
+                    found.setdefault(window_in(entry), []).append(of)
+        return [self._window(number, found[number]) for number in sorted(found)]
+
+    def _is_closed(self, window: int) -> bool:
+        ranges = (one for table in self.first for one in _closed(table))
+        return any(first <= window < end for first, end in ranges)
+
+    def _cell(self, node: str, pane: int, silent: str) -> View:
+        mark = self.marks.get(pane, {}).get(node)
+        if mark is None:
+            absent = pane < self.begun.get(node, pane)
+            said, why = ("lost", "absent") if absent else (silent, None)
+            return {"mark": said, "why": why, "records": 0, "bytes": 0, "shed": 0}
+        return {
+            "mark": mark[MARK],
+            "why": mark[WHY] or None,
+            "records": mark[RECORDS],
+            "bytes": mark[BYTES],
+            "shed": mark[SHED],
+        }
+
+    def _window(self, number: int, reducers: Sequence[Mapping[str, Any]]) -> View:
+        begin, end = self.span.bounds(number)
+        waiting = [one for one in reducers if not one["why"]]
+        one = (waiting or reducers)[0]
+        return {
+            "window": number,
+            "from": begin,
+            "to": end,
+            "state": "open" if waiting else "closed",
+            "why": one["why"] or None,
+            "corrections": max(of["corrections"] for of in reducers),
+            "coverage": one["coverage"] or self._coverage(number, one),
+            "completeness": one["completeness"] or self._completeness(number, one),
+            "account": _with_residual({count: one[count] for count in COUNTS}),
+        }
+
+    def _coverage(self, number: int, window: Mapping[str, Any]) -> dict[str, float]:
+        """As `coverage.Tally` has it, but for the nodes, which not every job counts."""
+        responded = {
+            node
+            for marks in self._boards(number)
+            for node, mark in marks.items()
+            if mark[MARK] in RECEIVED
+        }
+        return {
+            "area": window["received"] / (len(self.nodes) * self.span.panes),
+            "time": window["some"] / self.span.panes,
+            "space": len(responded) / len(self.nodes),
+        }
+
+    def _completeness(self, number: int, window: Mapping[str, Any]) -> dict[str, float]:
+        """As `answers` says it of a window that is closed."""
+        marks = [mark for marks in self._boards(number) for mark in marks.values()]
+        size, shed = (sum(mark[one] for mark in marks) for one in (BYTES, SHED_BYTES))
+        return {
+            "records": _part(window["on_time"], sum(window[one] for one in COUNTS[1:4])),
+            "bytes": _part(size, size + shed),
+            "unknown_panes": len(self.nodes) * self.span.panes - len(marks),
+        }
+
+    def _boards(self, window: int) -> Iterator[Mapping[str, Sequence[Any]]]:
+        return (self.marks[pane] for pane in self.span.panes_of(window) if pane in self.marks)
+
+
+def _board(described: Mapping[str, Any], tables: Mapping[str, Entries]) -> _Board:
+    span = Span(described["axis"], described["range"], described["slide"], described["pane"])
+    first: dict[str, Entries] = {}
+    for reducer in sorted(tables):
+        first.setdefault(reducer.partition("/")[0], tables[reducer])
+    marks: dict[int, dict[str, Sequence[Any]]] = {}
+    starts: list[int] = []
+    kept: list[int] = []
+    begun: dict[str, int] = {}
+    at: dict[str, int] = {}
+    why: dict[int, str | None] = {}
+    for table in first.values():
+        meta = table.get("meta", {})
+        for known, name in ((starts, "first"), (kept, "kept")):
+            known += [] if meta.get(name) is None else [meta[name]]
+        begun |= meta.get("from", {})
+        for node, pane in meta.get("at", {}).items():
+            at[node] = max(pane, at.get(node, pane))
+        for entry, of in table.items():
+            if entry.startswith("board|"):
+                marks.setdefault(pane_in(entry), {}).update(of)
+            elif entry.startswith("window|"):
+                why[window_in(entry)] = of["why"] or None
+    start = min(starts, default=0)
+    return _Board(
+        span,
+        tuple(described["nodes"]),
+        every=[tables[one] for one in sorted(tables)],
+        first=[*first.values()],
+        marks=marks,
+        start=start,
+        begun=begun,
+        at=at,
+        kept=max(kept, default=start),
+        why=why,
+    )
+
+
+def _closed(table: Entries) -> list[list[int]]:
+    """The ranges of windows that are closed."""
+    found: list[list[int]] = table.get("meta", {}).get("closed", [])
+    return found
+
+
+def _with_residual(counts: Mapping[str, int]) -> dict[str, int]:
+    return {**counts, "residual": residual(counts)}
+
+
+def _part(some: int, known: int) -> float:
+    return some / known if known else 1.0

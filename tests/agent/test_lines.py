@@ -1,0 +1,123 @@
+"""From a line to a record and its time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from millstream.agent.lines import KEPT, record_reader, time_reader
+from millstream.errors import DefinitionError, InputError
+from millstream.windows.logs import Logs
+
+SECOND = 1_000_000
+NOON = 1_704_110_400 * SECOND  # 2024-01-01T12:00:00Z
+
+APACHE = r'(?P<host>\S+) \S+ \S+ \[(?P<time>[^]]+)\] "(?P<request>[^"]*)" (?P<status>\d+)'
+
+
+def times(logs: Logs, *records: Any) -> list[int]:
+    """The times of records."""
+    time_of = time_reader(logs, "log")
+    assert time_of is not None
+    return [time_of(record) for record in records]
+
+
+def test_lines_of_json() -> None:
+    """A line is a JSON value; what is none is refused, and says so."""
+    read = record_reader(Logs())
+    assert read(b'{"a": [1]}\r') == {"a": [1]}
+    for line in (b"{", b"nothing", b'"\xff"'):
+        with pytest.raises(InputError, match="a line must be"):
+            read(line)
+
+
+def test_lines_of_text() -> None:
+    """A line is a text, whatever its bytes are; a carriage return is no part of it."""
+    read = record_reader(Logs(format="text"))
+    assert read(b"a b\r") == {"line": "a b"}
+    assert read(b"caf\xe9") == {"line": "caf\ufffd"}
+
+
+def test_lines_by_a_pattern() -> None:
+    """The record is the pattern's groups; a line that does not match is refused."""
+    logs = Logs(pattern=APACHE, ts="time", time_format="%d/%b/%Y:%H:%M:%S %z")
+    record = record_reader(logs)(b'h - - [01/Jan/2024:13:00:00 +0100] "GET / HTTP/1.1" 200 12\r')
+    assert record == {
+        "host": "h",
+        "time": "01/Jan/2024:13:00:00 +0100",
+        "request": "GET / HTTP/1.1",
+        "status": "200",
+    }
+    assert times(logs, record, record) == [NOON, NOON]
+    with pytest.raises(InputError, match="does not match"):
+        record_reader(logs)(b"something else")
+
+
+@pytest.mark.parametrize(
+    ("logs", "value", "more"),
+    [
+        (Logs(ts="at"), "2024-01-01T12:00:00.25Z", SECOND // 4),
+        (Logs(ts="at"), "2024-01-01T13:00:00+01:00", 0),
+        (Logs(ts="at", unit="s"), NOON // SECOND, 0),
+        (Logs(ts="at", unit="s"), NOON / SECOND + 0.5, SECOND // 2),
+        (Logs(ts="at", unit="ms"), NOON // 1_000 + 1, 1_000),
+        (Logs(ts="at", unit="s"), str(NOON // SECOND), 0),
+        (Logs(ts="at", time_format="%Y-%m-%d %H:%M:%S"), "2024-01-01 12:00:00", 0),
+        (Logs(ts="at", time_format="%y%m%d %H%M%S"), "240101 120000", 0),
+        (Logs(ts="at", time_format="%Y-%m-%d %H:%M:%S,%f"), "2024-01-01 12:00:00,007", 7_000),
+        (Logs(ts="at", time_format="%Y-%m-%d %H:%M:%S.%f"), "2024-01-01 12:00:00.000001", 1),
+        (Logs(ts="at", time_format="%H:%M:%S.%f %d.%m.%Y"), "12:00:00.5 01.01.2024", SECOND // 2),
+        (Logs(ts=lambda record: record["at"], unit="us"), NOON, 0),
+        (Logs(ts=lambda record: datetime(2024, 1, 1, 12, tzinfo=UTC)), None, 0),
+        (Logs(ts=lambda record: "01.01.24", time_format="%d.%m.%y"), None, -12 * 3_600 * SECOND),
+    ],
+)
+def test_times(logs: Logs, value: Any, more: int) -> None:
+    """Whatever form a time has, it is the same when it comes again."""
+    assert times(logs, {"at": value}, {"at": value}) == [NOON + more] * 2
+
+
+@pytest.mark.parametrize(
+    ("logs", "record"),
+    [
+        (Logs(ts="at"), {}),
+        (Logs(ts="at"), {"at": "noon"}),
+        (Logs(ts="at"), {"at": 5}),
+        (Logs(ts="at", unit="s"), {"at": None}),
+        (Logs(ts="at", time_format="%Y"), {"at": "noon"}),
+        (Logs(ts="at", time_format="%Y"), {"at": None}),
+        (Logs(ts="at", time_format="%Y"), {"at": ["2024"]}),
+        (Logs(ts="at", time_format="%Y.%f"), {"at": "2024.x"}),
+        (Logs(ts="at", time_format="%Y.%f"), {"at": "2024"}),
+        (Logs(ts="at", time_format="%Y.%f"), {"at": "2024.1234567"}),
+        (Logs(ts=lambda record: record["at"]), {}),
+        (Logs(ts=lambda record: record["at"], time_format="%Y"), {}),
+    ],
+)
+def test_times_that_cannot_be_read(logs: Logs, record: Any) -> None:
+    """A time that is missing or of another form makes a dead letter of its line, every time."""
+    for _ in range(2):
+        with pytest.raises(InputError):
+            times(logs, record)
+
+
+def test_records_without_times() -> None:
+    """Without ts there is no time to read."""
+    assert time_reader(Logs(), "log") is None
+
+
+def test_a_time_format_needs_the_year() -> None:
+    """A time without its year could be any; it is refused before a line is read."""
+    with pytest.raises(DefinitionError, match="must have the year"):
+        time_reader(Logs(ts="at", time_format="%b %d %H:%M:%S"), "log")
+
+
+def test_what_is_kept_is_bounded() -> None:
+    """Many different texts are read right, and do not stay."""
+    logs = Logs(ts="at", time_format="%Y-%m-%d %H:%M:%S")
+    texts = [str(datetime.fromtimestamp(second, UTC))[:19] for second in range(KEPT + 10)]
+    assert times(logs, *({"at": text} for text in texts)) == [
+        second * SECOND for second in range(KEPT + 10)
+    ]

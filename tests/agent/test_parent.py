@@ -1,0 +1,301 @@
+"""Trees of agents over real sockets: what children post is merged, and counts once at the root."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+from taking_root import Clock, Root, entry, message, placed, until
+
+from millstream.agent.bodies import body_of, lines
+from millstream.agent.outbox import Outbox
+from millstream.agent.parent import Parent
+from millstream.agent.sending import ACCEPTED_WITHIN, Sender
+from millstream.agent.told import Told
+from millstream.agent.wire import Answer, Wire, stream_path
+from millstream.errors import CommandError
+
+PATH = stream_path("counts.panes")
+NODES = ("top", "mid", "leaf1", "leaf2")
+JOB = placed(*NODES, latency="2s")
+
+
+class Node:
+    """The sending half of an agent: its outbox, and a parent's server if it has children."""
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        root: Root,
+        up: Node | None = None,
+        children: tuple[str, ...] = (),
+        tree: str = "top",
+        **options: Any,
+    ) -> None:
+        self.name, self.tree, self.clock, self.said = name, tree, Clock(), list[str]()
+        given: dict[str, Any] = {"token": None, "address": "0", "most_bytes": 1 << 20}
+        above = None if up is None else Wire(up.url, name=up.name, timeout=5)
+        self.told = Told(Wire(root.url), JOB, name, self.said.append)
+        self.parent: Parent | None = None
+        if children:
+            self.parent = Parent(
+                JOB,
+                name,
+                tree,
+                children,
+                root=Wire(root.url, name="the root"),
+                up=above,
+                told=self.told,
+                say=self.said.append,
+                **{**given, **options},
+            )
+            self.parent.start()
+        self.outbox = Outbox(folder / name, 1 << 30, self.said.append)
+        self.sender = Sender(
+            self.outbox,
+            JOB,
+            root=Wire(root.url, name="the root"),
+            parent=self.parent or above,
+            told=self.told,
+            say=self.said.append,
+            clock=self.clock,
+        )
+
+    @property
+    def url(self) -> str:
+        assert self.parent is not None
+        host, port = self.parent.address
+        return f"http://{host}:{port}"
+
+    def say(self, pane: int, until: int | None = None, **partials: int) -> None:
+        """Say something of a pane."""
+        self.outbox.put([entry(self.name, pane, until, self.tree, **partials)])
+        self.sender.step()
+
+    def hears(self) -> bool:
+        """Whether the root has all that this node said."""
+        self.told.poll()
+        self.sender.step()
+        return not self.outbox.groups()
+
+    def stop(self) -> None:
+        """Be gone, with all that is in memory."""
+        if self.parent is not None:
+            self.parent.stop(0)
+
+
+def heard_all(*nodes: Node, later: float = 0.0) -> bool:
+    """Whether the root has all of these nodes; their clocks go on by `later`."""
+    for node in nodes:
+        node.clock.now += later
+    heard = [node.hears() for node in nodes]
+    return all(heard)
+
+
+@pytest.fixture
+def root() -> Iterator[Root]:
+    server = Root()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def ends() -> Iterator[ExitStack]:
+    """What has to be stopped."""
+    with ExitStack() as stack:
+        yield stack
+
+
+def posted(root: Root) -> list[tuple[list[str], int, dict[str, int]]]:
+    """Of each message that came to the root its nodes, its pane and its values."""
+    found = [json.loads(line) for _, _, body in root.posts for line in body.splitlines()]
+    return [(sorted(one["nodes"]), one["pane"], one["partials"]) for one in found]
+
+
+def test_a_tree_of_three_levels(tmp_path: Path, root: Root, ends: ExitStack) -> None:
+    """Leaves, their parent and its parent: the root gets one message a pane with all values, and
+    each node learns that its pane was accepted."""
+    top = Node(tmp_path, "top", root, children=("mid",))
+    mid = Node(tmp_path, "mid", root, up=top, children=("leaf1", "leaf2"))
+    leaves = [Node(tmp_path, name, root, up=mid) for name in ("leaf1", "leaf2")]
+    for node in (top, mid):
+        ends.callback(node.stop)
+    everyone = (top, mid, *leaves)
+    for pane in range(3):
+        for number, node in enumerate(everyone):
+            node.say(pane, x=1, **{f"of {number}": pane})
+    until(lambda: heard_all(*everyone))
+    values = [{"x": 4, **{f"of {n}": pane for n in range(4)}} for pane in range(3)]
+    assert posted(root) == [(sorted(NODES), pane, values[pane]) for pane in range(3)]
+    assert {json.loads(body)["tree"] for _, _, body in root.posts} == {"top"}
+    assert root.board.repeated == 0
+
+
+def test_children_of_a_parent_that_died(tmp_path: Path, root: Root, ends: ExitStack) -> None:
+    """What it held is sent to the root by its nodes, and what it had sent on is not counted twice;
+    its own panes too."""
+    top = Node(tmp_path, "top", root, children=("leaf1", "leaf2"))
+    leaves = [Node(tmp_path, name, root, up=top) for name in ("leaf1", "leaf2")]
+    everyone = (top, *leaves)
+    for node in everyone:
+        node.say(1, x=1)
+    until(lambda: root.posts)
+    for node in (top, leaves[0]):
+        node.say(2, x=1)  # the second leaf is late: the parent holds these
+    top.stop()
+    leaves[1].say(2, x=1)
+    for node in everyone:
+        node.clock.now += ACCEPTED_WITHIN
+    until(lambda: heard_all(*everyone, later=0.1))
+    assert root.board.panes == {(node.name, pane) for node in everyone for pane in (1, 2)}
+    assert root.board.values == {(1, "x"): 3, (2, "x"): 3}
+
+
+def test_a_late_child_is_not_waited_for_for_ever(
+    tmp_path: Path, root: Root, ends: ExitStack
+) -> None:
+    """After half of the latency the others go on without it; its own pane goes on when it comes."""
+    top = Node(tmp_path, "top", root, children=("leaf1", "leaf2"))
+    leaves = [Node(tmp_path, name, root, up=top) for name in ("leaf1", "leaf2")]
+    ends.callback(top.stop)
+    top.say(1, x=1)
+    leaves[0].say(1, x=2)
+    until(lambda: heard_all(top, leaves[0]))
+    leaves[1].say(1, x=4)
+    until(lambda: heard_all(leaves[1]))
+    assert posted(root) == [(["leaf1", "top"], 1, {"x": 3}), (["leaf2"], 1, {"x": 4})]
+    assert root.board.values == {(1, "x"): 7}
+
+
+def test_a_parent_whose_own_parent_is_gone(tmp_path: Path, root: Root, ends: ExitStack) -> None:
+    """It sends what it has merged to the root."""
+    top = Node(tmp_path, "top", root, children=("mid",))
+    mid = Node(tmp_path, "mid", root, up=top, children=("leaf1",))
+    leaf = Node(tmp_path, "leaf1", root, up=mid)
+    ends.callback(mid.stop)
+    top.stop()
+    mid.say(1, x=1)
+    leaf.say(1, x=2)
+    until(lambda: heard_all(mid, leaf))
+    assert posted(root) == [(["leaf1", "mid"], 1, {"x": 3})]
+    assert any("top does not answer" in sentence for sentence in mid.said)
+
+
+def test_a_full_parent_refuses(tmp_path: Path, root: Root, ends: ExitStack) -> None:
+    """When as much is held as memory allows children get 503, until the root takes something: flow
+    control down the tree. Nothing is lost."""
+    root.answers += [503]
+    top = Node(tmp_path, "top", root, children=("leaf1",), most_bytes=2_000)
+    leaf = Node(tmp_path, "leaf1", root, up=top)
+    ends.callback(top.stop)
+    pane = 0
+    while leaf.sender.paused is None:
+        leaf.say(pane, x=1)
+        pane += 1
+    assert top.parent is not None
+    assert top.parent.held <= 2_000
+    assert "holds" in leaf.sender.paused
+    until(lambda: heard_all(leaf, later=0.05))
+    assert root.board.values == {(one, "x"): 1 for one in range(pane)}
+
+
+def test_what_is_refused_for_good_is_left_to_its_nodes(
+    tmp_path: Path, root: Root, ends: ExitStack
+) -> None:
+    """A parent drops what the root will never take, says so, and goes on."""
+    root.answers += [422]
+    top = Node(tmp_path, "top", root, children=("leaf1",))
+    leaf = Node(tmp_path, "leaf1", root, up=top)
+    ends.callback(top.stop)
+    for pane in (1, 2):
+        leaf.say(pane, x=pane)
+        top.say(pane)
+        until(lambda: root.posts)
+    until(lambda: (2, "x") in root.board.values)
+    assert any("their nodes send them again" in sentence for sentence in top.said)
+    assert not leaf.hears(), "the first is not accepted"
+    leaf.clock.now += ACCEPTED_WITHIN
+    top.clock.now += ACCEPTED_WITHIN
+    until(lambda: heard_all(leaf, top))
+    assert root.board.values == {(1, "x"): 1, (2, "x"): 2}
+
+
+def test_what_is_here_goes_on_at_the_end(tmp_path: Path, root: Root) -> None:
+    """A parent that is stopped sends on what it holds, without waiting for anyone."""
+    top = Node(tmp_path, "top", root, children=("leaf1",))
+    Node(tmp_path, "leaf1", root, up=top).say(1, x=1)
+    assert root.posts == []
+    assert top.parent is not None
+    top.parent.stop(20)
+    assert root.board.values == {(1, "x"): 1}
+
+
+def asked(node: Node, *bodies: bytes, path: str = PATH, token: str | None = None) -> Answer:
+    return Wire(node.url, token).post(path, lines(bodies), "key")
+
+
+def test_what_a_parent_does_not_take(tmp_path: Path, root: Root, ends: ExitStack) -> None:
+    """Another job, another tree, a node that is not the job's, what is no message: all of a request
+    is refused, with a sentence that says what to do."""
+    top = Node(tmp_path, "top", root, children=("leaf1",))
+    ends.callback(top.stop)
+    good = body_of(message("leaf1", 1, tree="top", x=1))
+    for path, body, status, words in (
+        ("/streams/other.panes", good, 404, "takes only /streams/counts.panes"),
+        (PATH, body_of(message("leaf1", 1, x=1)), 422, "start the child with --tree top"),
+        (PATH, body_of(message("web9", 1, tree="top")), 422, "got ['web9']"),
+        (PATH, body_of(message("leaf1", 3, 2, "top")), 422, "must not end at 2, before 3"),
+        (PATH, b'{"pane": 1}', 422, "a message must have its tree, panes and nodes"),
+        (PATH, b"no JSON", 422, "line 2"),
+        (PATH, b"\n", 200, ""),
+    ):
+        answer = asked(top, good, body, path=path)
+        assert answer.status == status
+        assert words in answer.sentence()
+    assert asked(top, b"\n").status == 400
+    assert asked(top, good).verdict() == "taken"
+
+
+def test_a_parent_has_its_token(tmp_path: Path, root: Root, ends: ExitStack) -> None:
+    """Without it nothing is taken; on an address that others can reach there must be one."""
+    secret = "s" * 20
+    top = Node(tmp_path, "top", root, children=("leaf1",), token=secret)
+    ends.callback(top.stop)
+    good = body_of(message("leaf1", 1, tree="top", x=1))
+    assert [asked(top, good, token=token).status for token in (None, "other", secret)] == [
+        401,
+        401,
+        200,
+    ]
+    with pytest.raises(CommandError, match="a token of at least 16 characters must guard it"):
+        Node(tmp_path, "mid", root, children=("leaf1",), address="0.0.0.0:0")
+    with pytest.raises(CommandError, match="cannot listen there"):
+        Node(tmp_path, "mid", root, children=("leaf1",), address=f"127.0.0.1:{root.port}")
+    with pytest.raises(CommandError, match="PORT or HOST:PORT"):
+        Node(tmp_path, "mid", root, children=("leaf1",), address="8471/tcp")
+
+
+def test_a_request_that_is_none(tmp_path: Path, root: Root, ends: ExitStack) -> None:
+    """One without a length, one too long, one of another kind: refused, and others are served."""
+    top = Node(tmp_path, "top", root, children=("leaf1",))
+    ends.callback(top.stop)
+    assert top.parent is not None
+    for headers, method, path, status in (
+        ({"Transfer-Encoding": "chunked"}, "POST", PATH, 411),
+        ({"Content-Length": str(1 << 40)}, "POST", PATH, 413),
+        ({}, "GET", "/status", 404),
+        ({}, "GET", "/healthz", 200),
+    ):
+        connection = HTTPConnection(*top.parent.address, timeout=20)
+        connection.putrequest(method, path)
+        for name, value in headers.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        assert connection.getresponse().status == status
+        connection.close()

@@ -1,0 +1,215 @@
+"""Lines become panes, the same ones as `windows.making` makes of their records one by one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import millstream as ms
+from millstream.agent.dead_letters import DeadLetters
+from millstream.agent.reading import AHEAD, Reading
+from millstream.agent.restart import Restart
+from millstream.windows.making import Maker, Making
+from millstream.windows.message import Message, Why
+from millstream.windows.placed import PlacedJob
+
+NOW = 1_000_000_000
+FAILS = "the map fails on this"
+
+
+def words(record: Any) -> Iterator[tuple[Any, int]]:
+    for word in record["line"].split():
+        yield word, record["n"]
+    if record["n"] == 13:
+        raise ValueError(FAILS)
+
+
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+def placed(**options: Any) -> PlacedJob:
+    given = {"map": words, "combine": add, "by": "records", "range": 8, "pane": 2, **options}
+    logs = ms.windows.Logs(ts="ts", unit="us")
+    return PlacedJob(ms.windows.Job(**given), "counts", ("web1",), logs)
+
+
+class Read:
+    """A reading of lines and what comes of it."""
+
+    def __init__(
+        self, folder: Path, job: PlacedJob, given_up: dict[int, Why] | None = None
+    ) -> None:
+        self.messages: list[Message] = []
+        self.letters = DeadLetters(folder / "letters", [0, 0, 0])
+        self.chosen = given_up or {}
+        self.reading = Reading(
+            job,
+            "web1",
+            "",
+            Restart(),
+            letters=self.letters,
+            ended=lambda message, at: self.messages.append(message),
+            choose=self.chosen.get,
+        )
+
+    def take(self, lines: list[bytes], slices: list[int]) -> None:
+        at = 0
+        for size in [*slices, len(lines)]:
+            self.reading.take(lines[at : at + size], 0, ("log", 0), NOW)
+            at += size
+
+
+def one_by_one(job: PlacedJob, lines: list[bytes], given_up: dict[int, Why]) -> list[Message]:
+    """What the maker makes of the same records."""
+    maker, making, messages = Maker(job.job, "web1", live=True), Making(), list[Message]()
+    for line in filter(None, lines):
+        size = len(line) + 1
+        try:
+            record = json.loads(line)
+            pane = job.job.span.pane_of(maker.position_of(making, record, record["ts"]))
+        except Exception:
+            maker.dead(making, size)
+            continue
+        if making.pane is None or pane > making.pane:
+            messages += _moved(maker, making, pane, given_up)
+        if pane == making.pane and making.given_up is None and record["n"] == 13:
+            maker.dead(making, size)
+        else:
+            assert list(maker.take(making, record, record["ts"], size)) == []
+    if making.pane is not None:
+        messages += maker.end(making, making.pane + 1)
+    return messages
+
+
+def _moved(maker: Maker, making: Making, pane: int, given_up: dict[int, Why]) -> list[Message]:
+    if making.pane is None:
+        making.pane = pane
+        messages = [maker.begun(making)]
+    else:
+        messages = list(maker.end(making, pane))
+    if pane in given_up:
+        maker.give_up(making, given_up[pane])
+    return messages
+
+
+LINE = st.one_of(
+    st.sampled_from([b"", b"{", b"not json", b"[]"]),
+    st.builds(
+        lambda ts, n, line: json.dumps({"ts": ts, "n": n, "line": line}).encode(),
+        st.integers(0, 30),
+        st.integers(10, 14),
+        st.sampled_from(["", "a", "a b", "b a b", "c"]),
+    ),
+)
+AXES = {
+    "records": {"by": "records", "range": 6, "pane": 3},
+    "bytes": {"by": "bytes", "range": 200, "pane": 100},
+    "sequence": {"by": "sequence", "sequence": "ts", "range": 6, "pane": 3},
+    "kept": {"by": "sequence", "sequence": "ts", "range": 6, "pane": 3, "combine": None},
+    "sum": {"by": "sequence", "sequence": "ts", "range": 6, "combine": ms.algebra.sum()},
+    "count": {"by": "sequence", "sequence": "ts", "range": 6, "combine": ms.algebra.count()},
+}
+
+
+@pytest.mark.parametrize("axis", AXES)
+@settings(max_examples=120, deadline=None)
+@given(
+    lines=st.lists(LINE, max_size=30),
+    slices=st.lists(st.integers(0, 8), max_size=5),
+    up=st.sets(st.integers(0, 6)),
+)
+def test_panes_are_those_of_the_maker(
+    tmp_path_factory: pytest.TempPathFactory,
+    axis: str,
+    lines: list[bytes],
+    slices: list[int],
+    up: set[int],
+) -> None:
+    """However the lines are cut into slices, with bad lines, late ones and panes that are given up:
+    the messages are those of taking records one by one, and every record is in one count."""
+    job, given_up = placed(**AXES[axis]), dict.fromkeys(up, "shed")
+    read = Read(tmp_path_factory.mktemp("read"), job, given_up)  # type: ignore[arg-type]
+    read.take(lines, slices)
+    making = read.reading.making
+    if making.pane is not None:
+        read.reading.end(making.pane + 1)
+    if axis not in ("records", "bytes"):  # of those a pane that is given up is not read at all
+        assert read.messages == one_by_one(job, lines, given_up)  # type: ignore[arg-type]
+    counted = sum(
+        told["records"] + told["shed"] + told["dead"] + sum(told["late"].values())
+        for message in read.messages
+        for told in message["nodes"].values()
+    )
+    left = making.records + making.shed + making.dead + sum(making.late.values())
+    assert counted + left == making.read == len([line for line in lines if line])
+
+
+def lines(*records: tuple[int, str]) -> list[bytes]:
+    return [json.dumps({"ts": ts, "n": 1, "line": line}).encode() for ts, line in records]
+
+
+def test_panes_of_a_skipped_count_are_not_parsed(tmp_path: Path) -> None:
+    """Of a pane that is counted in records and given up, what its lines say does not matter."""
+    read = Read(tmp_path, placed(range=2, pane=2), {0: "shed"})
+    read.reading.begin(0)
+    read.take([b"{", b"{", b"{", *lines((1, "a"))], [])
+    read.reading.end(2)
+    told = [message["nodes"]["web1"] for message in read.messages[1:]]
+    assert [(one["mark"], one["shed"], one["dead"], one["records"]) for one in told] == [
+        ("lost", 2, 0, 0),
+        ("data", 0, 1, 1),
+    ]
+
+
+def test_a_record_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    """If map fails after it has given pairs, none of them is in the pane; the line is kept."""
+    read = Read(tmp_path, placed())
+    read.take([b'{"ts": 1, "n": 13, "line": "a b"}', *lines((1, "a"))], [])
+    assert read.reading.making.partials == {"a": 1}
+    letter = json.loads((tmp_path / "letters").read_text())
+    assert letter["error"] == f"ValueError: {FAILS}"
+    assert letter["line"] == '{"ts": 1, "n": 13, "line": "a b"}'
+    assert (letter["file"], letter["offset"]) == ("log", 0)
+
+
+def test_a_time_far_ahead_is_a_mistake(tmp_path: Path) -> None:
+    """One line with a time in the far future does not end all panes until then."""
+    read = Read(tmp_path, placed(by="time", range="2s", pane="1s"))
+    read.take(lines((NOW, "a"), (NOW + AHEAD + 1, "b"), (NOW, "c"), (NOW + AHEAD // 2, "d")), [])
+    assert [message["until"] for message in read.messages] == [1000, 1001, 44200]
+    assert read.messages[1]["partials"] == {"a": 1, "c": 1}
+    assert read.messages[1]["nodes"]["web1"]["dead"] == 1
+
+
+def test_the_extent_ends_it(tmp_path: Path) -> None:
+    """Records before the beginning are outside; the first one after the extent ends all panes."""
+    read = Read(tmp_path, placed(by="sequence", sequence="ts", range=4, begin=4, extent=8))
+    read.take(lines((3, "x"), (4, "a"), (5, "b")), [])
+    assert not read.reading.over
+    read.take(lines((99, "x"), (6, "y")), [])
+    assert read.reading.over
+    panes = [(one["pane"], one["until"], one["partials"]) for one in read.messages]
+    assert panes == [(2, 2, {}), (2, 3, {"a": 1, "b": 1}), (3, 6, {})]
+    assert read.reading.making.outside == 1
+
+
+def test_dead_letters_are_bounded(tmp_path: Path) -> None:
+    """Of what comes when the file is full only the number is kept, and after a start the file has
+    what it had at the restart point."""
+    letters = DeadLetters(tmp_path / "letters", [0, 0, 0], most_bytes=200)
+    letters.add("log", 0, b"x" * 50, "bad")
+    at = letters.state
+    for number in range(5):
+        letters.add("log", number, b"x" * 50, "bad")
+    assert letters.state[1:] == [2, 4]
+    assert (tmp_path / "letters").stat().st_size <= 200
+    again = DeadLetters(tmp_path / "letters", at, most_bytes=200)
+    assert again.state == at
+    assert len((tmp_path / "letters").read_text().splitlines()) == 1

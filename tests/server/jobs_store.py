@@ -1,0 +1,107 @@
+"""A store with a job whose nodes are agents: what they tell is taken in by the reference, and the
+tables that the root then has are committed as a driver would.
+
+made = JobStore(tmp_path / "store")
+made.tell(begins("web1", 0), data("web1", 0, records=12, total=12))
+made.tell(lost("web2", 0, "shed", shed=7, total=7))
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from served import MadeStore
+
+import millstream as ms
+from millstream.description import describe, write_description
+from millstream.stores.layout import table_of
+from millstream.windows.message import Why, manifest
+
+MINUTE = 60_000_000
+NODES = ("web1", "web2", "web3")
+
+
+def words(record: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    yield record["word"], 1
+
+
+def application(**options: Any) -> ms.App:
+    """Ten minutes every five, of panes of a minute, of three nodes."""
+    given = {"range": "10m", "slide": "5m", "pane": "1m", **options}
+    app = ms.App("logs")
+    app.add(
+        ms.windows.Job(map=words, combine=lambda a, b: a + b, **given),
+        name="errors",
+        nodes=NODES,
+        logs=ms.windows.Logs(ts="time"),
+    )
+    return app
+
+
+def told(node: str, pane: int, until: int | None = None, **counts: Any) -> dict[str, Any]:
+    """A message of one node."""
+    said = {**manifest(counts.pop("mark", "empty"), counts.pop("total", 0)), **counts}
+    partials = {"a": said["records"]} if said["records"] else {}
+    until = pane + 1 if until is None else until
+    return {"tree": node, "pane": pane, "until": until, "nodes": {node: said}, "partials": partials}
+
+
+def begins(node: str, pane: int, total: int = 0) -> dict[str, Any]:
+    """A node says where it is."""
+    return told(node, pane, pane, total=total)
+
+
+def data(node: str, pane: int, records: int, total: int, **counts: Any) -> dict[str, Any]:
+    """A pane with records, of 10 bytes each; `total` have been read up to its end."""
+    sizes = {"records": records, "bytes": 10 * records}
+    return told(node, pane, mark="data", total=total, **sizes, **counts)
+
+
+def lost(node: str, pane: int, why: Why, shed: int, total: int) -> dict[str, Any]:
+    """A pane that was given up, with so many records in it."""
+    return told(node, pane, mark="lost", why=why, shed=shed, shed_bytes=10 * shed, total=total)
+
+
+class JobStore(MadeStore):
+    """The store of `application`, which seems to run: its driver is the test."""
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        self.job_app = application(**options)
+        workflow = self.job_app.workflow()
+        kinds = {one.name: one.kind for one in workflow.functions if hasattr(one, "kind")}
+        super().__init__(path, kinds, app="logs")
+        panes = f"log:{self.home.log_of('errors.panes')}"
+        write_description(path, describe(workflow, {"errors.panes": panes}))
+        (path / "lock").write_text(str(os.getpid()))
+        self.run = ms.testing.run(self.job_app)
+        self.stored: dict[str, dict[str, Any]] = {}
+
+    def tell(self, *messages: dict[str, Any]) -> int:
+        """Commit what the root has once it was told this, one message after the other."""
+        for message in messages:
+            self.run.tick(by="1ms").feed({"errors.panes": [message]})
+        assert self.run.dead_letters == []
+        return self._stored()
+
+    def wait(self, duration: str) -> int:
+        """Commit what the root has after so long on the wall clock."""
+        self.run.tick(by=duration)
+        return self._stored()
+
+    def _stored(self) -> int:
+        tables = self.run.slates("errors.root")
+        changes = {
+            key: {**dict.fromkeys(self.stored.get(key, {})), **table}
+            for key, table in tables.items()
+        }
+        self.stored = tables
+        return self.commit({"errors.root": changes})
+
+    def _rows(self, update: str, key: str, slate: Any, ts: int) -> dict[bytes, bytes | None]:
+        """An entry that is None is gone."""
+        rows = super()._rows(update, key, slate, ts)
+        gone = [entry for entry, value in slate.items() if value is None]
+        return {**rows, **{table_of(update, key) + entry.encode(): None for entry in gone}}

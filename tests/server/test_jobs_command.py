@@ -1,0 +1,65 @@
+"""`millstream jobs`, from a store and from a server."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from jobs_store import JobStore, begins, data, lost, told
+from served import MadeStore, served
+
+from millstream.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two nodes at work, one of which gave a pane up; the third has said nothing."""
+    made = JobStore(tmp_path_factory.mktemp("jobs") / "store")
+    made.tell(begins("web1", 0), begins("web2", 0))
+    made.tell(data("web1", 0, records=1_200, total=1_200), told("web2", 0, 2))
+    made.tell(lost("web1", 1, "shed", shed=300, total=1_500))
+    made.tell(data("web1", 2, records=600, total=2_100))
+    return made.path
+
+
+def jobs(*words: str) -> Result:
+    return CliRunner().invoke(main, ["jobs", *words])
+
+
+def test_the_list(store: Path) -> None:
+    """A line a job; or, as JSON, all that is known of it."""
+    listed = "errors: 3 nodes, panes from agents: 1 open, 0 closed, 2,100 read, residual 0\n"
+    assert jobs("--store", str(store)).stdout == listed
+    assert json.loads(jobs("--store", str(store), "--json").stdout)["totals"]["shed"] == 300
+
+
+def test_the_scoreboard_of_one(store: Path) -> None:
+    """A row a node with a sign a pane; the windows with what they have; where the records went."""
+    lines = jobs("errors", "--store", str(store)).stdout.splitlines()
+    assert lines[2:5] == ["web1  |9x5??|?????", "web2  |..???|?????", "web3  |?????|?????"]
+    (window,) = [line for line in lines if " open " in line and " to " in line]
+    assert window.split()[3:] == [
+        *("open", "13.3", "%", "30", "%", "66.6", "%", "1,800", "85.7", "%", "85.7", "%")
+    ]
+    assert lines[-4].split() == ["web1", "2,100", "1,800", "0", "300", "0", "0"]
+    assert lines[-1].split() == ["all", "2,100", "1,800", "0", "300", "0", "0"]
+
+
+def test_a_server_says_the_same(store: Path) -> None:
+    """With --url it is asked, and what it says is shown in the same way."""
+    with served(store) as url:
+        assert jobs("errors", "--url", url).stdout == jobs("errors", "--store", str(store)).stdout
+        assert jobs("--url", url).stdout == jobs("--store", str(store)).stdout
+        assert jobs("--url", url, "--store", str(store)).exit_code == 2
+
+
+def test_no_such_job(store: Path, tmp_path: Path) -> None:
+    """The nearest is named; a store without jobs says that it has none."""
+    found = jobs("error", "--store", str(store))
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "there is no job 'error'; did you mean 'errors'?" in found.stderr
+    bare = MadeStore(tmp_path / "bare", {"count": "dict"})
+    none = jobs("--store", str(bare.path))
+    assert (none.exit_code, none.stdout, none.stderr) == (0, "", "no jobs\n")

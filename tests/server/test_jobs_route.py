@@ -1,0 +1,217 @@
+"""GET /jobs and GET /jobs/{name}: what is seen of jobs over windows; also in /status, /metrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from jobs_store import MINUTE, NODES, JobStore, begins, data, lost, told
+from prometheus_client.parser import text_string_to_metric_families
+from served import MadeStore, asked
+from test_server_openapi import misfits
+
+from millstream.server.openapi import document
+from millstream.windows.showing import is_shown, shown
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> JobStore:
+    """Three nodes have begun; of the third nothing more is heard."""
+    made = JobStore(tmp_path / "store", latency="1s", corrections=5)
+    made.tell(begins("web1", 0), begins("web2", 2), begins("web3", 0))
+    made.tell(data("web1", 0, records=12, total=12), lost("web1", 1, "shed", shed=7, total=19))
+    made.tell(told("web1", 2, 4, total=19), data("web2", 2, records=3, total=4, dead=1))
+    return made
+
+
+def job(client: httpx.Client) -> dict[str, Any]:
+    answer = client.get("/jobs/errors")
+    assert answer.status_code == 200, answer.text
+    written = document()["paths"]["/jobs/{name}"]["get"]["responses"]["200"]["content"]
+    found: dict[str, Any] = answer.json()
+    assert misfits(found, written["application/json"]["schema"]) == []
+    return found
+
+
+def marks(found: dict[str, Any], node: str) -> dict[int, tuple[str, str | None]]:
+    """What came of the panes of a node."""
+    cells = {pane["pane"]: pane["nodes"][node] for pane in found["panes"]}
+    return {pane: (cell["mark"], cell["why"]) for pane, cell in cells.items()}
+
+
+def test_the_scoreboard(made: JobStore) -> None:
+    """Each pane of each node is there: with data, empty, lost and why, or awaited; up to the end of
+    the window that the nodes are in."""
+    with asked(made.path) as client:
+        found = job(client)
+    assert found["nodes"] == list(NODES)
+    assert [pane["pane"] for pane in found["panes"]] == list(range(10))
+    awaited: dict[int, tuple[str, str | None]] = dict.fromkeys(range(10), ("awaited", None))
+    shed, empty = ("lost", "shed"), ("empty", None)
+    assert marks(found, "web1") == {**awaited, 0: ("data", None), 1: shed, 2: empty, 3: empty}
+    absent = dict.fromkeys((0, 1), ("lost", "absent"))
+    assert marks(found, "web2") == {**awaited, **absent, 2: ("data", None)}
+    assert marks(found, "web3") == awaited
+    first, second, *_ = found["panes"]
+    assert (first["from"], first["to"]) == (0, MINUTE)
+    given = {"mark": "data", "why": None, "records": 12, "bytes": 120, "shed": 0}
+    assert first["nodes"]["web1"] == given
+    assert second["nodes"]["web1"]["shed"] == 7
+
+
+def test_an_open_window(made: JobStore) -> None:
+    """It says which part it has: of all panes, of its panes, of its nodes, of what is known."""
+    with asked(made.path) as client:
+        found = job(client)
+    (window,) = found["windows"]
+    assert (found["open"], found["closed"]) == (1, 0)
+    assert (window["from"], window["to"], window["state"]) == (0, 10 * MINUTE, "open")
+    assert window["coverage"] == {"area": 4 / 30, "time": 3 / 10, "space": 2 / 3}
+    assert window["completeness"] == {"records": 15 / 22, "bytes": 15 / 22, "unknown_panes": 25}
+    assert window["account"]["read"] == 23
+
+
+def test_a_closed_window(made: JobStore) -> None:
+    """It says why, and what never came is missing from then on; others are still open."""
+    made.tell(begins("web1", 5, total=19), data("web1", 5, records=2, total=21))
+    made.wait("11m")
+    with asked(made.path) as client:
+        found = job(client)
+    still_open, closed = found["windows"]
+    assert (closed["state"], closed["why"]) == ("closed", "latency")
+    assert (still_open["state"], still_open["why"]) == ("open", None)
+    assert (found["open"], found["closed"]) == (1, 1)
+    web3 = marks(found, "web3")
+    assert web3[4] == ("missing", None), "it is in the closed window alone"
+    assert web3[5] == ("awaited", None), "the next one has it too"
+
+
+def test_every_record_is_accounted_for(made: JobStore) -> None:
+    """By node and in all, in the job, in /status and for Prometheus; what is amiss shows."""
+    with asked(made.path) as client:
+        found = job(client)
+        fates = ("read", "on_time", "late", "shed", "dead", "residual")
+        assert [found["accounts"]["web1"][one] for one in fates] == [19, 12, 0, 7, 0, 0]
+        assert [found["accounts"]["web2"][one] for one in fates] == [4, 3, 0, 0, 1, 0]
+        assert [found["totals"][one] for one in fates] == [23, 15, 0, 7, 1, 0]
+        status = client.get("/status").json()["jobs"]["errors"]
+        assert status == {"nodes": found["accounts"], "residual": 0, "open": 1, "closed": 0}
+        assert client.get("/jobs").json() == {"jobs": {"errors": status}}
+        made.tell(data("web1", 4, records=1, total=25))  # five of its records are nowhere
+        assert job(client)["totals"]["residual"] == 5
+        samples = {
+            (one.name, one.labels.get("node")): one.value
+            for family in text_string_to_metric_families(client.get("/metrics").text)
+            for one in family.samples
+        }
+    assert samples["millstream_job_records_residual", "web1"] == 5
+    assert samples["millstream_job_records_shed_total", "web1"] == 7
+    assert samples["millstream_job_records_dead_total", "web2"] == 1
+    assert samples["millstream_windows_open", None] == 2
+
+
+def test_late_records(made: JobStore) -> None:
+    """What a node reads of a pane that it has sent is late: in its account, and in the window's."""
+    made.tell(data("web2", 3, records=2, total=8, late={"2": 2}))
+    with asked(made.path) as client:
+        found = job(client)
+    assert found["accounts"]["web2"]["late"] == 2
+    assert found["windows"][0]["account"]["late"] == 2
+    assert found["totals"]["residual"] == 0
+
+
+def test_it_is_as_of_the_last_batch(made: JobStore) -> None:
+    """A server that was asked before answers anew once a batch was committed."""
+    with asked(made.path) as client:
+        before = job(client)
+        assert job(client) == before
+        batch = made.tell(data("web3", 0, records=9, total=9))
+        after = job(client)
+    assert (before["batch"], after["batch"]) == (batch - 1, batch)
+    assert marks(after, "web3")[0] == ("data", None)
+
+
+def test_several_reducers_show_one_job(tmp_path: Path) -> None:
+    """Each has the marks of all nodes: what is seen of a job is the same, however many it has."""
+    views = []
+    for reducers in (1, 3):
+        made = JobStore(tmp_path / str(reducers), reducers=reducers, range="5m")
+        for node in NODES:
+            made.tell(begins(node, 0))
+            made.tell(*(data(node, pane, 2, 2 + 2 * pane) for pane in range(7)))
+        with asked(made.path) as client:
+            views.append(job(client))
+    assert [view.pop("reducers") for view in views] == [1, 3]
+    assert views[0] == views[1]
+    assert (views[0]["closed"], views[0]["totals"]["read"]) == (1, 42)
+
+
+def test_a_node_that_is_ahead(tmp_path: Path) -> None:
+    """Where most nodes are is what is shown, also if the clock of one is days ahead."""
+    made = JobStore(tmp_path / "store")
+    made.tell(*(begins(node, 0) for node in NODES[:2]), begins("web3", 5_000))
+    made.tell(*(told(node, pane) for pane in range(3) for node in NODES[:2]))
+    made.tell(data("web3", 5_000, records=1, total=1))
+    with asked(made.path) as client:
+        panes = [pane["pane"] for pane in job(client)["panes"]]
+    assert panes == list(range(10))
+
+
+def test_a_job_of_many_nodes_has_a_limit(made: JobStore) -> None:
+    """The more nodes there are, the fewer panes are shown."""
+    nodes = [f"node{number}" for number in range(1_000)]
+    described = {**made.job_app.parts["errors"].described(), "nodes": nodes}
+    meta = {"first": 0, "at": dict.fromkeys(nodes, 500), "from": {}, "closed": [], "schedule": []}
+    boards: dict[str, Any] = {f"board|{pane + (1 << 62):020d}": {} for pane in range(500)}
+    found = shown("errors", described, {"1/0": {"meta": meta, **boards}}, 7)
+    assert [pane["pane"] for pane in found["panes"]] == list(range(494, 500))
+    assert len(found["accounts"]) == 1_000
+
+
+def test_values_are_not_read(made: JobStore) -> None:
+    """Of the root's table only what is shown is decoded; the values of keys are not."""
+    assert made.stored["1/0"]
+    kinds = {entry.partition("|")[0]: is_shown(entry) for entry in made.stored["1/0"]}
+    assert kinds == {"account": True, "board": True, "meta": True, "pane": False, "window": True}
+
+
+def test_a_job_that_nothing_was_told(tmp_path: Path) -> None:
+    """It is there, without panes; so it is in a store that is of before it was added."""
+    made = JobStore(tmp_path / "store")
+    made.commit()
+    with asked(made.path) as client:
+        found = job(client)
+        assert (found["panes"], found["windows"], found["reducers"]) == ([], [], None)
+        assert found["totals"]["residual"] == 0
+    (tmp_path / "old").mkdir()
+    old = MadeStore(tmp_path / "old" / "store", {"count": "dict"})
+    (old.path / "app.json").write_bytes((made.path / "app.json").read_bytes())
+    with asked(old.path) as client:
+        assert job(client)["panes"] == []
+
+
+def test_no_such_job(made: JobStore, tmp_path: Path) -> None:
+    """The nearest is named; an application without jobs has none, and says so."""
+    with asked(made.path) as client:
+        answer = client.get("/jobs/error")
+        assert answer.status_code == 404
+        assert "there is no job 'error'; did you mean 'errors'?" in answer.json()["error"]
+        assert client.get("/jobs?x=1").status_code == 400
+    with asked(MadeStore(tmp_path / "bare", {"count": "dict"}).path) as client:
+        assert client.get("/jobs").json() == {"jobs": {}}
+        assert client.get("/status").json()["jobs"] == {}
+        assert "the application has none" in client.get("/jobs/errors").json()["error"]
+
+
+def test_panes_that_were_let_go_are_not_missing(tmp_path: Path) -> None:
+    """Once all windows of a pane are closed the root lets go of it: it is shown no more."""
+    made = JobStore(tmp_path / "store", range="5m")
+    made.tell(*(begins(node, 0) for node in NODES))
+    made.tell(*(told(node, pane) for pane in range(13) for node in NODES))
+    with asked(made.path) as client:
+        found = job(client)
+    assert found["closed"] == 2
+    assert [pane["pane"] for pane in found["panes"]] == list(range(10, 15))
+    assert "missing" not in {mark for node in NODES for mark, _ in marks(found, node).values()}

@@ -1,0 +1,144 @@
+"""The section of the live page with jobs over windows, in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser import launched, opened
+from jobs_store import JobStore, begins, data, lost, told
+from playwright.sync_api import Browser, Locator, Page, expect
+from served import served
+from shop_store import stocked
+
+expect.set_options(timeout=10_000)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One browser for all tests here."""
+    with launched() as browser:
+        yield browser
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> JobStore:
+    """A window that was closed without the third node, and one that is open."""
+    made = JobStore(tmp_path / "store", latency="1s", corrections=5)
+    made.tell(*(begins(node, 0) for node in ("web1", "web2", "web3")))
+    made.tell(data("web1", 0, records=1_200, total=1_200), told("web2", 0, 12))
+    made.tell(lost("web1", 1, "shed", shed=7, total=1_207))
+    made.tell(*(data("web1", pane, 40, 1_207 + 40 * (pane - 1)) for pane in range(2, 12)))
+    made.wait("11m")
+    return made
+
+
+@pytest.fixture
+def page(chromium: Browser, made: JobStore) -> Iterator[Page]:
+    """The page, once it has drawn the job; it must stay quiet to the end of the test."""
+    size = {"width": 1400, "height": 900}
+    with served(made.path) as url, opened(chromium, url, viewport=size) as page:
+        expect(page.locator("#jobs")).to_be_visible()
+        expect(cells(page, "data")).to_have_count(11)
+        yield page
+
+
+def cells(page: Page, mark: str) -> Locator:
+    return page.locator(f"#jobs-map [role=gridcell][data-mark={mark}]")
+
+
+def cell(page: Page, words: str) -> Locator:
+    """The cell that says this."""
+    return page.get_by_role("gridcell", name=re.compile(words))
+
+
+def test_every_pane_is_a_cell(page: Page) -> None:
+    """A row a node, a column a pane; a cell says in words what came of it, and is the darker the
+    more records it has."""
+    grid = page.get_by_role("grid", name="Panes by node")
+    expect(grid.get_by_role("rowheader")).to_have_text(["web1", "web2", "web3"])
+    panes = grid.get_by_role("columnheader").count() - 1
+    expect(grid.get_by_role("gridcell")).to_have_count(3 * panes)
+    expect(cell(page, "^web1, .*: 1,200 records, 12.0 kB$")).to_have_attribute("data-level", "5")
+    expect(cells(page, "data").nth(1)).to_have_attribute("data-level", "1")
+    expect(cell(page, "^web1, .*: lost, there was no time for it \\(7 records\\)$")).to_be_visible()
+    expect(cells(page, "empty")).to_have_count(12)
+    expect(cell(page, "^web3, .*: missing, its windows were closed without it$")).to_have_count(5)
+    expect(cell(page, "^web3, .*: awaited$").first).to_be_visible()
+
+
+def test_windows_are_drawn_and_in_tables(page: Page) -> None:
+    """Each window is a bar under its panes; the tables have its C² and why it was closed."""
+    bars = page.locator("#jobs-map .window")
+    expect(bars.first).to_have_text("63.3 %, latency")
+    expect(bars.first).to_have_attribute("data-state", "closed")
+    expect(bars.nth(1)).to_have_attribute("data-state", "open")
+    closed = page.get_by_role("table", name=re.compile("^Closed")).get_by_role("row")
+    expect(closed).to_have_count(2)
+    expect(closed.nth(1)).to_contain_text("latency over")
+    expect(closed.nth(1)).to_contain_text("63.3 %100 %66.6 %")
+    still_open = page.get_by_role("table", name=re.compile("^Open")).get_by_role("row")
+    expect(still_open).to_have_count(3)
+
+
+def test_the_accounts(page: Page, made: JobStore) -> None:
+    """What became of the records of each node; that none is amiss, or how many are."""
+    rows = page.get_by_role("table", name=re.compile("^Records")).get_by_role("row")
+    expect(rows.nth(1)).to_have_text("web11,6071,6000700")
+    expect(rows.last).to_have_text("all1,6071,6000700")
+    expect(page.locator("#jobs-residual")).to_have_text("every record is accounted for")
+    made.tell(data("web1", 12, records=1, total=1_611))
+    expect(page.locator("#jobs-residual")).to_have_text("3 records not accounted for")
+
+
+def test_the_scoreboard_is_live(page: Page, made: JobStore) -> None:
+    """A pane that comes is there without a reload, and the chosen cell stays the same one."""
+    cell(page, "1,200 records").focus()
+    made.tell(*(told("web3", pane) for pane in range(5, 12)))
+    expect(cells(page, "empty")).to_have_count(19)
+    made.tell(data("web1", 12, records=9_999, total=11_606))
+    expect(cell(page, "9,999 records")).to_be_visible()
+    expect(cell(page, "1,200 records")).to_be_focused()
+    expect(cell(page, "1,200 records")).to_have_attribute("data-level", "2")
+
+
+def test_cells_by_keyboard(page: Page) -> None:
+    """Tab leads into the grid, arrows go from cell to cell, and the line under it says which."""
+    page.locator("#jobs-map [tabindex='0']").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#jobs-reading")).to_contain_text("web1, ")
+    expect(page.locator("#jobs-reading")).to_contain_text("1,200 records, 12.0 kB")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#jobs-reading")).to_contain_text("there was no time for it")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("#jobs-reading")).to_contain_text("nothing to read")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1400), ("dark", 360)])
+def test_accessible_windows(chromium: Browser, made: JobStore, scheme: str, width: int) -> None:
+    """axe finds nothing serious in light and dark, large and small, and a small screen never
+    scrolls sideways."""
+    size = {"width": width, "height": 800}
+    with (
+        served(made.path) as url,
+        opened(chromium, url, viewport=size, color_scheme=scheme, reduced_motion="reduce") as page,
+    ):
+        expect(cells(page, "data")).to_have_count(11)
+        found = [
+            (one["id"], one["impact"], [node["html"] for node in one["nodes"]])
+            for one in Axe().run(page).response["violations"]
+        ]
+        assert [one for one in found if one[1] in ("serious", "critical")] == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_without_jobs_there_is_no_section(chromium: Browser, tmp_path: Path) -> None:
+    """An application that has none shows nothing of windows."""
+    with served(stocked(tmp_path / "shop").path) as url, opened(chromium, url) as page:
+        expect(page.locator("#slates-list li").first).to_be_visible()
+        expect(page.locator("#jobs")).to_be_hidden()

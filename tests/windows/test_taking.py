@@ -1,0 +1,146 @@
+"""What nodes tell is taken in once, whoever brings it, and their books are compared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from elements.both import check_engine_is_reference, cuttings, lanes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from windows.messages import a_job, an_app, answers, events, joined, on_told, told
+
+import millstream as ms
+from millstream.engine.horizon import Lane
+from millstream.windows.accounts import residual
+from millstream.windows.message import Message, manifest
+from millstream.windows.taking import Run, has_all, has_any, put
+
+JOB = a_job()
+PANES = 6
+logs = st.fixed_dictionaries(
+    {node: st.lists(st.text("xy", max_size=3), min_size=PANES, max_size=PANES) for node in "abc"}
+)
+Logs = dict[str, list[str]]
+
+
+def singles(given: Logs) -> dict[tuple[str, int], Message]:
+    """The message of each node and pane, all of one tree."""
+    return {
+        (node, message["pane"]): message
+        for node, texts in given.items()
+        for message in told(JOB, node, dict(enumerate(texts)), tree="t")
+    }
+
+
+@st.composite
+def arrivals(draw: st.DrawFn) -> tuple[Logs, list[Message]]:
+    """Logs, and what comes of them: single panes and merged ones, in any order and repeated; in
+    the end each node sends what it was not told of, as its outbox does."""
+    given = draw(logs)
+    one = singles(given)
+    sent: list[Message] = []
+    for _ in range(draw(st.integers(0, 12))):
+        pane = draw(st.integers(0, PANES - 1))
+        nodes = draw(st.sets(st.sampled_from("abc"), min_size=1))
+        parts = [one[node, pane] for node in sorted(nodes)]
+        sent.append(joined(JOB, "t", parts) if len(parts) > 1 else parts[0])
+    return given, [*sent, *draw(st.permutations([*one.values()]))]
+
+
+def truth(given: Logs) -> dict[int, Counter[str]]:
+    return {
+        first: Counter(
+            "".join(text for texts in given.values() for text in texts[first : first + 2])
+        )
+        for first in range(0, PANES, 2)
+    }
+
+
+@given(arrivals())
+@settings(max_examples=60)
+def test_every_pane_is_taken_exactly_once(given: tuple[Logs, list[Message]]) -> None:
+    """In whatever order and company it comes, and however often."""
+    log, messages = given
+    run = ms.testing.run(an_app(JOB), events(messages))
+    assert run.dead_letters == []
+    assert answers(run) == truth(log)
+    accepted = {
+        (node, one["accepted"]["pane"])
+        for one in on_told(run)
+        if "accepted" in one
+        for node in one["accepted"]["nodes"]
+    }
+    assert accepted == {(node, pane) for node in "abc" for pane in range(PANES)}
+    table = run.slate("counts.root", "1/0")
+    for node, texts in log.items():
+        found = table.get(f"account|{node}", dict.fromkeys(("read", "on_time"), 0))
+        assert found["read"] == found["on_time"] == len("".join(texts))
+
+
+@given(arrivals(), cuttings, st.integers(1, 3), lanes)
+@settings(max_examples=25)
+def test_the_engine_takes_as_the_reference_does(
+    given: tuple[Logs, list[Message]], cuts: list[int], shards: int, lane: Lane
+) -> None:
+    """Whatever the batches, shards and lanes."""
+    app = an_app(a_job(reducers=2), "event-time")
+    check_engine_is_reference(app, events(given[1]), cuts, shards, lane)
+
+
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=8),
+    st.randoms(use_true_random=False),
+    st.dictionaries(st.integers(0, 7), st.integers(1, 3)),
+)
+def test_what_the_reader_has_read_is_compared_where_panes_meet(
+    counts: list[int], random: Any, lost: dict[int, int]
+) -> None:
+    """Records that a node has read and told nothing of are found, in whatever order its panes come;
+    while a pane is missing nothing is said of it."""
+    panes, total = [], 0
+    for pane, count in enumerate(counts):
+        total += count + lost.get(pane, 0)
+        panes.append((pane, {**manifest("data", total), "records": count}))
+    random.shuffle(panes)
+    runs: list[Run] = []
+    read = 0
+    for pane, of in panes:
+        assert not has_any(runs, pane, pane + 1)
+        read += put(runs, pane, pane + 1, of, 0)  # type: ignore[arg-type]
+        assert has_all(runs, pane, pane + 1)
+    missing = sum(count for pane, count in lost.items() if 0 < pane < len(counts))
+    said = {"read": read, "on_time": sum(counts), "late": 0, "shed": 0, "dead": 0}
+    assert residual(said) == missing
+    assert len(runs) == 1
+
+
+def test_a_node_that_reads_its_log_over_again_counts_anew() -> None:
+    """It has lost what it knew and begins with panes that it has sent: they are not taken again."""
+    before = told(JOB, "a", {0: "xx", 1: "x", 2: "y"}, begin=0)
+    after = told(JOB, "a", {1: "x", 2: "y", 3: "xx"}, begin=1)
+    run = ms.testing.run(an_app(JOB), events([*before, *after]))
+    assert run.slate("counts.taking", "a").repeated == 2
+    account = run.slate("counts.root", "1/0")["account|a"]
+    assert (account["read"], residual(account)) == (6, 0)
+
+
+def test_a_node_that_goes_on_keeps_its_count() -> None:
+    """After a stop, at a pane that it has not sent, even if later ones were sent before."""
+    panes = told(JOB, "a", {0: "xx", 1: "x", 2: "y", 3: "z"}, begin=0)
+    begun, first, second, third, fourth = panes
+    at = {**begun, "pane": 1, "until": 1, "nodes": {"a": {**begun["nodes"]["a"], "total": 2}}}
+    run = ms.testing.run(an_app(JOB), events([begun, first, third, at, second, fourth]))
+    assert run.slate("counts.taking", "a").lives == {}
+    account = run.slate("counts.root", "1/0")["account|a"]
+    assert (account["read"], residual(account)) == (5, 0)
+
+
+def test_a_node_that_has_lost_what_it_knew_counts_anew() -> None:
+    """It says so by beginning with less than it had read; nothing is amiss then."""
+    before = told(JOB, "a", {0: "xx", 1: "x", 2: "y"}, begin=0)
+    after = told(JOB, "a", {2: "y", 3: "x", 4: ""}, begin=2)
+    run = ms.testing.run(an_app(JOB), events([*before[:-1], *after]))
+    assert run.slate("counts.taking", "a").lives == {"a": 1}
+    account = run.slate("counts.root", "1/0")["account|a"]
+    assert (account["read"], residual(account)) == (5, 0)
