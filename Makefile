@@ -1,5 +1,5 @@
 # One surface for every chore. `make help` lists them.
-.PHONY: help setup setup-tests demo test test-faults faults check bench bench-s4 docs pin clean
+.PHONY: help setup setup-tests demo test test-faults faults check bench bench-s4 bench-imr docs pin clean
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
@@ -34,6 +34,10 @@ bench: setup  ## all benchmarks; BENCH="keyed_updates latency" for some
 
 bench-s4: setup  ## the evaluation of S4 rebuilt, half an hour; QUICK=1 only to see that it works
 	@$(PY) -m bench s4 $(if $(QUICK),--quick)
+	@$(if $(QUICK),,$(PY) -m docs.build)
+
+bench-imr: setup  ## the evaluation of iMR rebuilt, 25 minutes; ONLY="fig8 ..." for some, QUICK=1
+	@$(PY) -m bench imr $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 	@$(if $(QUICK),,$(PY) -m docs.build)
 
 docs: setup  ## check that every link in the docs leads somewhere and draw the pictures anew

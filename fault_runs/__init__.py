@@ -12,7 +12,9 @@ docs/guarantees.md is made.
 - `processes`, `strikes`: processes that are started and ended, moments in a batch to do so
 - `ledger`, `serving`, `hooks`: an application that is fed what is disturbed, its server, and ways
   to strike inside this process
+- `ending`: what was started ends with whoever started it
 - `cluster`: a Spark cluster of a master and workers on this machine
+- `agents`: the runs that disturb agents on log servers, their root and their parents
 
 Every other module is a fault, or an application that faults disturb.
 """

@@ -18,12 +18,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.machine import commit, machine
+from fault_runs.ending import ended_in_order
 from fault_runs.records import FILE, write
 from fault_runs.result import Result, line_of
 from fault_runs.scenario import Context, Scenario
 from fault_runs.scenarios import SCENARIOS
 
 
+@ended_in_order()
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m fault_runs", description="Run fault runs.")
     parser.add_argument("--seeds", type=int, default=20, metavar="N", help="seeds of each; 20")

@@ -55,7 +55,7 @@ PAGE = 4096
 
 def disk_full(seed: int, folder: Path, context: Context) -> Result:
     """Nothing acknowledged is lost, nothing is doubled."""
-    reason = _not_allowed(folder)
+    reason = not_allowed(folder)
     if reason:
         return Result(FAULT, seed, 0, 0, note=f"skipped: {reason}", runs=0)
     done = subprocess.run(
@@ -70,7 +70,7 @@ def disk_full(seed: int, folder: Path, context: Context) -> Result:
     return Result(**{**told, "recovery_s": tuple(told["recovery_s"])})
 
 
-def _not_allowed(folder: Path) -> str:
+def not_allowed(folder: Path) -> str:
     """Why a disk of its own cannot be had here; nothing if it can."""
     try:
         tried = subprocess.run(

@@ -15,6 +15,8 @@ from fault_runs import (
     terminated,
     worker_killed,
 )
+from fault_runs.agents import cut_off, killed, parent_killed, root_killed
+from fault_runs.agents import disk_full as agent_disk_full
 from fault_runs.scenario import Scenario
 
 _ALL: tuple[Scenario, ...] = (
@@ -31,5 +33,10 @@ _ALL: tuple[Scenario, ...] = (
     late_events.LATE_EVENTS,
     sinks.FAILS,
     sinks.SLOW,
+    killed.KILLED,
+    agent_disk_full.DISK_FULL,
+    cut_off.CUT_OFF,
+    root_killed.ROOT_KILLED,
+    parent_killed.PARENT_KILLED,
 )
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _ALL}

@@ -1,0 +1,161 @@
+"""A node that has less time for its log than it would need: one run, seen from outside (Figures 8
+and 13).
+
+The agent and the other work have a core of their own, the root and whoever writes the log have the
+rest, so that only the node is pressed. The log grows at a stated rate. The run has a fixed length:
+a window that is not closed by then has nothing in it, and is late.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from bench.bench import Bench
+from bench.imr import live, nodes, texts
+from bench.imr.lacking import DEAF
+from bench.imr.noise import Noise
+from bench.imr.plan import Timed
+from bench.imr.watching import Watch, Window
+
+Row = dict[str, Any]
+NODE = "node"
+SLACK = 0.5
+"""Seconds after its deadline that a window still counts as in time: the root works in batches, and
+this process looks every so often."""
+PRECISE = 0.25
+"""What a latency is rounded up to."""
+POLICIES = {"none": "never", "cancelling": "never", "order": "order", "drawn": "drawn"}
+"""What an agent does when it has too little time: `none`, neither sheds nor listens to what is
+closed; `cancelling`, only that; the others, what `Job.shed` says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What an agent can do on its core, what is asked of it, and how long its windows take when
+    nothing disturbs it."""
+
+    capacity: float
+    rate: float
+    latency: float
+    took: float
+    """The latency as it was, before it was rounded up."""
+
+
+def job(name: str, timed: Timed, policy: str, latency: float | None) -> live.JobOptions:
+    """The job of a run."""
+    return live.job(
+        name,
+        [NODE],
+        range=live.duration(timed.window),
+        pane=live.duration(timed.pane),
+        latency=None if latency is None else live.duration(latency),
+        shed=POLICIES[policy],
+    )
+
+
+def calibrated(bench: Bench, timed: Timed, load: float, records: int) -> Calibrated:
+    """How fast an agent is alone, and how long its windows then take at a part of that."""
+    _, rest = nodes.split_cores()
+    at_once = live.job("capacity", [NODE], by="records", range=records, pane=records // 10)
+    jobs = [at_once, job("undisturbed", timed, "none", None)]
+    with live.root(bench, "calibrated", jobs, rest) as root:
+        capacity = _capacity(bench, root, records)
+        rate = load * capacity
+        row, windows = pressed(bench, root, "undisturbed", timed, rate, 60.0)
+        took = max(one.closed - end_of(one, timed) for one in windows if one.closed is not None)
+    latency = ceil(took / PRECISE) * PRECISE
+    bench.say(f"    capacity {capacity:,.0f}/s, undisturbed {took:.2f} s, {row['fidelity']:.0%}")
+    return Calibrated(capacity, rate, latency, took)
+
+
+def _capacity(bench: Bench, root: live.Root, records: int) -> float:
+    """Records a second of an agent with a core to itself, over a log that is there at once."""
+    own, _ = nodes.split_cores()
+    log = texts.written(bench.data / f"imr-words-{records}-0-1.log", 0, 1, records)
+    node = nodes.Node(NODE, "capacity", log, root.folder / "capacity", cores=own, once=True)
+    with (
+        Watch(root.url, "capacity", records) as watch,
+        nodes.running([node], root.url, root.environ) as started,
+    ):
+        (window,) = watch.until(lambda closed: len(closed) == 1, started[0].check)
+    return records / window.took
+
+
+def pressed(
+    bench: Bench,
+    root: live.Root,
+    name: str,
+    timed: Timed,
+    rate: float,
+    latency: float,
+    *,
+    policy: str = "order",
+    burns: int = 0,
+    nice: int = 0,
+) -> tuple[Row, list[Window]]:
+    """One run: the row of it, and its windows."""
+    own, rest = nodes.split_cores()
+    folder = root.folder / name
+    folder.mkdir()
+    module = DEAF if policy == "none" else nodes.PLAIN
+    node = nodes.Node(
+        NODE, name, folder / f"{NODE}.log", folder / "state", nice, own, module=module
+    )
+    with (
+        Watch(root.url, name, live.micros(timed.window)) as watch,
+        Noise() as shares,
+        live.growing(folder, [NODE], rate, rest) as written,
+        live.burnt(folder, burns, own) as done,
+        nodes.running([node], root.url, root.environ) as started,
+    ):
+        first = _first_whole(watch, started[0], timed)
+        over = (first + timed.windows) * timed.window + latency + SLACK
+        if latency < 10:
+            time.sleep(max(0.0, over - time.time()))
+        else:
+            watch.until(
+                lambda closed: bool(closed) and closed[-1].number >= first + timed.windows - 1
+            )
+        started[0].check()
+    asked = range(first, first + timed.windows)
+    windows = [watch.windows.get(number, Window(number)) for number in asked]
+    row = {
+        **judged(windows, timed, latency),
+        "lines": written[NODE],
+        "other_per_s": sum(one["per_s"] for one in done),
+        **shares.row(),
+    }
+    return row, windows
+
+
+def _first_whole(watch: Watch, agent: nodes.Agent, timed: Timed) -> int:
+    """The first window that begins when the agent is at work."""
+    deadline = time.monotonic() + 60.0
+    while not watch.windows and time.monotonic() < deadline:
+        agent.check()
+        time.sleep(0.02)
+    return ceil(time.time() / timed.window)
+
+
+def end_of(window: Window, timed: Timed) -> float:
+    return (window.number + 1) * timed.window
+
+
+def judged(windows: list[Window], timed: Timed, latency: float) -> Row:
+    """What became of windows that were to be closed so long after their end."""
+    waits = [one.closed - end_of(one, timed) for one in windows if one.closed is not None]
+    in_time = [wait <= latency + SLACK for wait in waits]
+    whys = Counter(one.why for one in windows if one.closed is not None)
+    return {
+        "windows": len(windows),
+        "met": sum(in_time) / len(windows),
+        "fidelity": sum(one.area for one in windows) / len(windows),
+        "latency_s": sum(waits) / len(waits) if waits else None,
+        "latency_max_s": max(waits, default=None),
+        "never": len(windows) - len(waits),
+        "why": ", ".join(f"{why} {count}" for why, count in sorted(whys.items())),
+    }

@@ -1,0 +1,267 @@
+"""The evaluation's results as Markdown, for docs/papers/imr-evaluation.md. Pure.
+
+`docs/figures.py` asks for a part by its name where the page has `<!-- figures:imr.NAME -->`. A part
+whose experiment was not run says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from bench.imr import paper
+
+Record = dict[str, Any]
+Row = dict[str, Any]
+SAID = {
+    "drawn": "area, drawn",
+    "area": "area, earliest",
+    "spatial": "(X, 100%)",
+    "temporal": "(100%, Y)",
+    "full": "everything",
+    "error": "error ±5%",
+}
+POLICIES = {
+    "none": "none",
+    "cancelling": "only cancelling",
+    "order": "shedding in order",
+    "drawn": "shedding, drawn",
+}
+
+
+def part(found: Record, name: str) -> str:
+    """A part of the page, from a record of the case."""
+    return PARTS[name](found)
+
+
+def scaling(found: Record) -> str:
+    """Figure 7."""
+    rows = of(found, "fig7")
+    agents = sorted({row["agents"] for row in rows})
+    lines = head("records/s (busy)", [_count(count, "agent") for count in agents])
+    for reducers in sorted({row["reducers"] for row in rows}):
+        by = {row["agents"]: row for row in rows if row["reducers"] == reducers}
+        cells = [
+            f"{by[n]['records_per_s']:,.0f} ({by[n]['busy']:.0%})" if n in by else ""
+            for n in agents
+        ]
+        lines.append(line([_count(reducers, "reducer"), *cells]))
+    most = max((row["agent_mib"] for row in rows), default=0.0)
+    lines += ["", f"The largest agent had {most:.0f} MiB of memory.", ""]
+    return text([*lines, *picture("imr-scaling", "Records a second by agents and reducers")])
+
+
+def shedding(found: Record) -> str:
+    """Figure 8."""
+    names = ["fidelity", "in time", "closed after, s", "at most", "never", "closed by"]
+    lines = head("processes that burn, policy", names)
+    for row in of(found, "fig8"):
+        cells = [f"{row['fidelity']:.0%}", f"{row['met']:.0%}"]
+        cells += [_seconds(row["latency_s"]), _seconds(row["latency_max_s"])]
+        cells += [str(row["never"]), row["why"]]
+        lines.append(line([f"{row['burns']}, {POLICIES[row['policy']]}", *cells]))
+    known = found["settings"].get("calibrated")
+    if known:
+        lines += [
+            "",
+            f"Alone on its core an agent read {known['capacity']:,.0f} records a second; the log "
+            f"grew by {known['rate']:,.0f}. Undisturbed, windows were closed at most "
+            f"{known['took']:.2f} s after their end: the latency is {known['latency']:.2f} s.",
+        ]
+    return text([*lines, "", *picture("imr-shedding", "Fidelity and latency under other load")])
+
+
+def words(found: Record) -> str:
+    """Figure 9."""
+    lines = by_part(found, "fig9", {"count_error": "count", "frequency_error": "frequency"})
+    return text([*lines, "", *picture("imr-words", "Errors of counts and shares of words")])
+
+
+def clicks(found: Record) -> str:
+    """Figure 11."""
+    columns = {"user_error": "per user", "total_error": "total", "found": "users found"}
+    lines = by_part(found, "fig11", columns)
+    return text([*lines, "", *picture("imr-clicks", "Errors of sessions, and users found")])
+
+
+def hdfs(found: Record) -> str:
+    """Figure 12."""
+    lines = by_part(found, "fig12", {"rejects": "rejected", "found": "nodes found"})
+    return text([*lines, "", *picture("imr-hdfs", "Histograms that differ from the whole ones")])
+
+
+def failures(found: Record) -> str:
+    """Figure 10."""
+    names = ["silent: panes/s", "a window, s", "told: panes/s", "a window, s", "gain", "paper"]
+    lines = head("servers replaced in each window", names)
+    rows = {(row["replaced"], row["told"]): row for row in of(found, "fig10")}
+    told = f"{paper.GOODPUT_GAIN[0]:.0%} to {paper.GOODPUT_GAIN[1]:.0%}"
+    for count in sorted({count for count, _ in rows}):
+        silent, said = rows.get((count, False)), rows.get((count, True))
+        if silent and said:
+            cells = [f"{silent['goodput']:.2f}", f"{silent['window_s']:.1f}"]
+            cells += [f"{said['goodput']:.2f}", f"{said['window_s']:.1f}"]
+            gain = said["goodput"] / silent["goodput"] - 1
+            lines.append(line([count, *cells, f"{gain:+.0%}", told]))
+    return text([*lines, "", *picture("imr-failures", "Goodput with replaced servers")])
+
+
+def beside(found: Record) -> str:
+    """Figure 13."""
+    names = ["none: fidelity", "shedding: fidelity", "none: the other's", "shedding: the other's"]
+    lines = head("niceness of the agent", names)
+    rows = {(row["nice"], row["policy"]): row for row in of(found, "fig13")}
+    for nice in sorted({nice for nice, _ in rows}):
+        pair = [rows.get((nice, policy)) for policy in ("none", "order")]
+        cells = [
+            f"{row[name]:.0%}" if row else "" for name in ("fidelity", "other") for row in pair
+        ]
+        lines.append(line([nice, *cells]))
+    return text([*lines, "", *picture("imr-beside", "Fidelity, and the other work, by niceness")])
+
+
+def waiting(found: Record) -> str:
+    """Figures 9 (c) and 11 (c), and the contract's latency."""
+    rows = of(found, "waiting")
+    lines = head("asked", ["a window, s", "of everything", "panes received", "closed by"])
+    full = next((row["window_s"] for row in rows if row["asked"] == "full"), None)
+    for row in rows:
+        share = f"{row['window_s'] / full:.0%}" if full else ""
+        cells = [f"{row['window_s']:.2f}", share, f"{row['fidelity']:.0%}", row["why"]]
+        lines.append(line([SAID[row["asked"]], *cells]))
+    return text([*lines, "", *picture("imr-waiting", "How long a window takes, by what is asked")])
+
+
+def coverage(found: Record) -> str:
+    """How often intervals have the truth in them."""
+    lines = head("answer", ["how", "intervals", "with the truth in them"])
+    for row in of(found, "coverage"):
+        lines.append(
+            line([row["what"], row["how"], f"{row['intervals']:,}", _part(row["covered"])])
+        )
+    return text([*lines, "", *picture("imr-coverage", "Intervals with the truth in them")])
+
+
+def contract(found: Record) -> str:
+    """How often the error contract held."""
+    lines = head("asked", ["windows", "within it", "data read, on average"])
+    for row in of(found, "contract"):
+        cells = [f"{row['windows']:,}", _part(row["held"]), f"{row['data']:.0%}"]
+        lines.append(line([row["what"], *cells]))
+    return text(lines)
+
+
+def clocks(found: Record) -> str:
+    """What an odd node costs the others."""
+    lines = head("the last node", ["closed after, s", "longer by, s", "at most", "fidelity", "by"])
+    for row in of(found, "clocks"):
+        cells = [f"{row['latency_s']:.2f}", f"{row['longer_s']:+.2f}"]
+        cells += [f"{row['latency_max_s']:.2f}", f"{row['fidelity']:.0%}", row["why"]]
+        lines.append(line([ODD[row["kind"]], *cells]))
+    return text(lines)
+
+
+ODD = {"alike": "is as the others", "idle": "is idle", "ahead": "has its clock an hour ahead"}
+
+
+def crossover(found: Record) -> str:
+    """Merged anew or moved on."""
+    lines = head("slide", ["merged anew, ms", "moved on, ms", "moved / merged"])
+    for row in of(found, "crossover"):
+        cells = [f"{row['anew_ms']:.2f}", f"{row['moved_ms']:.2f}", f"{row['ratio']:.2f}"]
+        lines.append(line([f"1/{row['slides']} of the range", *cells]))
+    least = found["figures"].get("crossover_slides")
+    said = (
+        f"Moving is quicker from a slide of 1/{least:.0f} of the range on."
+        if least
+        else "Moving was quicker for none of them."
+    )
+    return text([*lines, "", said, "", *picture("imr-crossover", "Time to put a window together")])
+
+
+def where(found: Record) -> str:
+    """The bars, and where all of it was measured."""
+    machine = found["machine"]
+    bars = "; ".join(
+        f"{bar['figure']} {_figure(bar['value'])} (bar {_figure(bar['limit'])}, "
+        f"{'held' if bar['held'] else 'missed'})"
+        for bar in found["bars"]
+    )
+    measured = found["settings"]["measured"]
+    commits = sorted({one["commit"][:10] for one in measured.values()})
+    noise = max((row.get("cpu_others", 0.0) for row in found["rows"]), default=0.0)
+    return text(
+        [
+            f"{bars}. Other processes took at most {noise:.0%} of the machine. "
+            f"{'Commit' if len(commits) == 1 else 'Commits'} {', '.join(commits)}, "
+            f"{machine['cores']} cores ({machine['cpu']}), Python {machine['python']}, "
+            f"Java {machine['java']}, Spark {machine['spark']}."
+        ]
+    )
+
+
+PARTS: dict[str, Callable[[Record], str]] = {
+    "scaling": scaling,
+    "shedding": shedding,
+    "words": words,
+    "clicks": clicks,
+    "hdfs": hdfs,
+    "failures": failures,
+    "beside": beside,
+    "waiting": waiting,
+    "coverage": coverage,
+    "contract": contract,
+    "clocks": clocks,
+    "crossover": crossover,
+    "where": where,
+}
+
+
+def of(found: Record, experiment: str) -> list[Row]:
+    """The rows of an experiment."""
+    return [row for row in found["rows"] if row["experiment"] == experiment]
+
+
+def by_part(found: Record, experiment: str, columns: dict[str, str]) -> list[str]:
+    """A table of specifications by the part of the data that they ask for."""
+    rows = of(found, experiment)
+    parts = sorted({row["part"] for row in rows})
+    lines = head("asked, error", [f"{one:.0%} of the data" for one in parts])
+    for asked in dict.fromkeys(row["asked"] for row in rows):
+        by = {row["part"]: row for row in rows if row["asked"] == asked}
+        for column, name in columns.items():
+            cells = [_part(by[one][column]) if one in by else "" for one in parts]
+            lines.append(line([f"{SAID[asked]}, {name}", *cells]))
+    return lines
+
+
+def head(first: str, names: Sequence[str]) -> list[str]:
+    return [f"| {first} | {' | '.join(names)} |", f"|---|{'---:|' * len(names)}"]
+
+
+def line(cells: Iterable[Any]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def picture(name: str, what: str) -> list[str]:
+    return [f"![{what}](../pictures/{name}.svg)"]
+
+
+def text(lines: Iterable[str]) -> str:
+    return "\n".join([*lines, ""])
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _seconds(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _part(value: float) -> str:
+    return f"{100 * value:.1f}%"
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1_000 or value == int(value) else f"{value:.3g}"

@@ -1,0 +1,105 @@
+"""The parent of two agents ended with SIGKILL again and again, with the root on Spark.
+
+What it had merged in its memory is gone with it: its children keep their panes until the root says
+that it has them, and send them again, or past the parent. Once it stays away for so long that they
+must.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from random import Random
+
+from fault_runs.agents.app import APPS, TREE, job_of
+from fault_runs.agents.running import agent, finish, free_port, messages_in, taken_in
+from fault_runs.agents.spark_root import SparkRoot, judged
+from fault_runs.agents.writing import Growing, Log
+from fault_runs.processes import Started, start
+from fault_runs.result import Result
+from fault_runs.scenario import Context, Scenario
+
+KILLS = 4
+A_SECOND = 400
+AWAY = 12.0
+"""Seconds after which children go past their parent."""
+
+
+def run_parent_killed(seed: int, folder: Path, context: Context) -> Result:
+    """Each pane of each node is counted once, whichever way it came."""
+    random, root, times = Random(seed), SparkRoot(folder), list[float]()
+    span, top, port = job_of(APPS["tree"]).span, TREE[0], free_port()
+    logs = {
+        node: Log(folder / "log" / node, span, Random(f"{seed} {node}"), "rename") for node in TREE
+    }
+    ways = {node: ["--parent", f"{top}=http://127.0.0.1:{port}"] for node in TREE[1:]}
+    ways[top] = ["--serve", str(port), "--children", ",".join(TREE[1:])]
+    commands = {
+        node: agent("tree", node, log.glob, root.url, folder / "state" / node, *ways[node])
+        for node, log in logs.items()
+    }
+    (folder / "state").mkdir()
+    growing = Growing(list(logs.values()), Random(seed + 2), A_SECOND)
+    root.start()
+    root.wait()
+    growing.start()
+    running = {node: start(words, folder / f"said-{node}") for node, words in commands.items()}
+    try:
+        long = random.randrange(KILLS)
+        for kill in range(KILLS):
+            _wait_for_more(root, running)
+            time.sleep(random.uniform(0.0, 2.0))  # the moment is the point
+            running[top].kill()
+            time.sleep(AWAY if kill == long else random.uniform(0.0, 2.0))
+            began = time.monotonic()
+            running[top] = start(commands[top], folder / f"said-{top}")
+            _wait_for_more(root, running)
+            times.append(time.monotonic() - began)
+        growing.stop()
+        for node in TREE[1:]:
+            running[node].kill()
+            finish(commands[node], folder / f"said-{node}", 120.0)
+        running[top].kill()
+        finish(commands[top], folder / f"said-{top}", 120.0)
+        root.settle()
+    finally:
+        growing.stop()
+        for one in running.values():
+            one.kill()
+        root.kill()
+        for log in logs.values():
+            log.close()
+    found = judged(root.store, logs)
+    merged = sum(len(message["nodes"]) > 1 for message in messages_in(root.store))
+    lines = sum(log.truth.lines for log in logs.values())
+    note = f"{lines} lines, {merged} messages were merged"
+    failed = "" if merged else "no message was merged: the tree did nothing"
+    return Result(
+        PARENT_KILLED.name,
+        seed,
+        found.lost,
+        found.doubled,
+        tuple(times),
+        "; ".join(filter(None, (note, found.note))),
+        KILLS,
+        failed,
+    )
+
+
+def _wait_for_more(root: SparkRoot, running: dict[str, Started]) -> None:
+    deadline, before = time.monotonic() + 120, taken_in(root.store)
+    while taken_in(root.store) <= before + 2_000:
+        for node, one in running.items():
+            if one.process.poll() is not None:
+                raise AssertionError(f"the agent of {node} ended by itself: {one.said()}")
+        if time.monotonic() > deadline:
+            raise AssertionError("nothing comes to the root any more")
+        time.sleep(0.05)
+
+
+PARENT_KILLED = Scenario(
+    "parent-agent-killed",
+    "Children of a parent that dies send again, to it or to the root; each pane counts once",
+    run_parent_killed,
+    least=8,
+)
