@@ -60,12 +60,14 @@ def words(bench: Bench, plan: Words) -> list[Row]:
 def clicks(bench: Bench, plan: Clicks) -> list[Row]:
     """Figure 11: sessions of users, whose clicks are served by any node."""
     names = tuple(f"web{number}" for number in range(1, plan.nodes + 1))
-    given = click_traffic.Clicks(plan.users, hours=2 * plan.windows, nodes=names)
+    given = click_traffic.Clicks(
+        plan.users, hours=2 * plan.windows, nodes=names, requests=plan.requests
+    )
     job, logs = click_sessions(), _logs(click_traffic.rows(given), moment)
     first = click_traffic.START // session_truth.WINDOW
     columns = {
-        "per_user": "user_error",
-        "per_user_of_all": "user_error_of_all",
+        "per_user_of_all": "user_error",
+        "per_user": "found_user_error",
         "duration": "duration_error",
         "clicks": "clicks_error",
         "total": "total_error",

@@ -115,6 +115,8 @@ class Clicks:
     nodes: int = 10
     windows: int = 4
     users: int = 1_500
+    requests: int = 12
+    """Of a page at most: the site that the paper's logs are of had many pictures."""
     parts: tuple[float, ...] = PARTS
 
 
@@ -179,7 +181,7 @@ QUICK = Plan(
     waiting=Waiting(2, 1, 20, 20_000),
     clocks=Clocks(3, Timed(2.0, 2, 2), rate=50),
     words=Words(4, 10, 40, 1, (0.5, 1.0)),
-    clicks=Clicks(4, 1, 40, (0.5, 1.0)),
+    clicks=Clicks(4, 1, 40, 6, (0.5, 1.0)),
     hdfs=Hdfs(4, 10, 1, (0.5, 1.0)),
     covering=Covering(40, 4, 10, 3),
     crossover=Crossover((2, 4), 20, 2, 3),

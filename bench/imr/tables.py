@@ -79,7 +79,12 @@ def words(found: Record) -> str:
 
 def clicks(found: Record) -> str:
     """Figure 11."""
-    columns = {"user_error": "per user", "total_error": "total", "found": "users found"}
+    columns = {
+        "user_error": "per user",
+        "found_user_error": "per user found",
+        "total_error": "total",
+        "found": "users found",
+    }
     lines = by_part(found, "fig11", columns)
     return text([*lines, "", *picture("imr-clicks", "Errors of sessions, and users found")])
 

@@ -233,6 +233,30 @@ def test_a_gap_is_told(tmp_path: Path, log: Path, root: Root) -> None:
     assert "it is gone" in (tmp_path / "state" / "dead-letters.jsonl").read_text()
 
 
+def test_the_rest_of_the_extent(tmp_path: Path, log: Path, root: Root) -> None:
+    """A log that ends before the job's extent does has nothing in the rest of it."""
+    write(log, (98, "before"), (100, "a"))
+    job = placed(range="1s", begin=99_000_000, extent="6s")
+    status = once(tmp_path, root, job)
+    assert [(one["pane"], one["until"]) for one in messages(root)] == [
+        (99, 99),
+        (99, 100),
+        (100, 101),
+        (101, 105),
+    ]
+    assert (status["on_time"], status["outside"]) == (1, 1)
+
+
+def test_files_that_are_not_read_are_named(tmp_path: Path, log: Path, root: Root) -> None:
+    """A compressed file is said once, and not taken for lines."""
+    write(log, (100, "a"))
+    (tmp_path / "app.log.1.gz").write_bytes(b"\x1f\x8b\n")
+    with running(tmp_path, root, placed(range="1s"), once=True) as agent:
+        status = agent.ended()
+    assert [line for line in agent.said if "app.log.1.gz is compressed" in line]
+    assert (status["read"], status["dead"]) == (1, 0)
+
+
 def test_one_agent_for_a_state(tmp_path: Path, log: Path, root: Root) -> None:
     """A second agent with the same state is refused, and one of another node or other panes."""
     write(log, (100, "a"))

@@ -224,6 +224,19 @@ def test_what_was_read_and_rotated_away_is_no_gap(log: Log) -> None:
     assert log.gaps == []
 
 
+def test_a_device_that_has_another_number(log: Log) -> None:
+    """After a start of the machine disks may be numbered anew: files are known by their content."""
+    log.write("a")
+    log.path.rename(log.folder / "app.log.1")
+    log.write("b")
+    log.read()
+    position = [{**mark, "id": f"9{mark['id']}"} for mark in log.follower.position()]
+    log.write("c")
+    log.start(position)
+    assert log.read() == ["c"]
+    assert log.gaps == []
+
+
 def test_oldest_first(tmp_path: Path) -> None:
     """Files that are there at the start are read by the time of their first line, or by their own
     time, and of two that were written at once the one with the higher number first."""

@@ -123,11 +123,11 @@ def test_what_nobody_wants_is_not_held() -> None:
     assert held.due(0.0) == [said("a", 4, x=1)]
 
 
-def test_bounds_need_the_values_of_each_node() -> None:
-    """Of a job with bounds messages with values go on together, each as it came; those without
-    any become one."""
+def test_a_sample_needs_the_values_of_each_node() -> None:
+    """Of a job with the bounds of a sample messages with values go on together, each as it came;
+    those without any become one."""
     lines = [said("a", 7, x=1), said("c", 7), said("b", 7, x=2), said("d", 7)]
-    found = together(placed(bounds="sum").job, [heard(line) for line in lines])
+    found = together(placed(bounds="sum", shed="drawn").job, [heard(line) for line in lines])
     assert found[:2] == [lines[0], lines[2]]
     assert read(found[2:]) == [({"c", "d"}, 7, 8, {})]
 

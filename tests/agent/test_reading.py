@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.agent.dead_letters import DeadLetters
-from millstream.agent.reading import AHEAD, Reading
+from millstream.agent.reading import AHEAD, LONGEST_RUN, Reading
 from millstream.agent.restart import Restart
 from millstream.windows.making import Maker, Making
 from millstream.windows.message import Message, Why
@@ -186,6 +186,24 @@ def test_a_time_far_ahead_is_a_mistake(tmp_path: Path) -> None:
     assert [message["until"] for message in read.messages] == [1000, 1001, 44200]
     assert read.messages[1]["partials"] == {"a": 1, "c": 1}
     assert read.messages[1]["nodes"]["web1"]["dead"] == 1
+
+
+def test_a_long_way_to_the_next_record(tmp_path: Path) -> None:
+    """After more empty panes than anyone should be told of, the node says where it is instead."""
+    read = Read(tmp_path, placed(by="time", range="1s", pane="1s"))
+    second = 1_000_000
+    at = LONGEST_RUN * second
+    read.reading.take(lines((0, "a"), (at, "b"), (2 * at + second, "c")), 0, ("log", 0), 2 * at)
+    panes = [(one["pane"], one["until"]) for one in read.messages]
+    assert panes == [
+        (0, 0),
+        (0, 1),
+        (1, LONGEST_RUN),
+        (LONGEST_RUN, LONGEST_RUN + 1),
+        (2 * LONGEST_RUN + 1, 2 * LONGEST_RUN + 1),
+    ]
+    assert read.reading.making.pane == 2 * LONGEST_RUN + 1
+    assert read.reading.making.partials == {"c": 1}
 
 
 def test_the_extent_ends_it(tmp_path: Path) -> None:

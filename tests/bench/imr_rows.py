@@ -15,7 +15,7 @@ def rows() -> list[Row]:
         *(_pressed("fig8", burns=2, policy=policy) for policy in ("none", "order", "drawn")),
         *_by_part("fig9", count_error=0.5, frequency_error=0.1, frequency_deviation=0.2, found=1.0),
         *_fig10(),
-        *_by_part("fig11", user_error=0.1, total_error=0.04, found=0.9),
+        *_by_part("fig11", user_error=0.1, found_user_error=0.01, total_error=0.04, found=0.9),
         *_by_part("fig12", rejects=0.25, distance=0.1, found=1.0),
         *(_pressed("fig13", nice=n, policy=p) for n in (0, 10) for p in ("none", "order")),
         *_waiting(),

@@ -13,7 +13,8 @@ from served import MadeStore, asked
 from test_server_openapi import misfits
 
 from millstream.server.openapi import document
-from millstream.windows.showing import is_shown, shown
+from millstream.stores.reader import SlateReader
+from millstream.windows.showing import SHOWN, shown
 
 
 @pytest.fixture
@@ -171,10 +172,13 @@ def test_a_job_of_many_nodes_has_a_limit(made: JobStore) -> None:
 
 
 def test_values_are_not_read(made: JobStore) -> None:
-    """Of the root's table only what is shown is decoded; the values of keys are not."""
-    assert made.stored["1/0"]
-    kinds = {entry.partition("|")[0]: is_shown(entry) for entry in made.stored["1/0"]}
-    assert kinds == {"account": True, "board": True, "meta": True, "pane": False, "window": True}
+    """Of the root's table only what is shown is read; the values of keys are not."""
+    with SlateReader(made.path) as reader:
+        batch, tables = reader.entries("errors.root", SHOWN)
+        assert batch == reader.batch
+    values = {entry for entry in made.stored["1/0"] if entry.startswith("pane|")}
+    assert values
+    assert tables["1/0"].keys() == made.stored["1/0"].keys() - values
 
 
 def test_a_job_that_nothing_was_told(tmp_path: Path) -> None:
@@ -205,13 +209,13 @@ def test_no_such_job(made: JobStore, tmp_path: Path) -> None:
         assert "the application has none" in client.get("/jobs/errors").json()["error"]
 
 
-def test_panes_that_were_let_go_are_not_missing(tmp_path: Path) -> None:
-    """Once all windows of a pane are closed the root lets go of it: it is shown no more."""
+def test_panes_that_were_let_go_are_still_shown(tmp_path: Path) -> None:
+    """Once all windows of a pane are closed the root needs it no more; what came of it stays."""
     made = JobStore(tmp_path / "store", range="5m")
     made.tell(*(begins(node, 0) for node in NODES))
     made.tell(*(told(node, pane) for pane in range(13) for node in NODES))
     with asked(made.path) as client:
         found = job(client)
     assert found["closed"] == 2
-    assert [pane["pane"] for pane in found["panes"]] == list(range(10, 15))
-    assert "missing" not in {mark for node in NODES for mark, _ in marks(found, node).values()}
+    assert [pane["pane"] for pane in found["panes"]] == list(range(15))
+    assert [mark for mark, _ in marks(found, "web1").values()] == 13 * ["empty"] + 2 * ["awaited"]

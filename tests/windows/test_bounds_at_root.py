@@ -108,12 +108,31 @@ def test_nodes_that_are_absent_are_not_waited_for_by_error() -> None:
 
 
 def test_values_of_several_nodes_in_one_are_refused() -> None:
-    """Bounds need each node's own: a parent hands such panes on one by one."""
-    job = counting()
+    """The bounds of a sample need each node's own: a parent hands such panes on one by one."""
+    job = counting(shed="drawn")
     both = joined(job, "t", [told(job, node, LOGS[node])[0] for node in "ab"])
     run = ms.testing.run(an_app(job), events([both]))
     (letter,) = run.dead_letters
-    assert "must be of one node, since answers have bounds" in letter.error
+    assert "must be of one node, since the bounds are those of a sample" in letter.error
+
+
+def test_values_of_several_nodes_in_one_have_bounds() -> None:
+    """Where nothing is drawn a parent may merge what its children count: the bounds are the same
+    as if each had come alone."""
+    job = counting(fidelity=Area(0.9), most=4)
+    panes = [[told(job, node, LOGS[node])[pane] for node in NODES] for pane in range(PANES - 2)]
+    apart = [one for pane in panes for one in pane]
+    merged = [joined(job, "t", pane) for pane in panes]
+    runs = [
+        ms.testing.run(an_app(job), events([*begun(job, *NODES), *sent]))
+        for sent in (apart, merged)
+    ]
+    assert [run.dead_letters for run in runs] == [[], []]
+    said = [{one.key: one.value["bounds"] for one in run.stream("counts")} for run in runs]
+    assert said[0] == said[1]
+    assert {bound["method"] for bound in said[0].values()} == {"worst case"}
+    totals = [run.stream("counts.windows")[0].value["total"] for run in runs]
+    assert totals[0] == totals[1]
 
 
 @pytest.mark.parametrize("order", ["event-time", "arrival"])

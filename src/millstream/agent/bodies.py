@@ -1,6 +1,6 @@
 """Messages as they are sent: one JSON value in a line.
 
-A server takes lines of up to 1 MiB. A pane that would be longer, or that holds what JSON cannot
+A server takes lines of up to 8 MiB. A pane that would be longer, or that holds what JSON cannot
 carry, is told as lost, with its records counted: it would be refused again and again, and nothing
 after it would be sent.
 """
@@ -17,7 +17,7 @@ from millstream.codec import encode_value
 from millstream.errors import CodecError
 from millstream.windows.message import Manifest, Message
 
-LONGEST = 1 << 20
+LONGEST = 8 << 20
 """Bytes of a line that a server takes."""
 
 

@@ -85,7 +85,7 @@ class Follower:
     @property
     def empty(self) -> bool:
         """Whether no file was found yet."""
-        return not self._files
+        return not self._files and not self._held
 
     def look(self) -> None:
         """See what became of the files, and which are new."""
@@ -277,7 +277,7 @@ class Follower:
                 return
             self._begins_again(file)
             file.close()
-        if mark.done or self._resume_copy(mark, mark.id):
+        if self._resume_copy(mark, mark.id) or mark.done:
             return
         if mark.size:
             why = "it was cut off" if str(path) == mark.name else "it is gone"

@@ -19,7 +19,7 @@ from millstream.agent.limits import Limits
 from millstream.agent.options import Options
 from millstream.agent.outbox import Entry, Outbox, Say
 from millstream.agent.pacing import Pacing, Windows
-from millstream.agent.reading import Reading
+from millstream.agent.reading import FAR, Reading
 from millstream.agent.remaking import Remaker
 from millstream.agent.restart import Restart, restart_from
 from millstream.agent.rounds import Region, Rounds
@@ -263,7 +263,9 @@ class Loop:
         if self._over == self._reading.making.read == self._began:
             return  # that was said before, and nothing came since
         self._over = self._reading.making.read
-        if pane is not None:
+        if pane is not None and span.extent is not None:
+            self._reading.end(FAR)
+        elif pane is not None:
             self._reading.end(span.panes_of(span.windows_of(pane)[-1])[-1] + 1)
         self._remake(None)
 

@@ -183,10 +183,10 @@ def together(job: Job, messages: list[Heard]) -> list[bytes]:
     """Messages of the same panes and of different nodes as one line.
 
     They stay as they came if one line cannot hold them, or if merging fails: the root merges too,
-    and says what is wrong. Bounds need the values of each node, so of a job that has them only
-    those without values become one.
+    and says what is wrong. The bounds of a sample need the values of each node: of a job with such
+    bounds only messages without values become one.
     """
-    if job.kind is not None:
+    if job.apart:
         valued = [message.line for message in messages if message.partials != _NOTHING]
         return valued + _one([one for one in messages if one.partials == _NOTHING], job)
     return _one(messages, job)

@@ -16,11 +16,12 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from millstream.agent.bodies import LONGEST
 from millstream.agent.outbox import GROUP_BYTES
 from millstream.agent.wire import Answer
 from millstream.errors import CommandError
 
-LONGEST_BODY = GROUP_BYTES + (1 << 20)
+LONGEST_BODY = max(GROUP_BYTES, LONGEST) + (1 << 20)
 """More than any agent sends at once."""
 BODIES = 4
 """How many are read at once: what is in them is in no other count."""

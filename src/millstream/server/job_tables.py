@@ -1,7 +1,6 @@
 """The tables of a job's root, as they stand in a store: what is shown of them, and no more.
 
-The root's table has the values of all keys as well, which may be many. They are not decoded: an
-entry stays the text that it is until its name says that it is wanted.
+The root's table has the values of all keys as well, which may be many; they are not read.
 """
 
 from __future__ import annotations
@@ -9,12 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from millstream.stores.reader import SlateReader
-from millstream.windows.showing import is_shown, shown
-
-_entries = msgspec.json.Decoder(dict[str, msgspec.Raw])
+from millstream.windows.showing import SHOWN, shown
 
 
 def read_jobs(reader: SlateReader, parts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -31,11 +26,5 @@ def read_job(reader: SlateReader, name: str, part: Mapping[str, Any]) -> dict[st
     update = f"{name}.root"
     if update not in reader.updates:  # the store is of before the job was added
         return shown(name, part, {}, reader.batch)
-    with reader.written(update) as (batch, slates):
-        tables = {slate.key: _wanted(slate.json) for slate in slates}
+    batch, tables = reader.entries(update, SHOWN)
     return shown(name, part, tables, batch)
-
-
-def _wanted(table: bytes) -> dict[str, Any]:
-    found = _entries.decode(table)
-    return {entry: msgspec.json.decode(of) for entry, of in found.items() if is_shown(entry)}

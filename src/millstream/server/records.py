@@ -26,7 +26,7 @@ from millstream.model.duration import TIME_LIMIT, UNITS
 from millstream.nesting import too_deep
 
 PIECE_BYTES = 256 * 1024
-LINE_BYTES = 1024 * 1024
+LINE_BYTES = 8 * 1024 * 1024
 """A longer line is refused: whoever reads the log must be able to hold many of them."""
 SHOWN_CHARACTERS = 200
 SHOWN_REFUSED = 100

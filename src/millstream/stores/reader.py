@@ -115,6 +115,23 @@ class SlateReader:
         with self._scanned(update, prefix, after, _written) as found:
             yield found
 
+    def entries(
+        self, update: str, prefixes: Sequence[str]
+    ) -> tuple[int, dict[str, dict[str, Any]]]:
+        """Of every table of an update, by key, the entries that begin so, and their batch.
+
+        The other entries are not read, however many there are.
+        """
+
+        def made(
+            view: View, update: str, kind: str, key: str, row: bytes, batch: int
+        ) -> tuple[str, dict[str, Any]]:
+            found = (one for prefix in prefixes for one in _entries(view, update, key, prefix))
+            return key, {entry: decode_value(value) for entry, value in found}
+
+        with self._scanned(update, "", None, made) as (batch, tables):
+            return batch, dict(tables)
+
     def kind(self, update: str) -> str:
         """The kind of an update's slates: dict, dataclass or table; StoreError if unknown."""
         kind = self._home.facts.updates.get(update)
@@ -222,7 +239,9 @@ def _as_json(data: bytes) -> bytes:
     return data if data[:1] != BYTES_TAG else msgspec.json.encode(data[1:])
 
 
-def _entries(view: View, update: str, key: str) -> Iterator[tuple[str, bytes]]:
-    prefix = table_of(update, key)
-    for entry, value in view.scan(prefix, after_prefix(prefix)):
-        yield entry[len(prefix) :].decode(), value
+def _entries(view: View, update: str, key: str, start: str = "") -> Iterator[tuple[str, bytes]]:
+    """The entries of a table that begin with `start`."""
+    table = table_of(update, key)
+    first = table + start.encode()
+    for entry, value in view.scan(first, after_prefix(first)):
+        yield entry[len(table) :].decode(), value

@@ -23,6 +23,7 @@ Under `Error` every interval allows for all moments at which the window could ha
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -228,10 +229,22 @@ class _Bounding:
         if self.job.per_record is None:
             return (None if any(one < 0 for one in values.values()) else 0), None
         least, most = self.job.per_record
-        sizes = [(one, self.manifests[unit]["records"]) for unit, one in values.items()]
+        sizes = self._sizes(values)
         held = all(one <= max(0, most) * records for one, records in sizes)
         above = all(one >= min(0, least) * records for one, records in sizes)
         return (least if above else None), (most if held else None)
+
+    def _sizes(self, values: Values) -> list[tuple[float, int]]:
+        """Values, and of how many records each is. Where nodes need not be told apart a parent may
+        have merged theirs: then of whole panes."""
+        if self.job.apart:
+            return [(one, self.manifests[unit]["records"]) for unit, one in values.items()]
+        found, records = defaultdict[int, float](float), defaultdict[int, int](int)
+        for (_, pane), one in values.items():
+            found[pane] += one
+        for (_, pane), told in self.manifests.items():
+            records[pane] += told["records"]
+        return [(one, records[pane]) for pane, one in found.items()]
 
     def _is_rare(self, drawn: Drawn) -> bool:
         return drawn.seen < FEW and drawn.seen < self.sampling.drawn

@@ -28,7 +28,7 @@ from millstream.model.event import Event
 from millstream.model.function import check_arguments
 from millstream.model.place import location
 from millstream.nearest import did_you_mean
-from millstream.windows.fidelity import Fidelity
+from millstream.windows.fidelity import Area, Error, Fidelity
 from millstream.windows.span import Axis, Span, span_of
 
 Pairs = Iterable[tuple[str, Any]]
@@ -171,6 +171,19 @@ class Job:
         if self.bounds is not None or not isinstance(self.combine, Algebra):
             return self.bounds
         return KINDS.get(self.combine.name)
+
+    @property
+    def draws(self) -> bool:
+        """Whether the panes that a node leaves out are drawn by rank."""
+        fidelity = self.fidelity
+        drawn = isinstance(fidelity, Error) or (isinstance(fidelity, Area) and fidelity.drawn)
+        return drawn or self.shed == "drawn"
+
+    @property
+    def apart(self) -> bool:
+        """Whether the values of each node are needed apart: the spread of a sample is in them.
+        Else a parent may merge those of its children."""
+        return self.kind is not None and self.draws
 
     @property
     def per_record(self) -> tuple[float, float] | None:

@@ -27,6 +27,11 @@ def board(pane: int) -> str:
     return f"board|{pane + _ZERO:020d}"
 
 
+def past(pane: int) -> str:
+    """The entry of a pane's marks once nothing needs them."""
+    return f"past|{pane + _ZERO:020d}"
+
+
 def values(pane: int) -> str:
     """How the entries of a pane's values begin; the node follows, of several the first."""
     return f"pane|{pane + _ZERO:020d}|"

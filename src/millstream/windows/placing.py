@@ -96,7 +96,7 @@ def _add_root(app: App, placed: PlacedJob) -> None:
     by_time = not agents and app.order == "event-time" and job.span.axis == "time"
     told = (placed.told,) if agents else ()
     app.map(placed.panes, publishes=(f"{name}.said", f"{name}.coming"), name=f"{name}.saying")(
-        Saying(name, placed.nodes, job.kind is not None)
+        Saying(name, placed.nodes, job.apart)
     )
     app.update(f"{name}.said", publishes=f"{name}.schedule", slate=Agreed, name=f"{name}.reducers")(
         Reducers(job, name)

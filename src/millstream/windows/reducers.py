@@ -59,7 +59,7 @@ class Saying:
     name: str
     nodes: tuple[str, ...]
     apart: bool = False
-    """Whether the values of each node are kept apart, since answers have bounds."""
+    """Whether the values of each node are kept apart, since answers have the bounds of a sample."""
     __signature__ = takes("event")
 
     def __call__(self, event: Event) -> Iterator[Emit]:
@@ -94,8 +94,8 @@ class Saying:
             )
         if self.apart and message["partials"] and len(message["nodes"]) > 1:
             raise FunctionError(
-                f"job {self.name!r}: a message with values must be of one node, since answers have "
-                f"bounds; got one of {', '.join(message['nodes'])}"
+                f"job {self.name!r}: a message with values must be of one node, since the "
+                f"bounds are those of a sample; got one of {', '.join(message['nodes'])}"
             )
         unknown = sorted({*message["nodes"]} - {*self.nodes})
         if unknown:

@@ -6,6 +6,7 @@
                           reached; `kept`: panes before it were let go; `schedule` of the reducers;
                           `late_panes`, `late_records`, `repeated`
     board|PANE            by node, its mark of the pane (`accounts`: what stands where)
+    past|PANE             the same of the last `PAST` panes that were let go, only to be looked at
     window|WINDOW         counts of the marks of a window (`accounts.Window`)
 
 A window is there once a node has told of its first pane or of an earlier one, and until it is
@@ -33,9 +34,10 @@ from millstream.windows.accounts import (
 from millstream.windows.coverage import RECEIVED, Coverage, Mark, Tally
 from millstream.windows.fidelity import Area, Error, Spatial
 from millstream.windows.job import Job
-from millstream.windows.merged import board, pane_in, values
+from millstream.windows.merged import board, pane_in, past, values
 from millstream.windows.reducers import BEGINNING, Schedule, in_force
 
+PAST = 72
 Marks = dict[str, list[Any]]
 Standing = tuple[int, int]
 """How many nodes have responded for a pane, and how many have lost it."""
@@ -248,10 +250,14 @@ class Scoreboard:
             (values(first), values(before)),
             ("window|", window_entry(self.needed() - KEPT)),
         ):
-            for entry in [entry for entry, _ in self.table.scan(start, stop)]:
+            for entry, found in [*self.table.scan(start, stop)]:
                 del self.table[entry]
                 if start == "window|":
                     self._windows.pop(window_in(entry), None)
+                elif start.startswith("board|") and pane_in(entry) >= before - PAST:
+                    self.table[past(pane_in(entry))] = found
+        for entry in [entry for entry, _ in self.table.scan("past|", past(before - PAST))]:
+            del self.table[entry]
 
     def save(self) -> None:
         for number, window in self._windows.items():

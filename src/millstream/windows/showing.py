@@ -40,12 +40,9 @@ MOST_PANES = 72
 MOST_CELLS = 6_000
 """Of the scoreboard that is shown, whichever is less."""
 MOST_OPEN, MOST_CLOSED = 24, 24
+SHOWN = ("account|", "board|", "meta", "past|", "window|")
+"""How the entries of the root's table begin that are needed here; those of values are not."""
 _NOTHING = dict.fromkeys(COUNTS, 0)
-
-
-def is_shown(entry: str) -> bool:
-    """Whether an entry of the root's table is needed here; those of values are not."""
-    return entry == "meta" or entry.startswith(("account|", "board|", "window|"))
 
 
 def shown(
@@ -106,7 +103,7 @@ class _Board:
     at: Mapping[str, int]
     """The pane that a node has reached."""
     kept: int
-    """Panes before it were let go."""
+    """Of panes before it nothing is known any more."""
     why: Mapping[int, str | None]
     """Why a window was closed, if it has an entry; None: it is open."""
 
@@ -237,13 +234,14 @@ def _board(described: Mapping[str, Any], tables: Mapping[str, Entries]) -> _Boar
     why: dict[int, str | None] = {}
     for table in first.values():
         meta = table.get("meta", {})
-        for known, name in ((starts, "first"), (kept, "kept")):
-            known += [] if meta.get(name) is None else [meta[name]]
+        starts += [] if meta.get("first") is None else [meta["first"]]
+        past = [pane_in(entry) for entry in table if entry.startswith("past|")]
+        kept += [min([*past, meta["kept"]])] if "kept" in meta else []
         begun |= meta.get("from", {})
         for node, pane in meta.get("at", {}).items():
             at[node] = max(pane, at.get(node, pane))
         for entry, of in table.items():
-            if entry.startswith("board|"):
+            if entry.startswith(("board|", "past|")):
                 marks.setdefault(pane_in(entry), {}).update(of)
             elif entry.startswith("window|"):
                 why[window_in(entry)] = of["why"] or None

@@ -81,7 +81,7 @@ def layout(job: Job, nodes: Sequence[str], panes: range, manifests: Manifests) -
     """The strata of a window, from what its nodes have told."""
     received = {unit for unit, told in manifests.items() if _received(told)}
     strata = list[Stratum]()
-    for node in nodes if is_drawn(job) else ():
+    for node in nodes if job.draws else ():
         samples = [_sample(job, part, received, manifests) for part in _blocks(job, [node], panes)]
         strata += _joined(job, [one for one in samples if one is not None], received, manifests)
     if sum(len(one.sample) == 1 for one in strata) == 1:  # nothing to compare a single pane with
@@ -109,13 +109,6 @@ def rounds_done(job: Job, nodes: Sequence[str], panes: range, manifests: Manifes
         for part in _blocks(job, nodes, panes)
     ]
     return sum(end <= min(firsts) for end in rounds(job.span.panes))
-
-
-def is_drawn(job: Job) -> bool:
-    """Whether the panes that a node leaves out are drawn by rank."""
-    fidelity = job.fidelity
-    drawn = isinstance(fidelity, Error) or (isinstance(fidelity, Area) and fidelity.drawn)
-    return drawn or job.shed == "drawn"
 
 
 def _sample(
