@@ -125,7 +125,7 @@ class Hdfs:
     """Figure 12: histograms of block writes."""
 
     nodes: int = 10
-    blocks: int = 60
+    blocks: int = 300
     """Of the cluster in an hour; each is written to three nodes."""
     windows: int = 2
     parts: tuple[float, ...] = PARTS

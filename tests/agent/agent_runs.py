@@ -42,7 +42,8 @@ def write(path: Path, *records: tuple[float, str]) -> None:
 
 def options(folder: Path, root: Root, **more: Any) -> Options:
     given = {"node": "web1", "patterns": (str(folder / "app.log*"),), "root": root.url}
-    return Options(**{**given, "state": folder / "state", **more})
+    # The memory is that of the process, which is here the tests'.
+    return Options(**{**given, "state": folder / "state", "memory": 1 << 40, **more})
 
 
 def once(folder: Path, root: Root, job: PlacedJob, **more: Any) -> dict[str, Any]:

@@ -60,6 +60,7 @@ def run(
         root="http://root",
         state=folder / "state",
         once=True,
+        memory=1 << 40,
     )
     state, outbox = State(options.state, made, "web1"), Outbox(folder / "outbox", 10**9, print)
     real, left = outbox.put, [puts]

@@ -71,8 +71,8 @@ class Limits:
         return self._used() <= self._memory or self._stop.is_set()
 
     def made_room(self) -> None:
-        """A pane was given up. What is still resident cannot be helped: the limit is raised, or
-        nothing would ever be made again."""
+        """There is no pane, or it was given up. What is resident still cannot be helped: the limit
+        is raised, or nothing would ever be made."""
         give_back()
         used = self._used()
         if used > self._memory:

@@ -174,6 +174,7 @@ class Loop:
 
     def _begin(self) -> None:
         """Where the first pane is known before any record, say so."""
+        self._limits.made_room()  # an application may take more than the limit by itself
         span = self._placed.job.span
         known = span.begin is not None or span.axis in ("records", "bytes")
         if self._reading.making.pane is None and known:
