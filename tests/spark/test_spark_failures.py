@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
+from typing import cast
 from zlib import crc32
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from millstream.checkpoint import offset_of, with_check
-from millstream.errors import StoreError
+from millstream.errors import RunError, StoreError
 from millstream.spark.failures import from_spark
+from millstream.spark.following import STARTS, follow
 from millstream.spark.offsets import check_checkpoint
+from millstream.spark.query import Driver
 from millstream.stores.progress import Progress
 
 ENDED = "\n".join(
@@ -42,6 +47,53 @@ def test_our_own_error_is_taken_out_of_a_traceback() -> None:
         "Traceback:\n  ...\nmillstream.errors.StoreError: shard 3: the disk is full\n\nat org.a.b\n"
     )
     assert str(from_spark(Exception(text))) == "shard 3: the disk is full"
+
+
+SLOW = "org.apache.spark.SparkException: Python worker failed to connect back."
+
+
+class SlowlyStarted:
+    """What `follow` needs of a driver. Its query ends at once, the first `slow` times with what
+    Spark says when its Python process was not there in time."""
+
+    def __init__(self, slow: int, *, begun: bool = False) -> None:
+        self.slow, self.has_begun = slow, begun
+        self.error: Exception | None = None
+        self.starts = self.ends = 0
+        self.said: list[str] = []
+        self.say = self.said.append
+        self.leaving, self.running = threading.Event(), threading.Lock()
+
+    def start(self) -> SlowlyStarted:
+        self.starts += 1
+        return self
+
+    def awaitTermination(self, timeout: float) -> bool:  # noqa: N802  # Spark's name
+        if self.starts <= self.slow:
+            raise StreamingQueryException(ENDED.format(cause=SLOW))
+        return True
+
+    def stop(self) -> None:
+        self.ends += 1
+
+    def flush(self, *, ended: bool) -> None:
+        assert ended
+
+
+def test_a_query_that_starts_too_slowly_is_started_again() -> None:
+    """Nothing was read yet, so there is nothing to lose; it is said, and ended once."""
+    driver = SlowlyStarted(2)
+    follow(cast(Driver, driver), None)
+    assert (driver.starts, driver.ends, len(driver.said)) == (3, 1, 2)
+
+
+@pytest.mark.parametrize(("slow", "begun", "starts"), [(99, False, STARTS), (99, True, 1)])
+def test_not_for_ever_and_not_after_a_batch(slow: int, begun: bool, starts: int) -> None:
+    """Past that it is an error that says what to do; the query is ended."""
+    driver = SlowlyStarted(slow, begun=begun)
+    with pytest.raises(RunError, match=r"too busy to start a process .* nothing is lost"):
+        follow(cast(Driver, driver), None)
+    assert (driver.starts, driver.ends) == (starts, 1)
 
 
 def checkpoint_of(folder: Path, batches: int) -> Progress:

@@ -26,7 +26,6 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -48,6 +47,7 @@ from millstream.sources.address import LOG
 from millstream.spark.continuing import check_continues
 from millstream.spark.failures import from_spark
 from millstream.spark.flushing import Flushing, take_back
+from millstream.spark.following import follow
 from millstream.spark.heartbeat import Heartbeat, Planned, clock
 from millstream.spark.job import Job, PackedPlan, grouped
 from millstream.spark.lanes import run_batch
@@ -64,8 +64,6 @@ from millstream.stores.home import Home, held
 from millstream.stores.progress import decoded
 from millstream.stores.shard_checks import finish_checks, start_checks
 
-STOP_PATIENCE = 3.0
-"""Seconds that a running batch is given to end when the application is stopped."""
 OnReport = Callable[[BatchSummary], None]
 
 
@@ -90,12 +88,14 @@ class Driver:
         self.error: MillstreamError | None = None
         self.stopping = False
         self.batches = 0
+        self.has_begun = False
+        """Whether any batch was."""
         self.running = threading.Lock()
         """Held while a batch runs."""
         self.leaving = threading.Event()
         """Set when the running batch is the last one: it is not to wait for a sink."""
         self._asked = stop or self.leaving
-        self._say = say or (lambda sentence: None)
+        self.say = say or (lambda sentence: None)
         self._large = LargeSlates(workflow.slate_warn, workflow.slate_kinds)
         self._unranked = UnrankedSlates()
         self._spark = spark
@@ -115,7 +115,7 @@ class Driver:
         self._started = None if settings.available_now else clock()
         taken_back = take_back(home)
         if taken_back is not None:
-            self._say(taken_back)
+            self.say(taken_back)
         self.progress = decoded(home.read_progress())
         self.before = self.progress
         self._flushing = Flushing(home, settings.flush)
@@ -154,7 +154,7 @@ class Driver:
         try:
             self._flushing.flush(self.progress, self._publisher, ended=ended)
         except Stopped as stopped:
-            self._say(f"{stopped}; stopped before it had all batches, which the next start gives")
+            self.say(f"{stopped}; stopped before it had all batches, which the next start gives")
         except MillstreamError as error:
             self.error = self.error or error
 
@@ -169,7 +169,7 @@ class Driver:
         if self._publisher is None:
             logged = {name for name, one in self._sources.items() if one.format == LOG}
             patience = patience_of(
-                self._settings, lambda seconds: not self._asked.wait(seconds), self._say
+                self._settings, lambda seconds: not self._asked.wait(seconds), self.say
             )
             self._publisher = Publisher(
                 self._home, query, self._sinks, self._retention, logged, patience
@@ -213,12 +213,13 @@ class Driver:
                 raise NotRun
         try:
             if not self.stopping:
+                self.has_begun = True
                 self.run(batch)
                 return
         except MillstreamError as error:
             self.error = error
         except Stopped as stopped:  # committed and staged: the next start publishes it
-            self._say(f"{stopped}; stopped before it had the batch, which the next start gives it")
+            self.say(f"{stopped}; stopped before it had the batch, which the next start gives it")
         except Exception as error:
             if not self.stopping:  # else it was we who cancelled it
                 self.error = from_spark(error)
@@ -291,9 +292,9 @@ class Driver:
             self._flushing.flush(after, publisher)
         reach("sinks-published", batch)
         for sentence in self._large.sentences(after.large, batch):
-            self._say(sentence)
+            self.say(sentence)
         for sentence in self._unranked.sentences(after.unranked, batch):
-            self._say(sentence)
+            self.say(sentence)
         self._reading.commit(self._flushing.durable(after))
         self.batches += 1
         if self._report is not None:
@@ -341,7 +342,7 @@ def run(
             driver = Driver(session, home, workflow, settings, report, say, stop)
             with closing(driver):
                 actions.start()
-                _follow(driver, driver.start(), stop)
+                follow(driver, stop)
         finally:
             if spark is None:
                 session.stop()
@@ -359,35 +360,3 @@ def run(
         sum(after.diverted.values()) - sum(before.diverted.values()),
         sum(after.evicted.values()) - sum(before.evicted.values()),
     )
-
-
-def _follow(driver: Driver, query: StreamingQuery, stop: threading.Event | None) -> None:
-    """Wait for the query to end, or end it when asked."""
-    try:
-        # A float is fine.
-        while driver.error is None and not query.awaitTermination(0.2):  # type: ignore[arg-type]
-            if stop is not None and stop.is_set():
-                break
-            driver.flush_if_due(stop)
-    except KeyboardInterrupt:
-        pass
-    except PySparkException as error:
-        raise driver.error or from_spark(error) from None
-    finally:
-        _end(driver, query)
-    if driver.error is not None:
-        raise driver.error
-
-
-def _end(driver: Driver, query: StreamingQuery) -> None:
-    """Stop the query between two batches; a batch that takes too long is cancelled, and repeated
-    at the next start."""
-    driver.leaving.set()
-    between = driver.running.acquire(timeout=STOP_PATIENCE)
-    driver.stopping = True
-    try:
-        query.stop()
-    finally:
-        if between:
-            driver.running.release()
-    driver.flush(ended=True)
