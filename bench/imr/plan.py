@@ -38,7 +38,7 @@ class Timed:
 class Shedding:
     """Figure 8: a node with less and less time for its log."""
 
-    timed: Timed = Timed(6.0, 20, 7)
+    timed: Timed = Timed(6.0, 20, 6)
     burns: tuple[int, ...] = (1, 3)
     """Processes that burn the node's core beside the agent."""
     policies: tuple[str, ...] = ("none", "cancelling", "order", "drawn")
@@ -55,7 +55,7 @@ class Failures:
     agents: int = 10
     replaced: tuple[int, ...] = (1, 2, 4)
     """In each window."""
-    timed: Timed = Timed(5.0, 2, 6)
+    timed: Timed = Timed(5.0, 2, 5)
     latency: float = 6.0
     rate: int = 200
     """Records a second of a node."""

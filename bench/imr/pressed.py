@@ -11,22 +11,26 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import Any
 
+from bench.apart import RunFailedError
 from bench.bench import Bench
 from bench.imr import live, nodes, texts
 from bench.imr.lacking import DEAF
 from bench.imr.noise import Noise
 from bench.imr.plan import Timed
-from bench.imr.watching import Watch, Window
+from bench.imr.watching import LOOK, PATIENCE, Watch, Window
 
 Row = dict[str, Any]
 NODE = "node"
 SLACK = 0.5
 """Seconds after its deadline that a window still counts as in time: the root works in batches, and
 this process looks every so often."""
-PRECISE = 0.25
+PATIENT = 10.0
+"""A latency from which on windows are waited for, however long they take."""
+PRECISE = 1.0
 """What a latency is rounded up to."""
 POLICIES = {"none": "never", "cancelling": "never", "order": "order", "drawn": "drawn"}
 """What an agent does when it has too little time: `none`, neither sheds nor listens to what is
@@ -65,7 +69,7 @@ def calibrated(bench: Bench, timed: Timed, load: float, records: int) -> Calibra
     with live.root(bench, "calibrated", jobs, rest) as root:
         capacity = _capacity(bench, root, records)
         rate = load * capacity
-        row, windows = pressed(bench, root, "undisturbed", timed, rate, 60.0)
+        row, windows = pressed(bench, root, "undisturbed", timed, rate, PATIENCE)
         took = max(one.closed - end_of(one, timed) for one in windows if one.closed is not None)
     latency = ceil(took / PRECISE) * PRECISE
     bench.say(f"    capacity {capacity:,.0f}/s, undisturbed {took:.2f} s, {row['fidelity']:.0%}")
@@ -109,17 +113,16 @@ def pressed(
         Watch(root.url, name, live.micros(timed.window)) as watch,
         Noise() as shares,
         live.growing(folder, [NODE], rate, rest) as written,
-        live.burnt(folder, burns, own) as done,
         nodes.running([node], root.url, root.environ) as started,
     ):
-        first = _first_whole(watch, started[0], timed)
-        over = (first + timed.windows) * timed.window + latency + SLACK
-        if latency < 10:
-            time.sleep(max(0.0, over - time.time()))
-        else:
-            watch.until(
-                lambda closed: bool(closed) and closed[-1].number >= first + timed.windows - 1
-            )
+        _at_work(watch, started[0])
+        with live.burnt(folder, burns, own) as done:
+            first = ceil(time.time() / timed.window)
+            over = (first + timed.windows) * timed.window + latency + SLACK
+            if latency < PATIENT:
+                time.sleep(max(0.0, over - time.time()))
+            else:
+                watch.until(partial(_are_closed, first + timed.windows - 1))
         started[0].check()
     asked = range(first, first + timed.windows)
     windows = [watch.windows.get(number, Window(number)) for number in asked]
@@ -132,13 +135,18 @@ def pressed(
     return row, windows
 
 
-def _first_whole(watch: Watch, agent: nodes.Agent, timed: Timed) -> int:
-    """The first window that begins when the agent is at work."""
-    deadline = time.monotonic() + 60.0
-    while not watch.windows and time.monotonic() < deadline:
+def _at_work(watch: Watch, agent: nodes.Agent) -> None:
+    """Wait until the agent has told the root where it begins."""
+    deadline = time.monotonic() + PATIENCE
+    while not watch.windows:
+        if time.monotonic() > deadline:
+            raise RunFailedError(f"the agent told nothing in {PATIENCE:.0f} s")
         agent.check()
-        time.sleep(0.02)
-    return ceil(time.time() / timed.window)
+        time.sleep(LOOK)
+
+
+def _are_closed(last: int, closed: list[Window]) -> bool:
+    return bool(closed) and closed[-1].number >= last
 
 
 def end_of(window: Window, timed: Timed) -> float:

@@ -63,6 +63,14 @@ def test_a_log_becomes_panes(tmp_path: Path, log: Path, root: Root) -> None:
     assert letter["line"] == "no json"
 
 
+def test_two_logs_of_a_node(tmp_path: Path, root: Root) -> None:
+    """Logs that were written side by side are read side by side: no record is late."""
+    for number in range(300):
+        write(tmp_path / f"app.log.{'ab'[number % 2]}", (100 + number / 50, "w"))
+    status = once(tmp_path, root, placed())
+    assert (status["on_time"], status["late"]) == (300, 0)
+
+
 def test_started_again_it_goes_on(tmp_path: Path, log: Path, root: Root) -> None:
     """A second run over the same log sends nothing; over a longer one, only what is new."""
     write(log, (100, "a"))
@@ -196,6 +204,16 @@ def test_memory(tmp_path: Path) -> None:
     assert limit.fits()
     used[0] = 113
     assert not limit.fits()
+
+
+def test_an_application_that_takes_more_than_the_limit(
+    tmp_path: Path, log: Path, root: Root
+) -> None:
+    """What is resident before the first pane is nobody's fault: nothing is given up for it."""
+    write(log, (100, "a"))
+    with running(tmp_path, root, placed(range="1s"), once=True, memory=1) as agent:
+        assert agent.ended()["on_time"] == 1
+    assert [line for line in agent.said if "say a higher one with --memory" in line]
 
 
 def test_a_pane_that_does_not_fit(

@@ -249,6 +249,26 @@ def test_oldest_first(tmp_path: Path) -> None:
     assert Log(tmp_path, first_time=int).read() == ["1", "2", "3"]
 
 
+def test_two_logs_are_read_pane_by_pane(tmp_path: Path) -> None:
+    """Of several files with lines to read none runs ahead of the others by more than a pane, and a
+    line that does not say its pane holds up nobody."""
+    (tmp_path / "app.log.a").write_text("".join(f"{number}\n" for number in range(0, 100)))
+    (tmp_path / "app.log.b").write_text("".join(f"{number}\n" for number in range(5, 105)))
+
+    def pane_of(line: bytes) -> int | None:
+        return int(line) // 10 if line.isdigit() else None
+
+    log = Log(tmp_path, first_time=int, pane_of=pane_of)
+    panes = [int(line) // 10 for line in log.read()]
+    assert panes == sorted(panes)
+    assert len(panes) == 200
+    log.write("what", "110", "120", to="app.log.a")
+    log.write("111", "what", "111", to="app.log.b")
+    assert log.read() == ["what", "110", "111", "what", "111", "120"]
+    log.again()
+    assert log.read() == []
+
+
 def test_lines_that_are_too_long(log: Log) -> None:
     """A line of over 1 MiB is left out, once it has its end, and its neighbours are read."""
     log.write("a", "x" * LONGEST, "y" * (LONGEST + 1))

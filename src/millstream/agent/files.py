@@ -159,6 +159,17 @@ class LogFile:
         self._move(size, chunk.data)
         return chunk
 
+    def peek(self) -> bytes | None:
+        """The next line, if it is there whole and of a usual length."""
+        line, end, _ = os.pread(self.fd, 16_384, self.offset).partition(b"\n")
+        return line if end else None
+
+    def put_back(self, chunk: Chunk, kept: int) -> Chunk:
+        """Have read only so much of what was read last, up to the end of a line."""
+        self.offset = self._scanned = chunk.start + kept
+        self.tail = chunk.data[:kept][-TAIL:]
+        return Chunk(self, chunk.start, chunk.data[:kept], kept)
+
     def again(self, start: int, end: int) -> Iterator[Chunk]:
         """What was read before between two places; FileNotFoundError if it is not there."""
         twin = copy(self)

@@ -10,6 +10,9 @@ written last. What is known of a file does not hang on its name (see `files`), s
 - cut off without a copy, or gone when the agent starts again: what was in it that was not read
   cannot be known. That is a *gap*: it is told, with the bytes that are known to be missing.
 
+Several that have lines to read, such as two logs of one machine, are read pane by pane (`pane_of`):
+none runs ahead of the others by more than that, so that no line is late for another's sake.
+
 Files with the ending of a compressed one are left alone. A last line without its end waits for it.
 """
 
@@ -17,6 +20,7 @@ from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob
@@ -33,6 +37,7 @@ HOLD = 10.0
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
 
 FirstTime = Callable[[bytes], int | None]
+"""The time of a line, or the pane that it is in; None if that cannot be said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ class Follower:
         clock: Callable[[], float],
         gap: Callable[[Gap], None],
         first_time: FirstTime = lambda line: None,
+        pane_of: FirstTime = lambda line: None,
         position: Sequence[dict[str, Any]] | None = None,
         once: bool = False,
         stamps: Stamps | None = None,
@@ -68,10 +74,13 @@ class Follower:
         self._patterns = patterns
         self._clock = clock
         self._gap = gap
-        self._first_time = first_time
+        self._first_time, self._pane_of = first_time, pane_of
         self._once = once
         self._stamps = stamps
         self._files: list[LogFile] = []
+        self._list: dict[str, Path] = {}
+        self._panes: dict[str, tuple[int, int | None]] = {}
+        """By file: a place, and the pane of the line that begins there."""
         self._held: dict[str, tuple[LogFile, float]] = {}
         """Files that may be copies in the making, since when."""
         self.left_alone: set[str] = set()
@@ -99,15 +108,21 @@ class Follower:
             self._held.pop(one)[0].close()
         followed = {file.id for file in self._files}  # copies that go on for another, too
         for one, path in found.items():
-            if one not in followed:
-                self._meet(path, now)
+            if one not in followed and not self._meet(one, path, now):
+                self.look()  # it was renamed just now, and others may be older than those met
+                return
         self._files.sort(key=lambda file: file.order)
 
     def read(self) -> Chunk | None:
         """The next lines of the oldest file that has any; None if all is read for now."""
-        for file in self._files:
-            if not file.unread:
-                continue
+        waiting = [file for file in self._files if file.unread]
+        panes = [self._next_pane(file) for file in waiting] if len(waiting) > 1 else [None]
+        # What does not say its pane goes first, so that it holds up nobody.
+        inorder = sorted(
+            range(len(waiting)), key=lambda one: (panes[one] is not None, panes[one] or 0)
+        )
+        for turn, number in enumerate(inorder):
+            file = waiting[number]
             try:
                 if not file.is_open:
                     file.reopen()
@@ -117,8 +132,35 @@ class Follower:
                 return self.read()
             if chunk is not None:
                 file.since = self._clock()
-                return chunk
+                others = [panes[one] for one in inorder[turn + 1 :]]
+                known = [pane for pane in others if pane is not None]
+                return self._up_to(chunk, min(known)) if known else chunk
         return None
+
+    def _next_pane(self, file: LogFile) -> int | None:
+        """The pane of the next line of a file."""
+        offset, pane = self._panes.get(file.id, (-1, None))
+        if offset != file.offset:
+            line = file.peek() if file.is_open else None
+            pane = None if line is None else self._pane_of(line)
+            self._panes[file.id] = (file.offset, pane)
+        return pane
+
+    def _up_to(self, chunk: Chunk, pane: int) -> Chunk:
+        """The lines of a chunk up to the end of a pane, in which another file goes on."""
+        lines = [] if chunk.too_long else chunk.data.split(b"\n")
+        if lines and not lines[-1]:
+            lines.pop()
+
+        def is_past(line: bytes) -> bool:
+            of = self._pane_of(line)
+            return of is not None and of > pane
+
+        if not lines or not is_past(lines[-1]):
+            return chunk
+        # Logs are in order, or nearly: the end of the pane is found by halves.
+        kept = max(1, bisect_left(lines, True, key=is_past))
+        return chunk.file.put_back(chunk, sum(map(len, lines[:kept])) + kept)
 
     def position(self, chunk: Chunk | None = None, at: int = 0) -> list[dict[str, Any]]:
         """Where all files were read to, as JSON; of the chunk's file, `at` bytes into the chunk."""
@@ -150,7 +192,16 @@ class Follower:
             file.close()
 
     def _found(self) -> dict[str, Path]:
-        """The files that the patterns name now, by what they are."""
+        """The files that the patterns name now, by what they are.
+
+        While a rotation renames files, a list of them may lack one, which would be taken for gone
+        and then for new. So a list that is another than the last one is made again until it stays.
+        """
+        while (found := self._listed()) != self._list:
+            self._list = found
+        return dict(found)
+
+    def _listed(self) -> dict[str, Path]:
         found: dict[str, Path] = {}
         for name in sorted({name for one in self._patterns for name in glob(one, recursive=True)}):
             if name.endswith(COMPRESSED):
@@ -211,28 +262,36 @@ class Follower:
 
     def _begins_again(self, file: LogFile) -> None:
         """What is known of the times of its records is not of those that it will have."""
+        self._panes.pop(file.id, None)
         if self._stamps is not None:
             self._stamps.begin_again(file.key)
 
-    def _meet(self, path: Path, now: float) -> None:
-        """A file that is new: a copy in the making is held back, until it is known what it is."""
-        held = self._held.get(_id(path))
+    def _meet(self, one: str, path: Path, now: float) -> bool:
+        """A file that is new: a copy in the making is held back, until it is known what it is.
+
+        False if its name leads to another file by now.
+        """
+        held = self._held.get(one)
         try:
             file = LogFile(path) if held is None else held[0]
             before = file.size
             file.look()
         except FileNotFoundError:
-            return  # it went in between
+            return False
         except OSError as error:
             self.unreadable[str(path)] = error.strerror or str(error)
-            return
+            return True
+        if file.id != one:
+            file.close()
+            return False
         since = now if held is None or file.size != before else held[1]
         growing = not file.size or (now - since < HOLD and self._may_be_copy(file))
         if growing and not self._once:
             self._held[file.id] = (file, since)
-            return
+            return True
         self._held.pop(file.id, None)
         self._follow(file, now)
+        return True
 
     def _may_be_copy(self, file: LogFile) -> bool:
         """Whether it has the bytes of a file that we follow, as far as either was read."""
@@ -270,7 +329,14 @@ class Follower:
         if path is not None:
             try:
                 file = LogFile(path, mark.offset)
+            except FileNotFoundError:
+                self._resume(mark)  # it was renamed just now
+                return
             except OSError:
+                return
+            if file.id != mark.id:
+                file.close()
+                self._resume(mark)
                 return
             if file.is_at(mark):
                 self._follow(file, self._clock())
@@ -301,7 +367,7 @@ class Follower:
                 file = LogFile(path, mark.offset)
             except OSError:
                 continue
-            if file.is_at(mark):
+            if file.id == one and file.is_at(mark):
                 if file.id in self._held:
                     self._held.pop(file.id)[0].close()
                 self._follow(file, self._clock())

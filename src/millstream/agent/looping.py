@@ -90,6 +90,7 @@ class Loop:
             clock=clock,
             gap=self._gap,
             first_time=self._reading.first_time,
+            pane_of=self._reading.pane_of,
             position=restart.position,
             once=options.once,
             stamps=self._stamps,

@@ -95,6 +95,17 @@ class Reading:
         except MillstreamError:
             return None
 
+    def pane_of(self, line: bytes) -> int | None:
+        """The pane that a line is in, by what it says; None if it does not say."""
+        try:
+            if self._counted or (self._time_of is None and self._span.axis == "time"):
+                return None
+            record = self._record_of(line.rstrip(b"\n"))
+            ts = 0 if self._time_of is None else self._time_of(record)
+            return self._span.pane_of(self._maker.position_of(self.making, record, ts))
+        except Exception:
+            return None
+
     def take(self, lines: Sequence[bytes], stamp: int, where: Where, now: int) -> int:
         """Take lines in, in order, which were read in a file from a byte on; the clock is `now`.
 
