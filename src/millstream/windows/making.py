@@ -167,18 +167,23 @@ class Maker:
         return {key: write(value) for key, value in making.partials.items()}
 
     def _combine(self, making: Making, record: Any) -> None:
-        """Map a record and combine its pairs into the pane."""
+        """Map a record and combine its pairs into the pane: all of them, or none if it raises."""
         merging, partials = self.job.merging, making.partials
+        read, write = (_same, _same) if self.live else (merging.read, merging.write)
+        changed: dict[str, Any] = {}
         for key, value in self.job.map(record):
             if type(key) is not str:
                 raise FunctionError(
                     f"job: map must yield pairs whose key is text; got {type(key).__name__} {key!r}"
                 )
-            lifted = merging.lift(key, value)
-            if self.live:
-                known = partials.get(key)
-                partials[key] = lifted if known is None else merging.merge(known, lifted)
-                continue
-            if key in partials:
-                lifted = merging.merge(merging.read(partials[key]), lifted)
-            partials[key] = merging.write(lifted)
+            value = merging.lift(key, value)
+            if key in changed:
+                value = merging.merge(changed[key], value)
+            elif key in partials:
+                value = merging.merge(read(partials[key]), value)
+            changed[key] = value
+        partials.update({key: write(value) for key, value in changed.items()})
+
+
+def _same(value: Any) -> Any:
+    return value
