@@ -16,7 +16,8 @@ Routes, each module with one function `routes`:
     watch         one as it changes                   streams       send events; list, page, tail
     status        rates, lags, history, the graph     metrics       the same for Prometheus
     page_files    the live page                       health        GET /healthz
-    openapi       the document of all; its content is in operations
+    jobs          windows and scoreboards; job_tables reads them from the store
+    openapi       the document of all; its content is in operations and job_operations
 
 Behind them:
 
