@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any
 
+from millstream.windows.fidelity import Fidelity
 from millstream.windows.job import Job
 from millstream.windows.logs import Logs
 
@@ -44,5 +45,23 @@ class PlacedJob:
             "slide": span.slide,
             "pane": span.pane,
             "latency": self.job.latency if self.job.latency is None else str(self.job.latency),
-            "fidelity": None if self.job.fidelity is None else repr(self.job.fidelity),
+            "fidelity": None if self.job.fidelity is None else _shown(self.job.fidelity),
         }
+
+
+def _shown(fidelity: Fidelity) -> str:
+    """As it would be written.
+
+    >>> from millstream.windows import Area
+    >>> _shown(Area(0.5)), _shown(Area(0.5, drawn=True))
+    ('Area(0.5)', 'Area(0.5, drawn=True)')
+    """
+    if not is_dataclass(fidelity):
+        return repr(fidelity)
+    first, *rest = fields(fidelity)
+    told = [f"{one.name}={getattr(fidelity, one.name)!r}" for one in rest if _is_set(fidelity, one)]
+    return f"{type(fidelity).__name__}({', '.join([repr(getattr(fidelity, first.name)), *told])})"
+
+
+def _is_set(of: object, one: Field[Any]) -> bool:
+    return bool(getattr(of, one.name) != one.default)
