@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -174,18 +175,26 @@ def _page(serve: str, query: str, ads: list[str]) -> Record:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Write serves and clicks for examples/ctr.py.")
     parser.add_argument("--out", type=Path, required=True, help="the folder to write to")
-    parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument("--events", type=_events, default=100_000, help="default: 100000")
     parser.add_argument("--seed", type=int, default=7)
     given = parser.parse_args(arguments)
-    files = {}
+    files, written = {}, dict[str, int]()
     for source in ("serves", "clicks"):
         (given.out / source).mkdir(parents=True, exist_ok=True)
         files[source] = open(given.out / source / "part-0.json", "w")  # noqa: SIM115
     for source, record in traffic(Traffic(given.events, given.seed)):
         files[source].write(json.dumps(record, separators=(",", ":")) + "\n")
+        written[source] = written.get(source, 0) + 1
     for source, file in files.items():
         file.close()
-        print(f"{given.out / source}")
+        print(f"wrote {written[source]:,} {source} to {given.out / source}")
+
+
+def _events(text: str) -> int:
+    """A number of events: the two that end the last hour, and others."""
+    if not re.fullmatch(r"[0-9]{1,12}", text) or int(text) < 3:
+        raise argparse.ArgumentTypeError(f"must be a whole number, 3 or more; got {text!r}")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -42,20 +42,23 @@ def begin(client: ms.Client, seed: int) -> Target:
 
 
 def run(client: ms.Client, seed: int, hours: float, seconds: float | None) -> Target:
-    """Live `hours` a second until the search is finished, or for so many seconds."""
+    """Live `hours` a second until the search is finished, or for so many seconds.
+
+    Its time goes from the first parameters on: what happened before would be of no cycle.
+    """
     target, told = begin(client, seed), queue.Queue[dict[str, Any]]()
-    hello, start, first = target.hello(), time.monotonic(), target.time
+    hello, first = target.hello(), target.time
     records = client.tail("parameters")  # from now on, so before anything can come of the hello
     listening = threading.Thread(
         target=listen, args=(records, hello["comparison"], told), daemon=True
     )
     listening.start()
     client.send_one("starts", hello)
-    finished = False
+    wait(told, listening, seconds)
+    start, finished = time.monotonic(), False
     while not finished and (seconds is None or time.monotonic() - start < seconds):
         time.sleep(PAUSE)
-        if not listening.is_alive():
-            raise ms.RunError("no more parameters can be read; the error before this says why")
+        check(listening)
         while not told.empty():
             parameters = told.get()
             if target.apply(parameters):
@@ -64,6 +67,28 @@ def run(client: ms.Client, seed: int, hours: float, seconds: float | None) -> Ta
         passed = (time.monotonic() - start) * hours * 60 * MINUTE
         client.send("events", target.run(first + int(passed)))
     return target
+
+
+def wait(
+    told: queue.Queue[dict[str, Any]], listening: threading.Thread, seconds: float | None
+) -> None:
+    """Until there are parameters; RunError if so many seconds have passed."""
+    print("waiting for the first parameters: does examples/optimise.py run?", flush=True)
+    start = time.monotonic()
+    while told.empty():
+        check(listening)
+        if seconds is not None and time.monotonic() - start >= seconds:
+            raise ms.RunError(
+                f"no parameters came within {seconds:g} s; start millstream run "
+                "examples/optimise.py first, or give more --seconds"
+            )
+        time.sleep(PAUSE)
+
+
+def check(listening: threading.Thread) -> None:
+    """RunError if nobody listens any more."""
+    if not listening.is_alive():
+        raise ms.RunError("no more parameters can be read; the error before this says why")
 
 
 def shown(told: Mapping[str, Any], passed: int) -> str:
@@ -87,7 +112,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--url", default=DEFAULT_URL, help=f"default: {DEFAULT_URL}")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hours", type=float, default=6, help="that pass in a second; default: 6")
-    parser.add_argument("--seconds", type=float, help="stop after so many; else when it is found")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        help="stop so long after the first parameters; else when it is found",
+    )
     given = parser.parse_args(arguments)
     with ms.Client(given.url) as client:
         target = run(client, given.seed, given.hours, given.seconds)

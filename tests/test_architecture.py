@@ -35,7 +35,7 @@ KNOWS = {
     "agent": "errors nearest durable model codec windows",
     "toml": "errors nearest model",
     "modules": "errors nearest model",
-    "setting_values": "errors model sources actions",
+    "setting_values": "errors model nearest sources actions",
     "settings": "errors model nearest setting_values sources",
     "app_file": "errors algebra elements windows model nearest modules setting_values toml actions",
     "config": "errors model nearest modules app_file",

@@ -74,6 +74,32 @@ def busy(seed: int, events: int = 600, bots: float = 0.05) -> list[Arrival]:
 # -- the traffic ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("events", ["0", "-5", "2", "many"])
+def test_how_much_traffic_can_be_asked_for(
+    events: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Too little is refused with what must be, and nothing is written; it used not to end."""
+    with pytest.raises(SystemExit) as ended:
+        ctr_traffic.main([f"--events={events}", "--out", str(tmp_path / "traffic")])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert f"--events: must be a whole number, 3 or more; got '{events}'" in said
+    assert not (tmp_path / "traffic").exists()
+
+
+def test_what_was_written_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """How many records of each source, and where."""
+    ctr_traffic.main(["--events=1500", "--out", str(tmp_path)])
+    lines = {
+        name: (tmp_path / name / "part-0.json").read_text().count("\n")
+        for name in ("serves", "clicks")
+    }
+    assert sum(lines.values()) == 1500
+    assert capsys.readouterr().out.splitlines() == [
+        f"wrote {count:,} {name} to {tmp_path / name}" for name, count in lines.items()
+    ]
+
+
 def test_traffic_is_as_asked_for() -> None:
     """So many records, the same for the same seed, in order, over 26 hours, bots among them."""
     arrivals = busy(3, 5_000, 0.01)

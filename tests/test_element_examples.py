@@ -58,6 +58,21 @@ def test_an_example_gives_output_and_no_dead_letters(example: str) -> None:
     assert any(path in text for text in PAGES.values()), f"no page of docs/elements names {path}"
 
 
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_a_page_shows_how_its_output_is_seen(example: str) -> None:
+    """The command of each file, on a page and in the file itself, has its outputs written to
+    folders, and the first of them read from there."""
+    app, _ = read_app(ROOT / "examples" / "elements" / f"{example}.toml")
+    (page,) = (text for text in PAGES.values() if f"run examples/elements/{example}.toml" in text)
+    file = (ROOT / "examples" / "elements" / f"{example}.toml").read_text()
+    for text in (page, file):
+        command = text.partition(f"run examples/elements/{example}.toml")[2].partition("\n\n")[0]
+        sinks = dict(re.findall(r"--sink (\w+)=json:(\S+)", command))
+        assert set(sinks) == set(app.checked().outputs)
+        assert f"cat {next(iter(sinks.values()))}/*.jsonl" in command
+    assert "From the root of the checkout" in page
+
+
 @pytest.mark.parametrize("element", sorted(STANDARD))
 def test_an_element_has_an_example(element: str) -> None:
     """Some example file uses it, with no code."""

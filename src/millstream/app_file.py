@@ -41,6 +41,7 @@ from millstream import toml
 from millstream.actions.address import parse_action_address
 from millstream.algebra import BUILT_IN
 from millstream.elements import STANDARD
+from millstream.elements.aggregates import algebra_of
 from millstream.elements.element import Element
 from millstream.elements.placing import PLACEMENT
 from millstream.errors import DefinitionError
@@ -211,7 +212,13 @@ def _element(app: App, section: Section) -> None:
     for key, parameter in signature(kind).parameters.items():
         if parameter.default is parameter.empty and key not in configured:
             raise section.error("element", f"{shown(section.path)} needs {key!r}, for a {named}")
-    app.add(kind(**configured), name=section.name, **given)
+    try:
+        app.add(kind(**configured), name=section.name, **given)
+    except DefinitionError as error:
+        of_class, told = f"element {kind.__name__}:", str(error)
+        if told.startswith(of_class):
+            told = f"element {section.name!r}:{told.removeprefix(of_class)}"
+        raise DefinitionError(_by_element(told, section.document)) from error.__cause__
 
 
 def _job(app: App, section: Section) -> None:
@@ -297,14 +304,7 @@ def _algebra(section: Section, key: str = "algebra") -> Any:
             f"'module:object'; got {name!r}"
             + (f"; {did_you_mean(name, BUILT_IN)}" if isinstance(name, str) else ""),
         )
-    try:
-        return BUILT_IN[name](**options)
-    except TypeError as error:
-        takes = ", ".join(signature(BUILT_IN[name]).parameters) or "no arguments"
-        raise section.error(
-            key,
-            f"{key!r} in {shown(section.path)}: {name} takes {takes}; got {options}: {error}",
-        ) from None
+    return algebra_of(name, options, f"{section.where(key)} must have")
 
 
 _BUILDERS: dict[str, Callable[[App, Section], None]] = {
@@ -361,7 +361,17 @@ def _at_line_of(section: Section) -> Iterator[None]:
             raise  # it has its line
         about = re.search(r": (\w+) must ", str(error))
         path = section.path if about is None else (*section.path, about[1])
-        raise section.document.error(path, str(error)) from None
+        message = str(error).replace(" or a timedelta", "")  # TOML has none
+        raise section.document.error(path, message) from None
+
+
+def _by_element(message: str, document: Document) -> str:
+    """An error of a function that an element has made, as one of the element, which the user
+    named."""
+    made = re.match(r"(?:map|update) '([^'.]+)[^']*'", message)
+    if made is None or made[1] not in document.section("elements").values:
+        return message
+    return f"element {made[1]!r}{message[made.end() :]}"
 
 
 def _check_graph(app: App, document: Document) -> None:
@@ -369,7 +379,8 @@ def _check_graph(app: App, document: Document) -> None:
     try:
         app.checked()
     except DefinitionError as error:
-        raise document.error(_path_of(str(error), document), str(error)) from None
+        told = _by_element(str(error), document)
+        raise document.error(_path_of(str(error), document), told) from None
 
 
 def _path_of(message: str, document: Document) -> tuple[str, ...]:

@@ -17,7 +17,8 @@ from millstream.model.duration import UNITS, microseconds
 from millstream.model.function import RESERVED_STREAMS
 from millstream.model.size import MIB as MIB
 from millstream.model.size import byte_count
-from millstream.sources.address import LOG, SQLITE, parse_address
+from millstream.nearest import nearest
+from millstream.sources.address import FORMATS, LOG, SQLITE, parse_address
 
 SOURCE_FORMATS = ("json", "csv", "parquet", LOG)
 SINK_FORMATS = ("json", "parquet", LOG, SQLITE)
@@ -33,16 +34,19 @@ def check_address(text: object, where: str, *, sink: bool, stream: str = "") -> 
     """An address is FORMAT:PATH, and the format one that a source reads or a sink writes."""
     if not isinstance(text, str):
         raise _wrong(where, "FORMAT:PATH, as in json:data/in", text)
+    known = SINK_FORMATS if sink else SOURCE_FORMATS
+    form, colon, path = text.partition(":")
+    if colon and FORMATS.get(form.strip().lower()) not in known:
+        near = nearest(form.strip(), [name for name, right in FORMATS.items() if right in known])
+        hint = "" if near is None else f"; did you mean {FORMATS[near]}:{path}?"
+        raise DefinitionError(
+            f"{where}: a {'sink' if sink else 'source'}'s format must be one of "
+            f"{', '.join(known)}; got {text!r}{hint}"
+        )
     try:
         address = parse_address(text, where)
     except InputError as error:  # here it is the definition that is wrong, not yet the input
         raise DefinitionError(str(error)) from None
-    known = SINK_FORMATS if sink else SOURCE_FORMATS
-    if address.format not in known:
-        raise DefinitionError(
-            f"{where}: a {'sink' if sink else 'source'}'s format must be one of "
-            f"{', '.join(known)}; got {text!r}"
-        )
     if address.format == SQLITE and stream in RESERVED_STREAMS:
         raise DefinitionError(
             f"{where}: {stream!r} has many events of a key, of several streams, and a table holds "

@@ -141,8 +141,8 @@ def test_an_event_without_an_id_is_a_dead_letter() -> None:
         deduplicating(of="id"), [("orders", 0, "a", {}), ("orders", 1, "a", {"id": [1]})]
     )
     one, two = (letter.error for letter in run.dead_letters)
-    assert "element Deduplicate: the value has no field 'id'" in one
-    assert "element Deduplicate: of: key must be text or a whole number; got list [1]" in two
+    assert "element 'deduplicate': the value has no field 'id'" in one
+    assert "element 'deduplicate': of: key must be text or a whole number; got list [1]" in two
     assert run.slates("deduplicate") == {}
 
 

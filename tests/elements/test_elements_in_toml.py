@@ -174,7 +174,7 @@ def test_another_file_is_another_application(project: Path, old: str, new: str) 
         (
             'publish = "loud"',
             'publish = "l d"',
-            "[elements.louder]",
+            'publish = "l d"',
             "output name 'l d' must start",
         ),
         ('"sqlite:hot.db"', '"sqlite:"', 'sink = "sqlite:"', "names no file"),

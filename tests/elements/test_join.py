@@ -216,7 +216,7 @@ def test_a_file_with_a_wrong_bound(tmp_path: Path) -> None:
         '[elements.join]\nelement = "join"\nkeys = ["clicks", "serves"]\n'
         'left = "clicks"\nright = "serves"\nwithin = "soon"\n'
     )
-    with pytest.raises(MillstreamError, match=r"app\.toml:11: element Join: within must be"):
+    with pytest.raises(MillstreamError, match=r"app\.toml:11: element 'join': within must be"):
         load(str(tmp_path / "app.toml"))
 
 

@@ -155,7 +155,7 @@ def test_collected_fields() -> None:
         ({"gap": "soon"}, "element Sessionise: gap must be a duration such as .*got 'soon'"),
         ({"gap": "0s"}, "element Sessionise: gap must be a duration over 0; got '0s'"),
         ({"most": "0s"}, "element Sessionise: most must be a duration over 0; got '0s'"),
-        ({"most": 5}, "element Sessionise: most must be text; got int 5"),
+        ({"most": 5}, "element Sessionise: most must be a duration in quotes"),
         ({"ttl": "5us"}, "element Sessionise: ttl must be as long as gap or longer.*got '5us'"),
         ({"collect": 5}, "element Sessionise: collect must be text or a list of text; got int 5"),
         ({"collect": ["a", ""]}, r"element Sessionise: collect must be a field, .*got \['a', ''\]"),

@@ -333,7 +333,7 @@ def test_a_file_is_told_the_line(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match=r"app\.toml:10: element 'rates': every must be "):
         read_app(file)
     file.write_text(file.read_text().replace("'90m'", "'2h'").replace("24", "0"))
-    with pytest.raises(DefinitionError, match=r"app\.toml:9: element Sliding: slots must be "):
+    with pytest.raises(DefinitionError, match=r"app\.toml:9: element 'rates': slots must be "):
         read_app(file)
 
 

@@ -174,7 +174,9 @@ def test_a_file_is_told_the_line(tmp_path: Path) -> None:
         "[app]\nname = 'x'\n[streams.sales]\nsource = true\n"
         "[elements.total]\nelement = 'sum'\nkeys = { sales = 'shop' }\nof = 5\n"
     )
-    with pytest.raises(DefinitionError, match=r"app\.toml:8: element Sum: of must be .*; got 5"):
+    with pytest.raises(
+        DefinitionError, match=r"app\.toml:8: element 'total': of must be .*; got 5"
+    ):
         read_app(file)
 
 

@@ -376,7 +376,9 @@ def test_a_file_is_told_the_line(tmp_path: Path) -> None:
         "[app]\nname = 'x'\n[streams.counts]\nsource = true\n"
         "[elements.top]\nelement = 'top'\nkeys = 'counts'\nsize = 0\n"
     )
-    with pytest.raises(DefinitionError, match=r"app\.toml:8: element Top: size must be 1 or more"):
+    with pytest.raises(
+        DefinitionError, match=r"app\.toml:8: element 'top': size must be 1 or more"
+    ):
         read_app(file)
 
 

@@ -38,9 +38,7 @@ def test_parts_add_up(parts: dict[str, int]) -> None:
     assert microseconds(written, "here") == sum(n * UNITS[unit] for unit, n in parts.items())
 
 
-@pytest.mark.parametrize(
-    "written", ["", "90", "d", "1x", "1 d", "-1s", "1h-5m", " 1s", "1.s", "s1"]
-)
+@pytest.mark.parametrize("written", ["", "90", "d", "1x", "1 d", "1h-5m", " 1s", "1.s", "s1"])
 def test_a_text_that_is_no_duration_is_refused(written: str) -> None:
     """The error says where, what a duration looks like and what came."""
     with pytest.raises(DefinitionError) as raised:
@@ -62,6 +60,12 @@ def test_a_negative_timedelta_is_refused() -> None:
     """A duration is never negative."""
     with pytest.raises(DefinitionError, match=r"^here must not be negative; got .*timedelta"):
         microseconds(timedelta(seconds=-1), "here")
+
+
+def test_a_negative_text_is_refused() -> None:
+    """It is told what is wrong with it: not how a duration is written."""
+    with pytest.raises(DefinitionError, match="^here must not be negative; got '-1h30m'$"):
+        microseconds("-1h30m", "here")
 
 
 def test_an_instant_is_microseconds_or_a_datetime() -> None:

@@ -59,11 +59,25 @@ def test_a_long_value_is_cut_in_the_message() -> None:
     assert len(refused({"id": ["x" * 500]}, key="id")) < 200
 
 
-@pytest.mark.parametrize("record", [{}, {"user": None}, {"user": "ann"}, {"user": [1]}, "text", 5])
-def test_a_missing_field_is_refused(record: object) -> None:
-    """A path that the record does not have is named whole, whatever the record is."""
+@pytest.mark.parametrize(
+    ("record", "why"),
+    [
+        ({}, ""),
+        ({"age": 5}, ""),
+        ({"usr": {"name": "ann"}}, "; did you mean 'usr'?"),
+        ({"user": {"Name": "ann"}}, "; did you mean 'user.Name'?"),
+        ({"user": None}, ": 'user' is null, not an object"),
+        ({"user": "ann"}, ": 'user' is text, not an object"),
+        ({"user": [1]}, ": 'user' is a list, not an object"),
+        ("text", ": it is text, not an object"),
+        (5, ": it is a number, not an object"),
+    ],
+)
+def test_a_missing_field_is_refused(record: object, why: str) -> None:
+    """A path that the record does not have is named whole, whatever the record is, with the field
+    that may be meant or what is there in place of an object."""
     assert refused(record, key="user.name") == (
-        "source 'checkins': key: the record has no field 'user.name'"
+        f"source 'checkins': key: the record has no field 'user.name'{why}"
     )
 
 

@@ -23,7 +23,7 @@ from millstream.elements.statistics import readable
 from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
 from millstream.model.event import Event
-from millstream.nearest import did_you_mean
+from millstream.nearest import did_you_mean, nearest
 
 _NUMBERS = ("count", "sum", "mean", "min", "max", "variance")
 """The algebras whose answer is one exact number, or null."""
@@ -79,18 +79,33 @@ def _aggregate(given: object, where: str, called: str) -> Aggregate:
         )
     which = f"{where} must say for {called!r} which events it is of: where"
     held = None if said is None else conditions(said, which)
-    try:
-        algebra = BUILT_IN[name](**options)
-    except TypeError as error:
-        takes = ", ".join([*signature(BUILT_IN[name]).parameters, "stream", "where"])
-        raise DefinitionError(
-            f"{where} must have for {called!r} what {name} takes ({takes}); got {given!r}: {error}"
-        ) from None
-    except DefinitionError as error:
-        raise DefinitionError(
-            f"{where} must have for {called!r} what {name} takes; {error}"
-        ) from None
+    algebra = algebra_of(name, options, f"{where} must have for {called!r}", ("stream", "where"))
     return Aggregate(algebra, stream, held)
+
+
+def algebra_of(
+    name: str, options: dict[str, Any], must: str, others: tuple[str, ...] = ()
+) -> Algebra:
+    """An algebra of the library with its arguments; DefinitionError, which begins with `must`.
+
+    `others` are the words that may stand among the arguments, for someone else.
+    """
+    parameters = signature(BUILT_IN[name]).parameters
+    takes = [*parameters, *others]
+    must = f"{must} what {name} takes"
+    given = f"{must} ({', '.join(takes) or 'nothing'}); got"
+    for option in options:
+        if option not in parameters:
+            near = nearest(option, takes)
+            hint = "" if near is None else f"; did you mean {near!r}?"
+            raise DefinitionError(f"{given} {option!r}{hint}")
+    for option, parameter in parameters.items():
+        if parameter.default is parameter.empty and option not in options:
+            raise DefinitionError(f"{given} no {option!r}")
+    try:
+        return BUILT_IN[name](**options)
+    except DefinitionError as error:
+        raise DefinitionError(f"{must}; {error}") from None
 
 
 def check_ratios(

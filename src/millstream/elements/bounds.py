@@ -11,6 +11,10 @@ from millstream.model.duration import microseconds
 def bound(element: str, name: str, given: Any) -> int:
     """A configured duration in microseconds, over 0; DefinitionError, which names the element."""
     where = f"element {element}: {name}"
+    if not isinstance(given, str):
+        raise DefinitionError(
+            f'{where} must be a duration in quotes, such as "30m" or "1h30m"; got {given!r}'
+        )
     length = microseconds(given, where)
     if length == 0:
         raise DefinitionError(f"{where} must be a duration over 0; got {given!r}")

@@ -36,8 +36,8 @@ class Deduplicate(Element):
     dropped: int = 0
 
     def __post_init__(self) -> None:
-        configuration(self)
         self._within = bound("Deduplicate", "within", self.within)
+        configuration(self)
         if self.of is not None and not is_path(self.of):
             raise DefinitionError(
                 f"element Deduplicate: of must name a field or a dotted path; got {self.of!r}"

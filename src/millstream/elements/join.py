@@ -27,6 +27,7 @@ from millstream.elements.keying import attributes_of
 from millstream.errors import DefinitionError, InputError
 from millstream.model.app import App
 from millstream.model.event import Emit, Event, Forget, SetTimer, Timer, forget, timer
+from millstream.nearest import nearest
 
 Fields = dict[str, Any]
 Picks = tuple[tuple[str, tuple[str, ...]], ...]
@@ -52,8 +53,8 @@ class Join(Element):
     rights: list[tuple[int, Fields]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        configuration(self)
         self._within = bound("Join", "within", self.within)
+        configuration(self)
         if self.left == self.right:
             raise DefinitionError(
                 f"element Join: right must be another stream than left; got {self.right!r} twice"
@@ -132,9 +133,11 @@ def _picks(select: dict[str, str]) -> tuple[Picks, Picks]:
     for name, path in select.items():
         side, *steps = path.split(".")
         if side not in sides or "" in steps or name == "key":
+            near = None if side in sides else nearest(side, sides)
             raise DefinitionError(
                 "element Join: select must say for each field to emit, but for 'key', where it is, "
                 f"as in query = 'right.query'; got {name} = {path!r}"
+                + ("" if near is None else f"; did you mean {near!r}?")
             )
         sides[side].append((name, tuple(steps)))
     return tuple(sides["left"]), tuple(sides["right"])

@@ -65,9 +65,10 @@ def place(
     _check_lives(schedule, ttl, where)
     emits = streams_of(publishes, where)
     if publish is not None:
+        _check_stream(publish, "publish", where)
         app.output(publish)
         emits = [*(one for one in emits if one != publish), publish]
-    cloning = Cloning(element, shape.slate, publish, tuple(emits))
+    cloning = Cloning(name, element, shape.slate, publish, tuple(emits))
     timed = schedule.every is not None or kind.on_timer is not Element.on_timer
     if not (shape.slate or timed or schedule.events is not None):
         _refuse_memory(
@@ -132,13 +133,22 @@ def check_placement(element: Element, given: Mapping[str, Any]) -> None:
 
 def streams_of(publishes: object, where: str) -> list[str]:
     """The streams that `publishes` names; DefinitionError if it names none."""
-    if isinstance(publishes, str):
-        return [publishes]
     if not isinstance(publishes, Iterable):
         raise DefinitionError(
             f"{where}: publishes must name a stream, or a list of them; got {publishes!r}"
         )
-    return list(publishes)
+    streams = [publishes] if isinstance(publishes, str) else list(publishes)
+    for stream in streams:
+        _check_stream(stream, "publishes", where)
+    return streams
+
+
+def _check_stream(stream: object, option: str, where: str) -> None:
+    """A name of a stream, or a DefinitionError that says which option it was."""
+    try:
+        check_name(stream, "output" if option == "publish" else "stream")
+    except DefinitionError as error:
+        raise DefinitionError(f"{where}: {option} must name a stream: {error}") from None
 
 
 def check_own(app: App, where: str, *streams: str) -> None:
@@ -185,11 +195,17 @@ def _schedule(
     if clock == "wall" and period is None:
         raise DefinitionError(f"{where}: clock must come with every, whose clock it is; got 'wall'")
     if (period or events) and kind.output is Element.output:
-        raise DefinitionError(
-            f"{where}: {kind.__name__} must have a method output(), since every= or every_events= "
-            "asks for it"
-        )
+        option = "every" if period else "every_events"
+        raise DefinitionError(f"{where}: {option} must be left out{_no_output(kind, option)}")
     return Schedule(period, events, clock, element.most_idle)
+
+
+def _no_output(kind: type[Element], option: str) -> str:
+    """Why: a standard element cannot be given the method, one's own can."""
+    package, _, module = kind.__module__.rpartition(".")
+    if package == __package__:
+        return f": {module} emits on its own and takes no {option}"
+    return f", or {kind.__name__} must have a method output(), which it asks for"
 
 
 def _check_lives(schedule: Schedule, ttl: Duration | None, where: str) -> None:

@@ -36,8 +36,8 @@ class RateLimit(Element):
     dropped: int = 0
 
     def __post_init__(self) -> None:
-        configuration(self)
         self._per = bound("RateLimit", "per", self.per)
+        configuration(self)
         if self.most < 1:
             raise DefinitionError(
                 f"element RateLimit: most must be a whole number, 1 or more; got {self.most!r}"

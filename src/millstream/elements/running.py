@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from millstream.elements.element import IDLE, NEXT, SINCE, Element
 from millstream.elements.keying import Attribute, key_of, modules_of
-from millstream.errors import FunctionError
+from millstream.errors import FunctionError, InputError
 from millstream.model.event import INHERITED, Emit, Event, Forget, SetTimer, Timer
 from millstream.model.function import takes
 from millstream.model.rules import effects
@@ -95,8 +95,13 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Cloning:
-    """A prototype, what is configured in it, and which of its fields are the slate."""
+    """A prototype, what is configured in it, and which of its fields are the slate.
 
+    `name` is the element's name in the application: errors about events tell it, since of a class
+    there may be several elements.
+    """
+
+    name: str
     prototype: Element
     fields: tuple[str, ...]
     publish: str | None = None
@@ -128,6 +133,12 @@ class Cloning:
             own[name] = getattr(slate, name)
         own["key"], own["time"] = key, time
         return element
+
+    def name_in(self, error: InputError) -> None:
+        """Have an error about an event tell the element's name in place of its class."""
+        of_class, told = f"element {type(self.prototype).__name__}", str(error)
+        if told.startswith((f"{of_class}:", f"{of_class},")):
+            error.args = (f"element {self.name!r}{told.removeprefix(of_class)}",)
 
     def keep(self, element: Element, slate: Any) -> None:
         """Put the element's fields back into its slate; FunctionError if it changed others."""
@@ -190,7 +201,11 @@ class Processing:
             stream, ts, key, value = event
             event = _new(Event, (self._renamed[stream], ts, key, value))
         element = self.cloning.clone(slate, event.key, event.ts)
-        given = element.process_event(event)
+        try:
+            given = element.process_event(event)
+        except InputError as error:
+            self.cloning.name_in(error)
+            raise
         if given is None and not (self._scheduled and self.schedule.is_due(slate, event.ts)):
             self.cloning.keep(element, slate)
             return None
@@ -199,7 +214,11 @@ class Processing:
     def _effects(self, element: Element, given: Any, ts: int, slate: Any) -> Iterator[Any]:
         schedule = self.schedule
         if given is not None:
-            yield from effects(given)
+            try:
+                yield from effects(given)
+            except InputError as error:
+                self.cloning.name_in(error)
+                raise
         if schedule.events is not None:
             since = getattr(slate, SINCE, 0) + 1
             if since >= schedule.events:  # more, if every_events was more before
@@ -276,10 +295,14 @@ class Passing:
         stream, ts, _, value = event
         key = self._keys[stream](event)
         element = self.cloning.clone(None, key, ts)
-        for effect in effects(element.process_event(_new(Event, (stream, ts, key, value)))):
-            if type(effect) is Emit and effect.key is INHERITED:
-                effect = effect._replace(key=key)
-            yield effect
+        try:
+            for effect in effects(element.process_event(_new(Event, (stream, ts, key, value)))):
+                if type(effect) is Emit and effect.key is INHERITED:
+                    effect = effect._replace(key=key)
+                yield effect
+        except InputError as error:
+            self.cloning.name_in(error)
+            raise
         self.cloning.keep(element, None)
 
 

@@ -41,9 +41,9 @@ class Sessionise(Element):
     collected: dict[str, list[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        configuration(self)
         self._gap = bound("Sessionise", "gap", self.gap)
         self._most = None if self.most is None else bound("Sessionise", "most", self.most)
+        configuration(self)
         self._collect = tuple((name, name.split(".")) for name in _fields(self.collect))
         if self.collect_most < 1:
             raise DefinitionError(

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.elements.aggregates import aggregates_of, check_ratios, ratio
-from millstream.elements.bounds import check_ttl
+from millstream.elements.bounds import bound, check_ttl
 from millstream.elements.element import Configured, Element
 from millstream.elements.keying import attributes_of
 from millstream.elements.statistics import merged
@@ -63,11 +63,7 @@ class Sliding(Element):
                 f"element Sliding: slots must be a whole number from 1 to {MOST_SLOTS}; "
                 f"got {self.slots!r}"
             )
-        self._width = microseconds(self.slot, "element Sliding: slot")
-        if self._width == 0:
-            raise DefinitionError(
-                f"element Sliding: slot must be a duration over 0; got {self.slot!r}"
-            )
+        self._width = bound("Sliding", "slot", self.slot)
         self._window = self._width * self.slots
         self.most_idle = self.slots + 1  # until the window is empty, and that has been told
         self._aggregates = aggregates_of(self.aggregates, _OWN, "element Sliding")

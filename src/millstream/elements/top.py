@@ -10,6 +10,7 @@ means when values can fall) and sends its list, when it has changed, to the one 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -90,7 +91,11 @@ class Top(Element):
         except DefinitionError as error:
             message = str(error).replace("element SortShard: item_ttl", f"{where}: ttl", 1)
             raise DefinitionError(message) from None
-        sort.add_to(app, keys=[items], name=f"{name}.sort", publishes=lists, **placement)
+        try:
+            sort.add_to(app, keys=[items], name=f"{name}.sort", publishes=lists, **placement)
+        except DefinitionError as error:  # the user knows of one element, and of no update
+            told = re.sub(rf"^\w+ '{re.escape(name)}\.sort'[^:]*", where, str(error))
+            raise DefinitionError(told) from error.__cause__
         place(app, Merge(self.size), keys=[lists], name=name, publishes=publishes, publish=publish)
 
 

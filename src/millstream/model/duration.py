@@ -40,6 +40,8 @@ def microseconds(duration: Duration, where: str) -> int:
         total = duration // timedelta(microseconds=1)
     elif isinstance(duration, str) and _PART.sub("", duration) == "" and duration:
         total = round(sum(float(n) * UNITS[unit] for n, unit in _PART.findall(duration)))
+    elif isinstance(duration, str) and duration[:1] == "-" and _PART.sub("", duration) == "-":
+        total = -1
     else:
         raise DefinitionError(
             f"{where} must be a duration such as '90d', '1h30m' or '250ms' "

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from millstream.errors import InputError
+from millstream.nearest import nearest
+
+_KINDS = {
+    str: "text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    type(None): "null",
+}
+_MOST = 50
+"""How many fields are looked at for one like it: each of many bad events would pay for them."""
 
 
 def is_path(path: object) -> bool:
@@ -26,10 +39,26 @@ def picker(path: str, where: str, holder: str = "value") -> Callable[[Any], Any]
             try:
                 value = value[step]
             except (KeyError, TypeError):
-                raise InputError(f"{where}: the {holder} has no field {path!r}") from None
+                why = _why_not(record, steps)
+                raise InputError(f"{where}: the {holder} has no field {path!r}{why}") from None
         return value
 
     return pick
+
+
+def _why_not(record: Any, steps: list[str]) -> str:
+    """What is there in place of the object that should have the field, or a field like it."""
+    value, passed = record, list[str]()
+    for step in steps:
+        if not isinstance(value, dict):
+            kind = _KINDS.get(type(value), type(value).__name__)
+            return f": {repr('.'.join(passed)) if passed else 'it'} is {kind}, not an object"
+        if step not in value:
+            near = nearest(step, islice((name for name in value if isinstance(name, str)), _MOST))
+            return "" if near is None else f"; did you mean {'.'.join([*passed, near])!r}?"
+        value = value[step]
+        passed.append(step)
+    return ""
 
 
 def key_text(key: Any, where: str) -> str:

@@ -169,6 +169,18 @@ def _check_names(workflow: Workflow) -> None:
         )
 
 
+def _offered(workflow: Workflow, known: set[str]) -> list[str]:
+    """The streams that a wrong name may have meant: without those between the functions of one
+    part, which are named after it: `top.items`, from `top.keys` to `top.sort`."""
+    inner = {
+        stream
+        for function in workflow.functions
+        for stream in function.emits
+        if "." in function.name and stream.startswith(function.name.rpartition(".")[0] + ".")
+    }
+    return sorted(known - inner | {one.name for one in workflow.declared if one.name in known})
+
+
 def _check_streams(workflow: Workflow) -> None:
     known = {source.name for source in workflow.sources}
     for function in workflow.functions:
@@ -193,15 +205,14 @@ def _check_streams(workflow: Workflow) -> None:
                     f"--sink {stream}=FORMAT:DIR"
                 )
             if stream not in known:
-                raise DefinitionError(
-                    f"{function.where} subscribes to an {_unknown('stream', stream, sorted(known))}"
-                )
+                unknown = _unknown("stream", stream, _offered(workflow, known))
+                raise DefinitionError(f"{function.where} subscribes to an {unknown}")
     for declared in workflow.declared:
         if declared.name not in known:
             what = "output" if declared.output else "stream"
             raise DefinitionError(
                 f"{what} {declared.name!r}: no function publishes it: "
-                f"{_unknown('stream', declared.name, sorted(known))}"
+                f"{_unknown('stream', declared.name, _offered(workflow, known))}"
             )
 
 
