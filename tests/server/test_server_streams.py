@@ -125,13 +125,13 @@ def test_an_empty_body(client: httpx.Client, kind: dict[str, str], body: bytes) 
 
 
 def test_a_line_that_is_too_long(client: httpx.Client, made: MadeStore, before: int) -> None:
-    """A line over 1 MiB is refused, and those around it are accepted."""
-    long = b'{"user":"a","time":1,"x":"' + b"x" * (1 << 20) + b'"}'
+    """A line over 8 MiB is refused, and those around it are accepted."""
+    long = b'{"user":"a","time":1,"x":"' + b"x" * (8 << 20) + b'"}'
     answer = post(client, b"\n".join([checkin("a"), long, checkin("b")]))
     assert answer.status_code == 200
     (refused,) = answer.json()["refused"]
     assert refused["line"] == 2
-    assert "1048576 bytes" in refused["error"]
+    assert "8388608 bytes" in refused["error"]
     assert refused["text"] == long[:200].decode()
     assert checkins(made, before) == [checkin("a"), checkin("b")]
 
