@@ -22,7 +22,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> MadeStore:
 
 @pytest.fixture(scope="module")
 def client(made: MadeStore) -> Iterator[httpx.Client]:
-    with asked(made.path, max_body=4 << 20) as client:
+    with asked(made.path, max_body=10 << 20) as client:
         yield client
 
 
@@ -147,9 +147,9 @@ def test_a_body_of_many_pieces(client: httpx.Client, made: MadeStore, before: in
 
 def test_a_body_that_is_too_large(client: httpx.Client, made: MadeStore, before: int) -> None:
     """Over the limit nothing is accepted, and the limit is named."""
-    answer = post(client, checkin("a") + b"\n" * (4 << 20))
+    answer = post(client, checkin("a") + b"\n" * (10 << 20))
     assert answer.status_code == 413
-    assert str(4 << 20) in answer.json()["error"]
+    assert str(10 << 20) in answer.json()["error"]
     assert checkins(made, before) == []
 
 
