@@ -75,7 +75,8 @@ class _Evaluation:
         measured: dict[str, Row] = dict(before.get("settings", {}).get("measured", {}))
         rows = [row for row in before.get("rows", []) if _kept(row, asked)]
         for name in asked:
-            of, speed, began = self._attempt(name), calibrate(), time.monotonic()
+            began = time.monotonic()
+            of, speed = self._attempt(name), calibrate()
             rows += of
             measured[name] = {
                 **commit(),

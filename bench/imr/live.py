@@ -16,6 +16,7 @@ from bench.apart import RunFailedError, begun
 from bench.bench import Bench
 from bench.imr import burning, writing
 from bench.imr.nodes import APP, on_cores
+from bench.imr.texts import WORDS
 from bench.imr.watching import Watch, Window
 from bench.lean import address
 from bench.sending import NDJSON
@@ -23,6 +24,7 @@ from bench.served import Served, served
 from millstream.windows.message import Message, manifest
 
 FOREVER = 600.0
+LANE = ("--lane", "one-task")
 WARM, WARMING = "warm", 5
 PATIENCE = 180.0
 JobOptions = dict[str, Any]
@@ -59,14 +61,17 @@ def job(name: str, nodes: list[str], **options: Any) -> JobOptions:
 def root(
     bench: Bench, what: str, jobs: list[JobOptions], cores: tuple[int, ...] = ()
 ) -> Iterator[Root]:
-    """The application with these jobs, on these cores."""
+    """The application with these jobs, on these cores. Its batches run as one task each: with
+    agents beside it no core is left for more, and the first shuffled batch would take seconds."""
     folder = bench.fresh(f"imr/{what}")
     folder.mkdir(parents=True)
     (folder / "jobs.json").write_text(json.dumps([*jobs, job(WARM, [WARM], by="records", range=1)]))
     environ = {"BENCH_IMR": str(folder / "jobs.json")}
     with (
         on_cores(cores),
-        served("run", APP, store=folder / "store", log=folder / "said", environ=environ) as app,
+        served(
+            "run", APP, *LANE, store=folder / "store", log=folder / "said", environ=environ
+        ) as app,
     ):
         _warm(app.url)
         yield Root(app, folder, environ)
@@ -80,7 +85,12 @@ def _warm(url: str) -> None:
             told = manifest("data", number + 1)
             told["records"] = 1
             message = Message(
-                tree=WARM, pane=number, until=number + 1, nodes={WARM: told}, partials={"w": 1}
+                tree=WARM,
+                pane=number,
+                until=number + 1,
+                nodes={WARM: told},
+                partials={"w": 1},
+                span="records/1/1/1",
             )
             connection = http.client.HTTPConnection(*address(url), timeout=PATIENCE)
             body = json.dumps(message)
@@ -104,6 +114,7 @@ def growing(
     cores: tuple[int, ...] = (),
     idle: tuple[str, ...] = (),
     ahead: Mapping[str, float] | None = None,
+    words: int = WORDS,
 ) -> Iterator[dict[str, int]]:
     """Logs that grow in a folder; how many lines each got, once this is left."""
     stop, written = folder / "stop-writing", dict[str, int]()
@@ -116,6 +127,7 @@ def growing(
         cores=list(cores),
         idle=list(idle),
         ahead=dict(ahead or {}),
+        words=words,
         stop=str(stop),
     ) as apart:
         for node in nodes:

@@ -14,7 +14,7 @@ class Scaling:
 
     agents: tuple[int, ...] = (1, 2, 3, 4)
     reducers: tuple[int, ...] = (1, 2, 3)
-    windows: int = 4
+    windows: int = 8
     panes: int = 5
     records: int = 100_000
     """Of a window, at each node."""
@@ -42,7 +42,7 @@ class Shedding:
     burns: tuple[int, ...] = (1, 3)
     """Processes that burn the node's core beside the agent."""
     policies: tuple[str, ...] = ("none", "cancelling", "order", "drawn")
-    load: float = 0.6
+    load: float = 0.75
     """What the log asks of the node, of what an agent with a core to itself can do."""
     capacity_records: int = 200_000
     """Of the log by which that is measured."""
@@ -65,7 +65,7 @@ class Failures:
 class Beside:
     """Figure 13: an agent of lower and lower priority beside other work."""
 
-    nices: tuple[int, ...] = (0, 5, 10)
+    nices: tuple[int, ...] = (0, 4, 8)
     timed: Timed = Timed(6.0, 20, 4)
     alone: float = 5.0
     """How long the other work is measured without the agent."""
@@ -77,9 +77,9 @@ class Waiting:
     it, over logs that are there at once."""
 
     agents: int = 4
-    windows: int = 3
+    windows: int = 2
     panes: int = 20
-    records: int = 100_000
+    records: int = 500_000
     """Of a window, at each node."""
     part: float = 0.5
     error: float = 0.05

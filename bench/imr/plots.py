@@ -212,7 +212,7 @@ def _by_part(
             if row["asked"] == asked:
                 at, value = 100 * row["part"], 100 * row[column]
                 spread = 100 * row[deviation] if deviation else 0.0
-                bar = (at + number, value, max(0.0, value - spread), value + spread)
+                bar = (at - number, value, max(0.0, value - spread), value + spread)
                 points.append(bar if deviation else (at, value))
         series.append(Series(SAID[asked], points))
     return line_chart(

@@ -25,7 +25,7 @@ from bench.imr.watching import LOOK, PATIENCE, Watch, Window
 
 Row = dict[str, Any]
 NODE = "node"
-SLACK = 0.5
+SLACK = 1.0
 """Seconds after its deadline that a window still counts as in time: the root works in batches, and
 this process looks every so often."""
 PATIENT = 10.0
@@ -79,7 +79,7 @@ def calibrated(bench: Bench, timed: Timed, load: float, records: int) -> Calibra
 def _capacity(bench: Bench, root: live.Root, records: int) -> float:
     """Records a second of an agent with a core to itself, over a log that is there at once."""
     own, _ = nodes.split_cores()
-    log = texts.written(bench.data / f"imr-words-{records}-0-1.log", 0, 1, records)
+    log = texts.written(bench.data / f"imr-long-{records}.log", 0, 1, records, texts.LONG)
     node = nodes.Node(NODE, "capacity", log, root.folder / "capacity", cores=own, once=True)
     with (
         Watch(root.url, "capacity", records) as watch,
@@ -112,7 +112,7 @@ def pressed(
     with (
         Watch(root.url, name, live.micros(timed.window)) as watch,
         Noise() as shares,
-        live.growing(folder, [NODE], rate, rest) as written,
+        live.growing(folder, [NODE], rate, rest, words=texts.LONG) as written,
         nodes.running([node], root.url, root.environ) as started,
     ):
         _at_work(watch, started[0])

@@ -3,7 +3,9 @@
 Some words are likelier on some nodes than on others, as in the paper's Figure 9: each word is at
 home on one node, and there it is `SKEW` times as likely. How likely words are otherwise follows
 Zipf's law. A line has `WORDS` words; in a file lines are longer or shorter for a while, by up to
-`VARIES` words, so that panes differ in how many words they have.
+`VARIES` words, so that panes differ in how many words they have. Where a node is pressed lines have
+`LONG` words: most of the work is then to count, and not to read a line's time, which a pane that is
+given up needs too.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path
 from random import Random
 
 VOCABULARY = 1_000
-WORDS, VARIES = 10, 2
+WORDS, VARIES, LONG = 10, 2, 30
 RUN = 5_000
 """Lines of a file that are of the same length."""
 SKEW = 5.0
@@ -46,14 +48,15 @@ def pool(node: int, nodes: int, words: int = WORDS) -> tuple[bytes, ...]:
     return tuple(" ".join(line).encode() + b"\n" for line in words_at(node, nodes, POOL, words))
 
 
-def written(path: Path, node: int, nodes: int, lines: int) -> Path:
-    """A log of so many lines, from pools over and over; made once and kept."""
+def written(path: Path, node: int, nodes: int, lines: int, words: int = WORDS) -> Path:
+    """A log of so many lines of about so many words, from pools over and over; made once and
+    kept."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         random, fresh = Random(f"{SEED}/{node}"), path.with_suffix(".writing")
         with open(fresh, "wb") as file:
             for begin in range(0, lines, RUN):
-                taken = pool(node, nodes, WORDS + random.randint(-VARIES, VARIES))
+                taken = pool(node, nodes, words + random.randint(-VARIES, VARIES))
                 file.writelines(islice(cycle(taken), min(RUN, lines - begin)))
         fresh.rename(path)
     return path

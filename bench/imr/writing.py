@@ -23,16 +23,17 @@ def write(
     cores: list[int],
     idle: list[str],
     ahead: dict[str, float],
+    words: int,
     stop: str,
 ) -> dict[str, int]:
-    """Write `rate` lines a second to the log of each node until a moment, or until `stop` is there;
-    how many each got.
+    """Write `rate` lines a second, of so many words, to the log of each node until a moment, or
+    until `stop` is there; how many each got.
 
     Nodes in `idle` have an empty log; the clocks of those in `ahead` are so many seconds ahead.
     """
     if cores:
         os.sched_setaffinity(0, cores)
-    lines = {node: pool(number, len(nodes)) for number, node in enumerate(nodes)}
+    lines = {node: pool(number, len(nodes), words) for number, node in enumerate(nodes)}
     paths = {node: Path(folder) / f"{node}.log" for node in nodes}
     for path in paths.values():
         path.touch()

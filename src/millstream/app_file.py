@@ -20,7 +20,7 @@ section 4). The file names the functions and the graph; it builds the same `App`
                           fidelity = { area = 0.5, drawn = true } | { spatial = 0.5 } |
                           { temporal = 0.5 } | { error = 0.05, confidence = 0.95 },
                           shed, seed, bounds, most, confidence
-    [jobs.NAME.logs]      panes come from agents: format, pattern, ts, unit, time_format
+    [jobs.NAME.logs]      panes come from agents: format, pattern, ts, unit, time_format, grace
     [run]                 store, shards, tasks, ...: see `millstream.settings`
 
 The order of declaration is the order of the file. Modules are looked for beside the file first,

@@ -48,7 +48,14 @@ def message(
     told = manifest("data" if partials else "empty", 0)
     told["records"] = sum(partials.values())
     end = pane + 1 if until is None else until
-    return Message(tree=tree or node, pane=pane, until=end, nodes={node: told}, partials=partials)
+    return Message(
+        tree=tree or node,
+        pane=pane,
+        until=end,
+        nodes={node: told},
+        partials=partials,
+        span="time/10000000/10000000/10000000",
+    )
 
 
 def entry(node: str, pane: int, until: int | None = None, tree: str = "", **partials: int) -> Entry:

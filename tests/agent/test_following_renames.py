@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from millstream.agent import following
+from millstream.agent import following, listing
 from millstream.agent.files import LogFile
 from millstream.agent.following import Follower, Gap
 
@@ -71,7 +71,7 @@ def rotating(monkeypatch: pytest.MonkeyPatch, log: Log, when: str, at: int) -> N
         return LogFile(*given)
 
     if when == "listed":
-        monkeypatch.setattr(following, "glob", listed)
+        monkeypatch.setattr(listing, "glob", listed)
     else:
         monkeypatch.setattr(following, "LogFile", opened)
 

@@ -44,6 +44,7 @@ def test_a_pane_goes_on_when_all_have_said_something_of_it() -> None:
     lines = held.due(2.0)
     assert read(lines) == [({"a", "b", "c"}, 7, 8, {"x": 3, "y": 1})]
     assert json.loads(lines[0])["tree"] == TREE
+    assert json.loads(lines[0])["span"] == message("a", 7)["span"]
     assert json.loads(lines[0])["nodes"]["b"]["records"] == 2
     assert (held.bytes, held.next_due()) == (0, inf)
 
@@ -113,6 +114,14 @@ def test_a_repeat_is_dropped_and_half_of_one_goes_on() -> None:
     [both] = together(placed().job, [heard(said("a", 7, x=1)), heard(said("b", 7, x=2))])
     held.put(heard(both), 0.0)
     assert held.due(0.0) == [both]
+
+
+def test_panes_of_other_windows_are_not_merged() -> None:
+    """A child with another file has other panes of the same numbers; the root will refuse them,
+    and must not lose those of the others with them."""
+    other = body_of({**message("b", 7, tree=TREE, x=2), "span": "time/1/1/1"})
+    lines = together(placed("a", "b").job, [heard(said("a", 7, x=1)), heard(other)])
+    assert sorted(lines) == sorted([said("a", 7, x=1), other])
 
 
 def test_what_nobody_wants_is_not_held() -> None:

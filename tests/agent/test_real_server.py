@@ -104,7 +104,7 @@ def test_what_is_sent_is_in_the_log_once(tmp_path: Path, url: str) -> None:
     [
         ("visits", TOKEN, 1, "there is no stream 'visits.panes'"),
         ("counts", "o" * 20, 1, "set MILLSTREAM_TOKEN to its token"),
-        ("counts", TOKEN, LONGEST + 1, "a line must not be longer than 1048576 bytes"),
+        ("counts", TOKEN, LONGEST + 1, "a line must not be longer than 8388608 bytes"),
     ],
 )
 def test_what_the_server_never_takes(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,22 @@ def test_an_entry_that_was_cut_off(path: Path, cut: int) -> None:
     again = Stamps(path)
     assert again.stamp("f", 10, 10, 20, now=300) == 300
     assert Stamps(path).stamp("f", 10, 10, 20, now=999) == 300
+
+
+def test_many_entries_take_little_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pane of a day has four a second, and none of them can be forgotten before it ends."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    stamps = Stamps(path)
+    tracemalloc.start()
+    try:
+        for at in range(10_000):
+            stamps.stamp("f", 100 * at, 100, 100 * at + 100, now=1_700_000_000_000_000 + at)
+        assert tracemalloc.get_traced_memory()[0] < 40 * 10_000
+        again = Stamps(path)
+        assert tracemalloc.get_traced_memory()[1] < 3 * 40 * 10_000
+    finally:
+        tracemalloc.stop()
+    assert again.stamp("f", 150, 1, 10**6, now=0) == 1_700_000_000_000_001
 
 
 def test_it_does_not_grow_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def _fig7() -> list[Row]:
             missing=0,
             records_per_s=50_000.0 * agents,
             agent_mib=40.0 + agents,
-            busy=0.4 * agents,
+            busy=0.4 if agents == 1 else 0.95,
             cpu_others=0.01,
         )
         for agents in (1, 2)

@@ -59,11 +59,12 @@ def test_a_growing_log_has_its_times(tmp_path: Path) -> None:
     later times; what was written is counted."""
     began = time.time()
     names = ["a", "b", "c"]
-    given = {"cores": [], "idle": ["b"], "ahead": {"c": 3_600.0}, "stop": str(tmp_path / "stop")}
-    sent = write(str(tmp_path), names, 1_000, began + 0.3, **given)
+    given = {"cores": [], "idle": ["b"], "ahead": {"c": 3_600.0}, "words": 3}
+    sent = write(str(tmp_path), names, 1_000, began + 0.3, stop=str(tmp_path / "stop"), **given)
     lines = {node: (tmp_path / f"{node}.log").read_text().splitlines() for node in names}
     assert sent == {node: len(of) for node, of in lines.items()}
     assert sent["b"] == 0 < sent["a"]
+    assert {len(line.split()) for line in lines["a"]} == {4}
     times = {node: [int(line.split()[0]) / 1e6 for line in lines[node]] for node in ("a", "c")}
     assert times["a"] == sorted(times["a"])
     assert began - 1 <= times["a"][0] <= times["a"][-1] <= time.time()
@@ -135,6 +136,7 @@ def test_figures_and_bars() -> None:
     several."""
     found = judging.figures(rows())
     assert found["fig7_two_to_one"] == 2.0
+    assert (found["fig7_busy"], found["fig7_efficiency"]) == (0.95, pytest.approx(0.4 / 0.475))
     assert found["agent_mib"] == 42.0
     assert found["fig8_met"] == 1.0
     assert found["fig8_order_to_none"] == found["fig8_drawn_to_none"] == 2.0
@@ -145,7 +147,7 @@ def test_figures_and_bars() -> None:
     assert found["crossover_slides"] == 8
     assert set(judging.BARS) <= set(found)
     missed = {bar.figure for bar in judging.bars(found) if not bar.held}
-    assert missed == {"ahead_longer_s"}
+    assert missed == {"ahead_longer_s", "fig7_efficiency"}
 
 
 def test_what_was_not_run_has_no_bar() -> None:

@@ -69,6 +69,18 @@ def test_which_store(millstream, store, here, monkeypatch):
     assert millstream(*get).stdout == '{"count":9}\n'
 
 
+def test_folders_that_are_no_stores(millstream, store, here):
+    """The folder where agents keep their state is beside the stores, and is none; alone, it is as
+    if there were nothing."""
+    (here / ".millstream" / "agents" / "errors-web1").mkdir(parents=True)
+    assert millstream("slates", "get", "count", "Walmart").exit_code == 0
+    for command in ("verify", "jobs"):
+        assert "stores" not in millstream(command).stderr
+    for name in ("store.json", "lock"):
+        (store / name).unlink(missing_ok=True)
+    assert "no store under ./.millstream" in millstream("verify").stderr
+
+
 def test_no_store(millstream):
     """Without any store: exit 1 and what to do."""
     result = millstream("slates", "get", "count", "Walmart")

@@ -19,6 +19,7 @@ import millstream as ms
 from millstream.description import describe, write_description
 from millstream.stores.layout import table_of
 from millstream.windows.message import Why, manifest
+from millstream.windows.placed import PlacedJob
 
 MINUTE = 60_000_000
 NODES = ("web1", "web2", "web3")
@@ -70,6 +71,8 @@ class JobStore(MadeStore):
 
     def __init__(self, path: Path, **options: Any) -> None:
         self.job_app = application(**options)
+        [placed] = [one for one in self.job_app.parts.values() if isinstance(one, PlacedJob)]
+        self.span = placed.job.span.text
         workflow = self.job_app.workflow()
         kinds = {one.name: one.kind for one in workflow.functions if hasattr(one, "kind")}
         super().__init__(path, kinds, app="logs")
@@ -82,7 +85,13 @@ class JobStore(MadeStore):
     def tell(self, *messages: dict[str, Any]) -> int:
         """Commit what the root has once it was told this, one message after the other."""
         for message in messages:
-            self.run.tick(by="1ms").feed({"errors.panes": [message]})
+            self.run.tick(by="1ms").feed({"errors.panes": [{**message, "span": self.span}]})
+        assert self.run.dead_letters == []
+        return self._stored()
+
+    def reduce(self, number: int) -> int:
+        """Commit what the root has once it was told to have so many reducers."""
+        self.run.tick(by="1ms").feed({"errors.panes": [{"tree": "", "reducers": number}]})
         assert self.run.dead_letters == []
         return self._stored()
 
@@ -98,10 +107,13 @@ class JobStore(MadeStore):
             for key, table in tables.items()
         }
         self.stored = tables
-        return self.commit({"errors.root": changes})
+        agreed = self.run.slates("errors.reducers")
+        return self.commit({"errors.root": changes, "errors.reducers": agreed})
 
     def _rows(self, update: str, key: str, slate: Any, ts: int) -> dict[bytes, bytes | None]:
         """An entry that is None is gone."""
         rows = super()._rows(update, key, slate, ts)
+        if self.home.facts.updates[update] != "table":
+            return rows
         gone = [entry for entry, value in slate.items() if value is None]
         return {**rows, **{table_of(update, key) + entry.encode(): None for entry in gone}}

@@ -43,8 +43,8 @@ def test_the_scoreboard_of_one(store: Path) -> None:
     assert window.split()[3:] == [
         *("open", "13.3", "%", "30", "%", "66.6", "%", "1,800", "85.7", "%", "85.7", "%")
     ]
-    assert lines[-4].split() == ["web1", "2,100", "1,800", "0", "300", "0", "0"]
-    assert lines[-1].split() == ["all", "2,100", "1,800", "0", "300", "0", "0"]
+    assert lines[-4].split() == ["web1", "2,100", "1,800", "0", "300", "0", "0", "0"]
+    assert lines[-1].split() == ["all", "2,100", "1,800", "0", "300", "0", "0", "0"]
 
 
 def test_a_server_says_the_same(store: Path) -> None:

@@ -57,7 +57,7 @@ def test_the_scoreboard(made: JobStore) -> None:
     assert marks(found, "web3") == awaited
     first, second, *_ = found["panes"]
     assert (first["from"], first["to"]) == (0, MINUTE)
-    given = {"mark": "data", "why": None, "records": 12, "bytes": 120, "shed": 0}
+    given = {"mark": "data", "why": None, "records": 12, "bytes": 120, "shed": 0, "gap": 0}
     assert first["nodes"]["web1"] == given
     assert second["nodes"]["web1"]["shed"] == 7
 
@@ -110,7 +110,7 @@ def test_every_record_is_accounted_for(made: JobStore) -> None:
     assert samples["millstream_job_records_residual", "web1"] == 5
     assert samples["millstream_job_records_shed_total", "web1"] == 7
     assert samples["millstream_job_records_dead_total", "web2"] == 1
-    assert samples["millstream_windows_open", None] == 2
+    assert samples["millstream_windows_open", None] == 1
 
 
 def test_late_records(made: JobStore) -> None:
@@ -219,3 +219,45 @@ def test_panes_that_were_let_go_are_still_shown(tmp_path: Path) -> None:
     assert found["closed"] == 2
     assert [pane["pane"] for pane in found["panes"]] == list(range(15))
     assert [mark for mark, _ in marks(found, "web1").values()] == 13 * ["empty"] + 2 * ["awaited"]
+
+
+def test_a_gap_is_seen(made: JobStore) -> None:
+    """In the cell of the pane, in the account of the node, in the window, in /status, and for
+    Prometheus: what the pane has is not all of it."""
+    made.tell(data("web2", 3, records=2, total=6, gap=80), told("web2", 4, 6, total=6, gap=-1))
+    with asked(made.path) as client:
+        found = job(client)
+        status = client.get("/status").json()["jobs"]["errors"]
+        metrics = client.get("/metrics").text
+    gaps = {pane["pane"]: pane["nodes"]["web2"]["gap"] for pane in found["panes"]}
+    assert [gaps[pane] for pane in (2, 3, 4, 5)] == [0, 80, -1, -1]
+    assert (found["accounts"]["web1"]["gaps"], found["accounts"]["web2"]["gaps"]) == (0, 3)
+    assert (found["totals"]["gaps"], status["nodes"]["web2"]["gaps"]) == (3, 3)
+    window = found["windows"][0]
+    assert (window["account"]["gaps"], window["completeness"]["unknown_panes"]) == (3, 25)
+    assert 'millstream_job_panes_with_gaps_total{job="errors",node="web2"} 3.0' in metrics
+
+
+def test_a_window_that_was_only_reached_is_not_listed(tmp_path: Path) -> None:
+    """Agents that stop at the end of their logs have come to the next window: nobody knows whether
+    there will be anything in it. Once a pane of it has come it is there."""
+    made = JobStore(tmp_path / "store", range="5m")
+    for node in NODES:
+        made.tell(begins(node, 0), *(data(node, pane, 2, 2 + 2 * pane) for pane in range(5)))
+    with asked(made.path) as client:
+        found = job(client)
+        assert (found["open"], found["closed"]) == (0, 1)
+        assert [one["state"] for one in found["windows"]] == ["closed"]
+        made.tell(told("web1", 5, total=10))
+        assert [one["state"] for one in job(client)["windows"]] == ["open", "closed"]
+
+
+def test_a_change_of_the_reducers_is_announced(made: JobStore) -> None:
+    """Until a node has come to the first window of the new number."""
+    with asked(made.path) as client:
+        assert (job(client)["reducers"], job(client)["change"]) == (1, None)
+        made.reduce(2)
+        assert job(client)["change"] == {"reducers": 2, "from": 5 * MINUTE}
+        made.tell(data("web1", 4, records=1, total=20), told("web1", 5, total=20))
+        found = job(client)
+        assert (found["reducers"], found["change"]) == (2, None)

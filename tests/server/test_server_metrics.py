@@ -22,7 +22,7 @@ def a_status(**changes) -> dict:
     owed = {"taken": 52, "dropped": 1, "diverted": 2, "residual": 0}
     function = {"processed": 40, "seconds": 0.25, "dead_letters": 3, "waiting": 7}
     function["deliveries"] = owed
-    account = {"read": 11, "on_time": 5, "late": 3, "shed": 2, "dead": 1, "residual": 0}
+    account = {"read": 11, "on_time": 5, "late": 3, "shed": 2, "dead": 1, "residual": 0, "gaps": 4}
     return {
         "app": "retail",
         "order": "arrival",
@@ -114,6 +114,7 @@ def test_every_figure_is_there() -> None:
         "millstream_job_records_shed": {("errors", "web1"): 2},
         "millstream_job_records_dead": {("errors", "web1"): 1},
         "millstream_job_records_residual": {("errors", "web1"): 0},
+        "millstream_job_panes_with_gaps": {("errors", "web1"): 4},
         "millstream_server_start_time_seconds": {(): NOW / SECOND - 60},
         "millstream_http_requests": {("2xx",): 5, ("4xx",): 1},
         "millstream_http_accepted": {(): 2},

@@ -135,3 +135,28 @@ def test_stopped_in_a_slow_batch(
     (tmp_path / "hurry").touch()
     run(slow(tmp_path), settings(tmp_path, "b"), spark=spark)
     assert heard(tmp_path) == list(range(60))
+
+
+def letters(record: Any) -> Any:
+    yield record["letter"], 1
+
+
+def windows_of(size: str) -> ms.App:
+    """Counts letters in windows of this size."""
+    app = ms.App("going", order="event-time")
+    app.source("a", ts="ts", unit="s")
+    job = ms.windows.Job(map=letters, combine=ms.algebra.sum(), range=size)
+    app.add(job, name="counts", nodes=["a"])
+    return app
+
+
+def test_other_windows_than_the_stores_are_refused(spark: Any, tmp_path: Path) -> None:
+    """Panes that lie in the store would be taken for those of other times; as it was, it goes on,
+    and so does a job of another size that has a store of its own."""
+    put(tmp_path, "a", "1.json", *({"ts": at, "letter": "x"} for at in (1, 2, 11)))
+    run(windows_of("10s"), settings(tmp_path, "a"), spark=spark)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="'counts' has windows of 10s every 10s in panes of"):
+            run(windows_of("5s"), settings(tmp_path, "a"), spark=spark)
+    put(tmp_path, "a", "2.json", {"ts": 21, "letter": "x"})
+    run(windows_of("10s"), settings(tmp_path, "a"), spark=spark)

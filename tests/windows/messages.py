@@ -98,6 +98,7 @@ def joined(job: Job, tree: str, messages: Sequence[Message]) -> Message:
         until=messages[0]["until"],
         nodes=nodes,
         partials=partials,
+        span=job.span.text,
     )
 
 

@@ -120,5 +120,5 @@ def test_why_a_window_is_closed(
 @pytest.mark.parametrize("part", [0, 1.1, -1, True, "half"])
 def test_a_bound_is_a_part(part: Any) -> None:
     """Over 0 and at most 1."""
-    with pytest.raises(ms.DefinitionError, match="part must be over 0 and at most 1"):
+    with pytest.raises(ms.DefinitionError, match="a part over 0 and at most 1"):
         Area(part)

@@ -131,7 +131,7 @@ def test_a_window_is_closed_by_a_look() -> None:
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [((0.0,), "part must be over 0"), ((0.05, 0.3), "confidence must be"), ((2,), "part must")],
+    [((0.0,), "a part over 0"), ((0.05, 0.3), "a confidence of"), ((2,), "a part over 0")],
 )
 def test_what_error_refuses(given: tuple[Any, ...], said: str) -> None:
     """A part of the truth, and a confidence of at least a half."""

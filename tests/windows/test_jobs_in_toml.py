@@ -113,6 +113,13 @@ ts = "time"
         ("{ area = 0.5 }", "{ spatial = 1, drawn = true }", "app.toml:18: .*one of area, spatial"),
         ("{ area = 0.5 }", "{ area = 0.5 }\n[jobs.counts.logs]\nlts = 'x'", "app.toml:20: .*'ts'"),
         ("{ area = 0.5 }", "{ area = 0.5 }\n[jobs.counts.logs]\nunit = 'x'", "app.toml:20: .*unit"),
+        ("{ area = 0.5 }", "{ area = 9 }", "app.toml:18: .* for area, as in 0.5; got 9$"),
+        ("{ area = 0.5 }", "{ error = 0 }", "app.toml:18: .* for error, as in 0.5; got 0$"),
+        (
+            "{ area = 0.5 }",
+            "{ error = 0.1, confidence = 3.0 }",
+            "app.toml:18: .*confidence of .*; got 3.0$",
+        ),
         ('combine = "sum"', 'combine = "summ"', "app.toml:14: .*'sum'"),
         ('map = "job_words:words"', 'map = "job_words:word"', "app.toml:13: .*'words'"),
     ],

@@ -3,13 +3,14 @@
 No Spark, no JVM, and no library but msgspec. Reading:
 
 - `options`: what it is told when it starts
-- `files`, `following`: the files of a log as they grow, are rotated, cut off and deleted
+- `files`, `listing`, `following`: the files of a log as they grow, are rotated, cut off and deleted
 - `lines`, `stamping`: from a line to a record and its time
 - `slicing`, `combining`, `reading`: from lines to panes
-- `pacing`, `rounds`, `remaking`: which panes are made at all, and in which order
+- `pacing`, `rounds`, `remaking`, `seeking`: which panes are made at all, and in which order
 - `limits`, `memory`: when reading waits
 - `restart`, `state`, `dead_letters`: what is kept on disk
 - `looping`, `agent`: the loop, and all of it together
+- `summary`: what is said at the end
 
 Sending:
 

@@ -18,23 +18,29 @@ from __future__ import annotations
 
 import time
 from threading import Event
+from typing import Any
 
 from millstream.agent.looping import Loop
-from millstream.agent.options import Options
+from millstream.agent.options import Options, check_tree
 from millstream.agent.outbox import Outbox, Say
 from millstream.agent.parent import Parent
 from millstream.agent.sending import Sender
 from millstream.agent.state import State
+from millstream.agent.summary import summary, undone
 from millstream.agent.told import Told
 from millstream.agent.wire import Wire
+from millstream.errors import RunError
+from millstream.model.place import shown_path
 from millstream.windows.placed import PlacedJob
 
 
 def run_agent(placed: PlacedJob, options: Options, stop: Event, say: Say) -> dict[str, object]:
     """Run until `stop` is set, or until the log or the job is at its end; how it was at the end.
 
-    StoreLocked if another agent uses the state; ClientError if the root will never take its panes.
+    StoreLocked if another agent uses the state; ClientError if the root will never take its panes;
+    RunError if it was to read a log once, and was stopped before the root had all of it.
     """
+    check_tree(placed, options)
     root = Wire(options.root, options.token)
     state = State(options.state, placed, options.node)
     try:
@@ -46,6 +52,8 @@ def run_agent(placed: PlacedJob, options: Options, stop: Event, say: Say) -> dic
         beside: list[Told | Sender | Parent] = [told, sender]
         if parent is not None:
             beside.append(parent)
+            host, port = parent.address
+            say(f"listens at {host}:{port} for the panes of {', '.join(options.children)}")
 
         def check() -> None:
             for one in beside:
@@ -60,7 +68,7 @@ def run_agent(placed: PlacedJob, options: Options, stop: Event, say: Say) -> dic
             say=say,
             stop=stop,
             check=check,
-            sending=lambda: sender.paused,
+            sending=lambda: _sending(options, sender, parent),
             clock=time.monotonic,
             wall=lambda: time.time_ns() // 1_000,
         )
@@ -69,14 +77,39 @@ def run_agent(placed: PlacedJob, options: Options, stop: Event, say: Say) -> dic
         try:
             loop.run()
             while not stop.is_set() and not sender.drain(0.25):
-                check()
-            return loop.status()
+                loop.tick()
         finally:
             loop.close()
             for one in reversed(beside):
                 one.stop(1.0)
+            status = {**loop.status(), "unsent": outbox.panes, "ended": True}
+            state.status(status)
+        _say_how_it_was(status, options, say)
+        return status
     finally:
         state.close()
+
+
+def _sending(options: Options, sender: Sender, parent: Parent | None) -> dict[str, Any]:
+    """The part of the status that says how panes go out."""
+    direct = sender.direct if parent is None else parent.direct
+    told: dict[str, Any] = {
+        "sending_paused": sender.paused or (parent.paused if parent else None),
+        "to": "root" if direct or options.parent is None else f"parent {options.parent[0]}",
+    }
+    if parent is not None:
+        told["children"] = parent.children()
+    return told
+
+
+def _say_how_it_was(status: dict[str, Any], options: Options, say: Say) -> None:
+    for sentence in summary(status, options.state):
+        say(sentence)
+    left = undone(status)
+    if options.once and left:
+        raise RunError(f"{left}; start it again: it goes on where it was")
+    if status["unsent"]:
+        say(f"{left}: they wait in {shown_path(options.state)} until it is started again")
 
 
 def _parent(

@@ -23,6 +23,9 @@ class DeadLetters:
     def __init__(self, path: Path, at: list[int], most_bytes: int = MOST_BYTES) -> None:
         """`at` is what `state` said at the restart point."""
         self._most = most_bytes
+        self.first: str | None = None
+        """The first one that came since the start, in words; it is None when it was said."""
+        self._any = False
         self._bytes, self.kept, self.cut = at
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._bytes = min(self._bytes, os.fstat(self._handle).st_size)
@@ -35,6 +38,8 @@ class DeadLetters:
 
     def add(self, file: str, offset: int, line: bytes, error: str) -> None:
         """Keep a line, if there is room."""
+        if not self._any:
+            self._any, self.first = True, f"{file}, byte {offset:,}: {error[:SHOWN]}"
         self._write(
             {
                 "file": file,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,10 +120,16 @@ class LogFile:
         self.fd = fd
 
     def look(self) -> bool:
-        """See how long it is; False if it was cut off: what was read is no longer there."""
-        stat = os.fstat(self.fd) if self.fd >= 0 else os.stat(self.path)
+        """See how long it is; False if it was cut off: what was read is no longer there.
+
+        OSError if that cannot be seen; FileNotFoundError if it was closed, and is gone.
+        """
+        if self.fd < 0:
+            self._look_at_closed()
+            return True
+        stat = os.fstat(self.fd)
         self.size, self.written = stat.st_size, stat.st_mtime_ns
-        if self.size < self.offset or not self._has_its_head():
+        if self.size < self.offset or not self._has_what_was_read():
             return False
         self.longest = self.size
         return True
@@ -161,7 +168,11 @@ class LogFile:
 
     def peek(self) -> bytes | None:
         """The next line, if it is there whole and of a usual length."""
-        line, end, _ = os.pread(self.fd, 16_384, self.offset).partition(b"\n")
+        try:
+            with self._opened():
+                line, end, _ = os.pread(self.fd, 16_384, self.offset).partition(b"\n")
+        except OSError:
+            return None
         return line if end else None
 
     def put_back(self, chunk: Chunk, kept: int) -> Chunk:
@@ -178,7 +189,7 @@ class LogFile:
         else:
             twin.reopen()
         try:
-            twin.offset = twin._scanned = start
+            twin.offset, twin._scanned, twin.tail = start, start, b""
             twin.end()
             while twin.offset < end:
                 chunk = twin.read()
@@ -206,14 +217,49 @@ class LogFile:
             and matches(self.fd, mark.offset - length_of(mark.tail), mark.tail)
         )
 
-    def _has_its_head(self) -> bool:
-        if self.fd < 0:
-            return True  # looked at when it is opened again
-        head = os.pread(self.fd, HEAD, 0)
+    def was_at(self, mark: Mark) -> bool:
+        """The same, of a file that is followed and may be closed."""
+        try:
+            with self._opened():
+                return self.is_at(mark)
+        except OSError:
+            return False
+
+    @contextmanager
+    def _opened(self) -> Iterator[None]:
+        """Open for as long as it takes; OSError if that cannot be."""
+        was_open = self.is_open
+        if not was_open:
+            self.reopen()
+        try:
+            yield
+        finally:
+            if not was_open:
+                self.close()
+
+    def _has_what_was_read(self) -> bool:
+        """Whether it begins as it did, and what was read last is in its place."""
+        head, tail = os.pread(self.fd, HEAD, 0), self.tail
         if not head.startswith(self.head):
+            return False
+        if tail and os.pread(self.fd, len(tail), self.offset - len(tail)) != tail:
             return False
         self.head = head
         return True
+
+    def _look_at_closed(self) -> None:
+        """Its name may lead to another file by now, and so may its number: that of a file which
+        was deleted is given to a new one."""
+        stat = os.stat(self.path)
+        gone = FileNotFoundError(f"{self.path} is another file now")
+        if id_of(stat) != self.id:
+            raise gone
+        if (stat.st_size, stat.st_mtime_ns) != (self.size, self.written):
+            with self._opened():
+                if stat.st_size < self.offset or not self._has_what_was_read():
+                    raise gone
+        self.size, self.written = stat.st_size, stat.st_mtime_ns
+        self.longest = self.size
 
     def _past_long_line(self) -> Chunk | None:
         at = max(self._scanned, self.offset)

@@ -23,18 +23,20 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from glob import glob
 from pathlib import Path
 from typing import Any
 
-from millstream.agent.files import Chunk, LogFile, Mark, id_of, length_of
+from millstream.agent.files import Chunk, LogFile, Mark, length_of
+from millstream.agent.listing import Listing, beside, id_at
+from millstream.agent.seeking import places
 from millstream.agent.stamping import Stamps
 
 LINGER = 60.0
 """Seconds of silence after which a file that was deleted or rotated away is closed."""
 HOLD = 10.0
 """Seconds that a file which has all that was read of another may be a copy of it in the making."""
-COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
+MOST_OPEN = 256
+"""Files that are held open; of very many, the others are opened when their turn comes."""
 
 FirstTime = Callable[[bytes], int | None]
 """The time of a line, or the pane that it is in; None if that cannot be said."""
@@ -71,42 +73,54 @@ class Follower:
         stamps: Stamps | None = None,
     ) -> None:
         """`position` is where an earlier one was; `once`: nothing is written any more."""
-        self._patterns = patterns
+        self._listing = Listing(patterns)
         self._clock = clock
         self._gap = gap
         self._first_time, self._pane_of = first_time, pane_of
         self._once = once
         self._stamps = stamps
         self._files: list[LogFile] = []
-        self._list: dict[str, Path] = {}
         self._panes: dict[str, tuple[int, int | None]] = {}
         """By file: a place, and the pane of the line that begins there."""
         self._held: dict[str, tuple[LogFile, float]] = {}
         """Files that may be copies in the making, since when."""
-        self.left_alone: set[str] = set()
-        """Names of compressed files."""
+        self._away: dict[str, Mark] = {}
+        """Of files that cannot be read now: where they go on when they can."""
         self.unreadable: dict[str, str] = {}
-        """Names of files that may not be read, and why."""
+        """Names of files that could not be read, and why."""
         for mark in position or ():
             self._resume(Mark(**mark))
         self.look()
+        if stamps is not None:
+            here = {file.id for file in self._files} | self._away.keys()
+            stamps.keep_only(here | self._listing.found().keys())
 
     @property
     def empty(self) -> bool:
         """Whether no file was found yet."""
         return not self._files and not self._held
 
+    @property
+    def left_alone(self) -> set[str]:
+        """Names of compressed files."""
+        return self._listing.left_alone
+
     def look(self) -> None:
         """See what became of the files, and which are new."""
-        now, found = self._clock(), self._found()
+        for one in list(self._away):
+            self._resume(self._away.pop(one))
+        now, found = self._clock(), self._listing.found()
         for file in list(self._files):
             path = found.pop(file.id, None)
             file.missing = path is None
             file.path = path or file.path
             self._look_at(file, now)
+            if path is not None and file not in self._files:  # its number is a new file's by now
+                found[file.id] = path
         for one in [one for one in self._held if one not in found]:
             self._held.pop(one)[0].close()
         followed = {file.id for file in self._files}  # copies that go on for another, too
+        followed |= self._away.keys()
         for one, path in found.items():
             if one not in followed and not self._meet(one, path, now):
                 self.look()  # it was renamed just now, and others may be older than those met
@@ -125,11 +139,15 @@ class Follower:
             file = waiting[number]
             try:
                 if not file.is_open:
+                    self._close_some()
                     file.reopen()
                 chunk = file.read()
             except FileNotFoundError:
                 self._was_cut_off(file)
                 return self.read()
+            except OSError as error:  # the others go on, and it is tried again
+                self._cannot_read(file.path, error)
+                continue
             if chunk is not None:
                 file.since = self._clock()
                 others = [panes[one] for one in inorder[turn + 1 :]]
@@ -141,7 +159,7 @@ class Follower:
         """The pane of the next line of a file."""
         offset, pane = self._panes.get(file.id, (-1, None))
         if offset != file.offset:
-            line = file.peek() if file.is_open else None
+            line = file.peek()
             pane = None if line is None else self._pane_of(line)
             self._panes[file.id] = (file.offset, pane)
         return pane
@@ -172,55 +190,28 @@ class Follower:
                 marks.append(file.mark(done=False, offset=chunk.start + at, tail=before))
             else:
                 marks.append(file.mark(done=later and file.at_end))
-        return [mark.described() for mark in marks]
+        return [mark.described() for mark in (*marks, *self._away.values())]
 
     def again(
         self, start: Sequence[dict[str, Any]], end: Sequence[dict[str, Any]]
     ) -> Iterator[Chunk]:
         """What was read between two positions; FileNotFoundError if it is not there any more."""
-        begins = {mark["id"]: mark["offset"] for mark in start}
-        files = {file.id: file for file in self._files}
-        for mark in end:
-            begin = begins.get(mark["id"], 0)
-            if begin < mark["offset"]:
-                if mark["id"] not in files:
-                    raise FileNotFoundError(f"{mark['name']} is gone")
-                yield from files[mark["id"]].again(begin, mark["offset"])
+        for file, begin, until in places(self._files, start, end):
+            yield from file.again(begin, until)
 
     def close(self) -> None:
         for file in [*self._files, *(held for held, _ in self._held.values())]:
             file.close()
 
-    def _found(self) -> dict[str, Path]:
-        """The files that the patterns name now, by what they are.
-
-        While a rotation renames files, a list of them may lack one, which would be taken for gone
-        and then for new. So a list that is another than the last one is made again until it stays.
-        """
-        while (found := self._listed()) != self._list:
-            self._list = found
-        return dict(found)
-
-    def _listed(self) -> dict[str, Path]:
-        found: dict[str, Path] = {}
-        for name in sorted({name for one in self._patterns for name in glob(one, recursive=True)}):
-            if name.endswith(COMPRESSED):
-                self.left_alone.add(name)
-                continue
-            try:
-                stat = os.stat(name)
-            except OSError:
-                continue  # it went in between
-            if os.path.isfile(name):
-                found.setdefault(id_of(stat), Path(name))
-        return found
-
     def _look_at(self, file: LogFile, now: float) -> None:
         before = file.size
         try:
             whole = file.look()
-        except OSError:  # closed, and gone
+        except FileNotFoundError:  # closed, and gone
             self._let_go(file)
+            return
+        except OSError as error:
+            self._cannot_read(file.path, error)
             return
         if not whole:
             self._was_cut_off(file)
@@ -253,6 +244,7 @@ class Follower:
                 file.reopen()
         except OSError:
             self._files.remove(file)
+            self._begins_again(file)
             return
         self._begins_again(file)
         file.begin_again()
@@ -279,7 +271,7 @@ class Follower:
         except FileNotFoundError:
             return False
         except OSError as error:
-            self.unreadable[str(path)] = error.strerror or str(error)
+            self._cannot_read(path, error)
             return True
         if file.id != one:
             file.close()
@@ -292,6 +284,9 @@ class Follower:
         self._held.pop(file.id, None)
         self._follow(file, now)
         return True
+
+    def _cannot_read(self, path: Path, error: OSError) -> None:
+        self.unreadable[str(path)] = error.strerror or str(error)
 
     def _may_be_copy(self, file: LogFile) -> bool:
         """Whether it has the bytes of a file that we follow, as far as either was read."""
@@ -313,6 +308,15 @@ class Follower:
             file.end()
         self._put_in_order(file)
         self._files.append(file)
+        if sum(one.is_open for one in self._files) > MOST_OPEN:
+            file.close()
+
+    def _close_some(self) -> None:
+        """If too many are open, close those that are read; one that grows is opened again."""
+        held = [one for one in self._files if one.is_open]
+        for one in held if len(held) >= MOST_OPEN else ():
+            if one.at_end and one is not self._files[-1]:
+                one.close()
 
     def _put_in_order(self, file: LogFile) -> None:
         line, end, _ = os.pread(file.fd, 65_536, 0).partition(b"\n")
@@ -323,16 +327,17 @@ class Follower:
 
     def _resume(self, mark: Mark) -> None:
         """Go on with a file where a mark says, if it is still there, or a copy of it."""
-        found = self._found()
-        beside = {_id(path): path for path in _beside(mark)}
-        path = found.get(mark.id) or beside.get(mark.id)
+        near = {id_at(path): path for path in beside(mark.name)}
+        path = self._listing.found().get(mark.id) or near.get(mark.id)
         if path is not None:
             try:
                 file = LogFile(path, mark.offset)
             except FileNotFoundError:
                 self._resume(mark)  # it was renamed just now
                 return
-            except OSError:
+            except OSError as error:
+                self._cannot_read(path, error)
+                self._away[mark.id] = mark
                 return
             if file.id != mark.id:
                 file.close()
@@ -357,8 +362,8 @@ class Follower:
         if not length_of(mark.head):
             return False
         known = {file.id: file for file in self._files}
-        for path in [*self._found().values(), *_beside(mark)]:
-            one = _id(path)
+        for path in [*self._listing.found().values(), *beside(mark.name)]:
+            one = id_at(path)
             if one in known and one != not_this and not mark.offset and known[one].is_at(mark):
                 return True  # nothing of it was read, so that the copy is a file like any other
             if one in known or one == not_this:
@@ -381,19 +386,3 @@ class Follower:
 
 def _gap_of(file: LogFile, why: str) -> Gap:
     return Gap(str(file.path), file.offset, max(0, file.longest - file.offset), why)
-
-
-def _beside(mark: Mark) -> list[Path]:
-    """The files in the directory that a file was in."""
-    try:
-        with os.scandir(Path(mark.name).parent) as entries:
-            return [Path(one.path) for one in entries if one.is_file()]
-    except OSError:
-        return []
-
-
-def _id(path: Path) -> str:
-    try:
-        return id_of(os.stat(path))
-    except OSError:
-        return ""

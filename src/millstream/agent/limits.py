@@ -52,9 +52,10 @@ class Limits:
                 self._go_on()
                 return True
 
-    def room_in_outbox(self) -> None:
-        """Wait until the outbox is not full."""
+    def room_in_outbox(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """Wait until the outbox is not full; `meanwhile` is called now and then."""
         while self._outbox.full and not self._stop.is_set():
+            meanwhile()
             size = shown_size(self._outbox.bytes)
             self._wait(f"buffer: {size} of panes wait to be sent (--buffer)", 0.1, self._outbox)
         self._go_on()

@@ -8,6 +8,7 @@ place in the log after it, before the next slice is taken.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event
 from typing import Any
 
@@ -27,19 +28,18 @@ from millstream.agent.slicing import Slice, Slicer, size_of
 from millstream.agent.stamping import Stamps
 from millstream.agent.state import State
 from millstream.errors import CommandError
-from millstream.model.duration import SECOND
+from millstream.model.duration import microseconds
+from millstream.model.place import shown_path
 from millstream.windows.message import Message, Why
 from millstream.windows.placed import PlacedJob
 
 LOOK = 0.25
 """Seconds between two looks at the files, when there is nothing to read."""
-GRACE = SECOND
-"""How long after its end a pane is ended by the clock, if records bring their times."""
 
 
 class Loop:
-    """Reads a log and makes its panes. `check` raises what must end it; `sending` says why nothing
-    goes out, if so."""
+    """Reads a log and makes its panes. `check` raises what must end it; `sending` says how what
+    it made goes out, as part of the status."""
 
     def __init__(
         self,
@@ -52,25 +52,28 @@ class Loop:
         say: Say,
         stop: Event,
         check: Callable[[], None],
-        sending: Callable[[], str | None] = lambda: None,
+        sending: Callable[[], dict[str, Any]] = dict,
         clock: Callable[[], float],
         wall: Callable[[], int],
     ) -> None:
         self._placed, self._options, self._outbox = placed, options, outbox
         self._say, self._stop, self._check, self._clock, self._wall = say, stop, check, clock, wall
         self._state, self._sending = state, sending
+        assert placed.logs is not None
+        self._grace = microseconds(placed.logs.grace, "logs: grace")
         restart = restart_from(outbox.newest())
         self._counts, self._gaps, self._over = restart.counts, restart.gaps, restart.over
         self._letters = DeadLetters(state.folder / "dead-letters.jsonl", restart.letters)
-        self._limits = Limits(outbox, options.memory, say=say, stop=stop, tick=self._tick)
+        self._limits = Limits(outbox, options.memory, say=say, stop=stop, tick=self.tick)
         self._pacing = Pacing(placed.job, options.node, windows, clock, wall)
         self._entries: list[Entry] = []
         self._rounds = Rounds(placed.job, options.node, restart)
         self._counts = self._counts.plus(self._rounds.ahead(restart.pane))
-        self._began = restart.read
+        self._began = (restart.read, restart.gaps)
         self._here = restart
         """Where the pane that is made begins."""
         self._excess: dict[str, int] = {}
+        self._shed_why = dict(restart.shed_why)
         self._reading = Reading(
             placed,
             options.node,
@@ -96,7 +99,9 @@ class Loop:
             stamps=self._stamps,
         )
         self._not_read: set[str] = set()
-        self._slicer = Slicer(self._limits, self._stamps, clock, wall)
+        self._done = False
+        """Whether all is read, and nothing more will be."""
+        self._slicer = Slicer(self._limits, self._stamps, clock, self._first_seen)
         self._remaker = Remaker(
             placed,
             options.node,
@@ -108,7 +113,7 @@ class Loop:
             self._limits,
             say,
             stop,
-            self._tick,
+            self.tick,
             wall,
         )
         self._at: tuple[Chunk, Slice] | None = None
@@ -124,20 +129,23 @@ class Loop:
         """Until it is stopped, the job's extent is over or, with `once`, the log is read."""
         self._begin()
         while not self._stop.is_set() and not self._reading.over:
-            self._tick()
-            self._limits.room_in_outbox()
+            self.tick()
+            # Files that come meanwhile are held open, and can be read though they are deleted.
+            self._limits.room_in_outbox(self._look)
             chunk = self._next()
             if chunk is not None:
                 self._take(chunk)
             elif self._options.once:
                 self._end_of_log()
+                self._done = not self._stop.is_set()
                 break
             else:
                 self._idle()
         self._put()
         if self._reading.over:
             self._remake(None)
-        self._tick(now=True)
+            self._done = not self._stop.is_set()
+        self.tick(now=True)
 
     def close(self) -> None:
         self._follower.close()
@@ -147,7 +155,9 @@ class Loop:
 
     def status(self) -> dict[str, Any]:
         """How it is, as JSON."""
-        making = self._reading.making
+        making, why = self._reading.making, dict(self._shed_why)
+        if making.given_up is not None and making.shed:
+            why[making.given_up] = why.get(making.given_up, 0) + making.shed
         counts = self._counts.less(self._rounds.ahead(making.pane))
         here = {
             "on_time": counts.on_time + making.records,
@@ -161,6 +171,7 @@ class Loop:
             "pane": making.pane,
             "read": making.read,
             **here,
+            "shed_why": why,
             "deferred": self._rounds.deferred,
             "residual": making.read - sum(here.values()) - self._rounds.deferred,
             "outside": making.outside,
@@ -168,8 +179,9 @@ class Loop:
             "gaps": self._gaps,
             "outbox_bytes": self._outbox.bytes,
             "paused": self._limits.paused,
-            "sending_paused": self._sending(),
+            **self._sending(),
             "waiting_for_files": self._follower.empty,
+            "log_at_end": self._done,
             "at": self._wall(),
         }
 
@@ -201,21 +213,35 @@ class Loop:
         self._not_read |= not_read.keys()
 
     def _next(self) -> Chunk | None:
+        self._look()
+        return self._follower.read()
+
+    def _look(self) -> None:
+        """See what became of the files, if that is due; never in the middle of a chunk."""
         now = self._clock()
         if now - self._looked >= LOOK and not self._options.once:
             self._looked, self._seen = now, self._wall()
             self._follower.look()
             self._say_what_is_not_read()
-        return self._follower.read()
+
+    def _first_seen(self) -> int:
+        """The time of a record that brings none: now. No such record is late, so it is of no pane
+        that has ended, though the clock was set back."""
+        pane = self._reading.making.pane
+        if self._stamps is None or pane is None:
+            return self._wall()
+        return max(self._wall(), pane * self._placed.job.span.pane)
 
     def _take(self, chunk: Chunk) -> None:
         """Take what was read, slice by slice."""
         if chunk.too_long:
             self._reading.leave_out(chunk)
+            self._say_first_letter()
             return
         for part in self._slicer.slices(chunk):
             self._at, self._sized = (chunk, part), (0, 0)
             self._reading.take(part.lines, part.stamp, part.place, self._wall())
+            self._say_first_letter()
             self._put()
             self._pace()
             self._remake(self._reading.making.pane)
@@ -223,9 +249,18 @@ class Loop:
                 break
         self._at = None
 
+    def _say_first_letter(self) -> None:
+        if self._letters.first is not None:
+            path = shown_path(self._state.folder / "dead-letters.jsonl")
+            self._say(
+                f"the first dead letter is {self._letters.first}; it is in {path}, as all that "
+                "follow"
+            )
+            self._letters.first = None
+
     def _pace(self) -> None:
         """After a slice: is the pane that is made still wanted, and is there room for it."""
-        self._tick()
+        self.tick()
         making = self._reading.making
         if making.pane is None or making.given_up is not None or self._reading.over:
             return
@@ -247,7 +282,7 @@ class Loop:
         if span.axis == "time":
             if reading.making.pane is None:
                 reading.begin(span.pane_of(self._seen))
-            grace = GRACE if reading.has_times else 0
+            grace = self._grace if reading.has_times else 0
             until = span.pane_of(self._seen - grace)
             if self._rounds.in_rounds:  # panes of a block stay open, so that it can be read again
                 until -= until % span.panes
@@ -262,9 +297,13 @@ class Loop:
     def _end_of_log(self) -> None:
         """Nothing follows: the last pane ends, and the windows that have it get no more of ours."""
         span, pane = self._placed.job.span, self._reading.making.pane
-        if self._over == self._reading.making.read == self._began:
+        read = self._reading.making.read
+        if self._over == read and (read, self._gaps) == self._began:
             return  # that was said before, and nothing came since
-        self._over = self._reading.making.read
+        self._over = read
+        if pane is None and self._reading.making.dead:  # no line has said when it was
+            pane = span.pane_of(self._wall() if span.axis == "time" else 0)
+            self._reading.begin(pane)
         if pane is not None and span.extent is not None:
             self._reading.end(FAR)
         elif pane is not None:
@@ -291,7 +330,10 @@ class Loop:
             letters=self._letters.state,
             gaps=self._gaps,
             over=self._over,
+            gap_to=self._reading.gap_to,
         )
+        if message["until"] == message["pane"] and making.dead:  # no pane has them yet
+            self._here = replace(start, pane=message["pane"])
         if message["until"] == message["pane"] + 1 and self._rounds.was_sent(message["pane"]):
             more = self._rounds.more_than_sent(message)
             if more > 0:
@@ -306,8 +348,12 @@ class Loop:
         """Give a message to the outbox, with the next `_put`."""
         message, body = fitted(message, self._say)
         name, node = self._placed.name, self._options.node
-        self._counts.add(message["nodes"][node])
+        told = message["nodes"][node]
+        self._counts.add(told)
+        if told["why"] is not None and told["shed"]:
+            self._shed_why[told["why"]] = self._shed_why.get(told["why"], 0) + told["shed"]
         after = self._rounds.send(message, self._here, self._counts).described()
+        after["shed_why"] = dict(self._shed_why)
         self._entries.append(Entry(name, node, message["pane"], message["until"], body, after))
 
     def _remake(self, pane: int | None) -> None:
@@ -335,7 +381,7 @@ class Loop:
                 self._limits.when_there_is_room(lambda: stamps.forget(position))
             self._entries = []
 
-    def _tick(self, *, now: bool = False) -> None:
+    def tick(self, *, now: bool = False) -> None:
         """Look up: is all well beside the loop; and say how it is, about every second."""
         self._check()
         if now or self._clock() - self._told >= 1.0:
@@ -344,5 +390,6 @@ class Loop:
 
     def _gap(self, gap: Gap) -> None:
         self._gaps += 1
+        self._reading.missing(gap.known_bytes, self._wall())
         self._letters.gap(str(gap))
         self._say(f"gap in the log: {gap}")

@@ -48,6 +48,7 @@ class Heard(msgspec.Struct):
     until: int
     nodes: dict[str, msgspec.Raw]
     partials: msgspec.Raw
+    span: str = ""
     line: bytes = b""
     """The whole of it, as it came."""
 
@@ -138,6 +139,11 @@ class ActivePanes:
         self.bytes -= sum(map(len, ready))
         return ready
 
+    def heard_of(self) -> dict[str, int | None]:
+        """By node that is waited for: up to which pane it has said something; None: nothing yet."""
+        last = {node: max(said, default=(0, None))[1] for node, said in self._said.items()}
+        return {node: None if until is None else int(until) for node, until in last.items()}
+
     def next_due(self) -> float:
         """When to call `due` again: at once (-inf), at that time, or when more was put in (inf)."""
         if self._ready:
@@ -197,7 +203,7 @@ _NOTHING = msgspec.Raw(b"{}")
 
 def _one(messages: list[Heard], job: Job) -> list[bytes]:
     apart = [message.line for message in messages]
-    if len(messages) < 2:
+    if len(messages) < 2 or len({message.span for message in messages}) > 1:
         return apart
     messages = sorted(messages, key=lambda message: min(message.nodes))
     try:
@@ -212,6 +218,7 @@ def _one(messages: list[Heard], job: Job) -> list[bytes]:
             "until": first.until,
             "nodes": {node: told for one in messages for node, told in one.nodes.items()},
             "partials": msgspec.Raw(partials),
+            "span": first.span,
         }
     )
     return [line] if len(line) <= LONGEST else apart

@@ -69,6 +69,31 @@ class Options:
         return self.tree or (self.parent[0] if self.parent else self.node)
 
 
+def check_tree(placed: PlacedJob, options: Options) -> None:
+    """CommandError if a parent or a child is no other node of the job."""
+    named = [("--children", child) for child in options.children]
+    if options.parent is not None:
+        named.append(("--parent", options.parent[0]))
+    others = [node for node in placed.nodes if node != options.node]
+    for what, node in named:
+        if node not in others:
+            raise CommandError(
+                f"{what} must name other nodes of job {placed.name!r}; got {node!r}; "
+                f"{did_you_mean(node, others) if others else 'there are none'}"
+            )
+    for child in options.children:
+        if options.children.count(child) > 1 or (options.parent or ("",))[0] == child:
+            raise CommandError(
+                f"--children must name each node once, and none that is --parent; got {child!r} "
+                "more than once"
+            )
+    if options.tree and options.tree not in placed.nodes:
+        raise CommandError(
+            f"--tree must name the topmost parent, a node of job {placed.name!r}; got "
+            f"{options.tree!r}; {did_you_mean(options.tree, placed.nodes)}"
+        )
+
+
 def job_of(app: App, name: str | None, node: str) -> PlacedJob:
     """The job that the agent of a node is to make panes for."""
     jobs = {one: part for one, part in app.parts.items() if isinstance(part, PlacedJob)}

@@ -91,7 +91,7 @@ class Outbox:
     @property
     def full(self) -> bool:
         """Whether it has as much as it may: put nothing in until it has drained."""
-        return self._bytes >= self._most
+        return self._bytes >= max(1, self._most)
 
     def newest(self) -> Any:
         """Where to read on: what came `after` the newest entry ever put in; None if there is none.
@@ -146,6 +146,11 @@ class Outbox:
         """All that waits, in order."""
         for group in self.groups():
             yield from self.read(group)
+
+    @property
+    def panes(self) -> int:
+        """How many panes wait; of a run of empty ones all. The files are read for it."""
+        return sum(entry.until - entry.pane for entry in self.entries())
 
     def remove(self, group: Group) -> None:
         """The group was taken: it is not to be sent again."""

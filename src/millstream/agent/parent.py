@@ -82,6 +82,9 @@ class Parent:
         self._failure: Exception | None = None
         self._thread = Thread(target=self._run, name="parent", daemon=True)
         self._serving = Serving(address, token, self.post)
+        self._node = node
+        self._last = self._up or self._root
+        """Where it sends."""
         self.name = f"node {node!r}"
 
     @property
@@ -96,7 +99,19 @@ class Parent:
 
     @property
     def paused(self) -> str | None:
-        return self._root.paused or (self._up.paused if self._up else None)
+        """Why nothing goes out, or None if it does."""
+        return self._last.paused
+
+    @property
+    def direct(self) -> bool:
+        """Whether what is merged goes to the root, not to this agent's own parent."""
+        return self._last is self._root
+
+    def children(self) -> dict[str, int | None]:
+        """By child: the pane after the last that it has said something of."""
+        with self._changed:
+            heard_of = self._active.heard_of()
+        return {child: pane for child, pane in heard_of.items() if child != self._node}
 
     def start(self) -> None:
         self._thread.start()
@@ -200,6 +215,9 @@ class Parent:
         """Send on the first of what goes out, as much as fits into one request."""
         up = self._up  # it may be looked at now, which takes time: no lock is held
         trying = self._root if up is None or up.gone(GONE_AFTER) else up
+        if trying is not self._last:
+            was, self._last = self._last, trying
+            self._say(f"merged panes go to {trying.name} now, not to {was.name}")
         self._not_before = trying.not_before
         if trying.not_before > self._clock():
             return

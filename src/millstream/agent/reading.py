@@ -74,6 +74,10 @@ class Reading:
         """Whether the job's extent is over."""
         self._last = 0
         """Where on the axis the newest record of the pane is."""
+        self.gap_to = restart.gap_to
+        """Up to where on the axis lines may have been lost; None: nothing is missing since the last
+        line."""
+        self._mark_gap()
         if self.making.pane is not None and not self.over:
             self._enter()
 
@@ -92,7 +96,7 @@ class Reading:
         """The time of a line; None if it has none."""
         try:
             return None if self._time_of is None else self._time_of(self._record_of(line))
-        except MillstreamError:
+        except Exception:
             return None
 
     def pane_of(self, line: bytes) -> int | None:
@@ -119,6 +123,8 @@ class Reading:
                 at = (
                     self._skip(lines, at, stamp) if given_up else self._run(lines, at, stamp, where)
                 )
+            if at:  # what was lost was before this line
+                self.gap_to = None
             if at < len(lines) and self._one(lines, at, stamp, where, now):
                 at += 1
         return at
@@ -136,12 +142,25 @@ class Reading:
         until = min(until, self._end)
         far = until - self.making.pane > LONGEST_RUN
         for message in self._maker.end(self.making, self.making.pane + 1 if far else until):
+            if message["pane"] > self.making.pane and self._may_miss(message["pane"]):
+                for told in message["nodes"].values():
+                    told["gap"] = -1
             self._ended(message, at)
         if far:
             self.making.pane = until
             self._ended(self._maker.begun(self.making), at)
+        self._mark_gap()
         if not self.over:
             self._enter()
+
+    def missing(self, size: int, now: int) -> None:
+        """Lines were lost, of `size` bytes as far as is known, and found to be `now`.
+
+        They may have been of the pane that is made, of that of the next line, and of all between.
+        """
+        known = self.making.gap
+        self.making.gap = -1 if not size or known < 0 else known + size
+        self.gap_to = now if self._span.axis == "time" else FAR
 
     def give_up(self, why: Why) -> None:
         """Make no more of this pane."""
@@ -157,6 +176,15 @@ class Reading:
         if not self._silent or self.making.given_up is None:
             self._letters.add(*where, line, error)
         self._maker.dead(self.making, size)
+
+    def _may_miss(self, pane: int) -> bool:
+        """Whether lines that were lost may have been of a pane, in which nothing was read yet."""
+        return self.gap_to is not None and pane * self._span.pane <= self.gap_to
+
+    def _mark_gap(self) -> None:
+        """Of a pane that begins it is not known how much of what was lost was its."""
+        if self.making.pane is not None and self._may_miss(self.making.pane):
+            self.making.gap = -1
 
     def _enter(self) -> None:
         """A pane begins."""

@@ -12,7 +12,7 @@ from millstream.agent.limits import Limits
 from millstream.agent.outbox import Say
 from millstream.agent.pacing import Pacing
 from millstream.agent.reading import Reading
-from millstream.agent.rounds import Region, with_mark
+from millstream.agent.rounds import Region, counts_of, with_mark
 from millstream.agent.slicing import Slicer
 from millstream.windows.message import Message
 from millstream.windows.placed import PlacedJob
@@ -68,5 +68,12 @@ class Remaker:
         except FileNotFoundError as error:
             self.say(f"pane {pane} cannot be made any more: {error}")
             return with_mark(region.message, node, "shed")
-        reading.end(pane + 1)
+        if not ended:
+            reading.end(pane + 1)
+        was, now = (counts_of(one, node).all for one in (region.message, ended[0]))
+        if len(ended) > 1 or was != now:  # each record must have one fate
+            self.say(f"pane {pane} cannot be made any more: the log has {now} of its {was} lines")
+            return with_mark(region.message, node, "shed")
+        if (gap := region.message["nodes"][node].get("gap")) is not None:  # found meanwhile
+            ended[0]["nodes"][node]["gap"] = gap
         return ended[0]

@@ -68,6 +68,10 @@ class Restart:
     what became of their records."""
     over: int | None = None
     """How many records had been read when it was said that the log is at its end."""
+    shed_why: dict[str, int] = field(default_factory=dict)
+    """Records that were shed, by the reason."""
+    gap_to: int | None = None
+    """Up to where on the axis lines may have been lost, if nothing was read since (`reading`)."""
 
     def described(self) -> dict[str, Any]:
         return asdict(self)

@@ -79,6 +79,9 @@ class Sender:
         self._parent = None if parent is None else Trying(parent, what, clock, say)
         self._patience = max(ACCEPTED_WITHIN, patience_of(placed.job, below=False) + 5)
         self._known: dict[int, _Known] = {}
+        self.direct = parent is None
+        """Whether panes go to the root, not to the parent."""
+        self._last = self._root
         self._said = ""
         """What was last said of a parent's refusal."""
         self._stopped = Event()
@@ -88,7 +91,7 @@ class Sender:
     @property
     def paused(self) -> str | None:
         """Why nothing goes out, or None if it does."""
-        return self._root.paused or (self._parent.paused if self._parent else None)
+        return self._last.paused
 
     @property
     def running(self) -> bool:
@@ -135,9 +138,14 @@ class Sender:
             if self._parent is not None:
                 known = self._knows(group)
                 if self._accepted(known):
+                    if known.taken:
+                        self._goes(direct=False)
                     self._remove(group)
                     continue
-                if not gone and self._by_parent(known):
+                if gone or not self._by_parent(known):
+                    if known.any_panes:
+                        self._goes(direct=True, said=known.refused)
+                else:
                     trying = self._parent
                     if known.taken:
                         wait = min(wait, LOOK_EVERY)
@@ -170,6 +178,7 @@ class Sender:
         entries = self._outbox.read(group)
         body = lines(entry.body for entry in entries)
         key = key_of(entries, body)
+        self._last = trying
         if trying is self._root:
             if trying.post(self._path, body, key):
                 self._remove(group)
@@ -184,6 +193,16 @@ class Sender:
             self._say_once(f"{error}; for now they go to the root")
         else:
             self._said = "" if known.taken else self._said
+
+    def _goes(self, *, direct: bool, said: bool = False) -> None:
+        """Say so, if the panes go another way now and it was not `said`."""
+        if direct != self.direct and self._parent is not None:
+            self.direct = direct
+            name = self._parent.name
+            if direct and not said:
+                self._say(f"panes go to the root now, not by {name}")
+            elif not direct:
+                self._say(f"panes go by {name} again, not to the root")
 
     def _say_once(self, sentence: str) -> None:
         if sentence != self._said:

@@ -9,7 +9,10 @@ one, and a log that grows one for each look.
 from __future__ import annotations
 
 import os
+from array import array
 from bisect import bisect_right
+from collections.abc import Collection
+from contextlib import suppress
 from errno import ENOSPC
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,9 @@ import msgspec
 
 from millstream.durable import with_checksum, without_checksum, write_whole
 
+Ranges = tuple["array[int]", "array[int]"]
+"""Of a file: where ranges end, in order, and their times; each begins where the last one ended. In
+a pane of a day there may be hundreds of thousands."""
 MOST = 2_000
 """Entries from which on those that are no longer needed are taken out of the file."""
 
@@ -27,10 +33,11 @@ class Stamps:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._files: dict[str, list[tuple[int, int]]] = {}
-        """By file: where a range ends and its time, in order; it begins where the last ended."""
+        self._files: dict[str, Ranges] = {}
         self._latest = 0
         self._count = 0
+        self._unwritten = b""
+        """What the disk had no room for; it comes before anything that is written."""
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._size = self._load()
 
@@ -40,9 +47,10 @@ class Stamps:
         `seen` is how long the file is: all that has no time yet gets `now`. Times never go back,
         whatever the clock does.
         """
-        ends = self._files.get(file) or [(0, 0)]
-        if ends[-1][0] < start + size:
+        ends = self._files[file][0] if file in self._files else ()
+        if not ends or ends[-1] < start + size:
             self._add(file, max(seen, start + size), max(now, self._latest))
+        self._write()
         return self._range(file, start)[1]
 
     def until(self, file: str, start: int) -> int:
@@ -51,45 +59,67 @@ class Stamps:
 
     def begin_again(self, file: str) -> None:
         """The file was cut off, or is gone: what it will have is new."""
-        if self._files.get(file):
+        if file in self._files:
             self._add(file, 0, self._latest)
+            self._write_if_there_is_room()
 
     def also(self, file: str, copy: str) -> None:
         """A copy of a file goes on in its place."""
-        for end, ts in self._files.get(file, []):
+        for end, ts in zip(*self._files.get(file, ()), strict=True):
             self._add(copy, end, ts)
+        self._write_if_there_is_room()
+
+    def keep_only(self, ids: Collection[str]) -> None:
+        """All files but these are gone; the number of one may come back with a new file."""
+        for file in [one for one in self._files if one.rpartition(":")[0] not in ids]:
+            self.begin_again(file)
 
     def forget(self, position: list[dict[str, Any]]) -> None:
         """Let go of what lies before a restart point, now and then."""
         if self._count < MOST:
             return
         offsets = {mark["id"]: mark["offset"] for mark in position}
-        kept = {
-            file: [one for one in ends if one[0] > offsets[file.rpartition(":")[0]]]
-            for file, ends in self._files.items()
-            if file.rpartition(":")[0] in offsets
-        }
-        lines = [_line(file, end, ts) for file, ends in kept.items() for end, ts in ends]
+        kept: dict[str, Ranges] = {}
+        for file, (ends, times) in self._files.items():
+            read = bisect_right(ends, offsets.get(file.rpartition(":")[0], ends[-1]))
+            if read < len(ends):
+                kept[file] = ends[read:], times[read:]
+        lines = [
+            _line(file, end, ts)
+            for file, ranges in kept.items()
+            for end, ts in zip(*ranges, strict=True)
+        ]
         write_whole(self._path, b"".join(lines))
+        fresh = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         self.close()
-        self._handle = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        self._handle = fresh
         self._files, self._count = kept, len(lines)
-        self._size = sum(map(len, lines))
+        self._size, self._unwritten = sum(map(len, lines)), b""
 
     def close(self) -> None:
         os.close(self._handle)
 
     def _range(self, file: str, start: int) -> tuple[int, int]:
-        ends = self._files[file]
-        return ends[bisect_right(ends, start, key=lambda one: one[0])]
+        ends, times = self._files[file]
+        at = bisect_right(ends, start)
+        return ends[at], times[at]
 
     def _add(self, file: str, end: int, ts: int) -> None:
-        line = _line(file, end, ts)
-        if os.pwrite(self._handle, line, self._size) != len(line):
+        self._unwritten += _line(file, end, ts)
+        self._take(file, end, ts)
+
+    def _write(self) -> None:
+        if not self._unwritten:
+            return
+        if os.pwrite(self._handle, self._unwritten, self._size) != len(self._unwritten):
             raise OSError(ENOSPC, "no room for the times of records")
         os.fsync(self._handle)
-        self._size += len(line)
-        self._take(file, end, ts)
+        self._size, self._unwritten = self._size + len(self._unwritten), b""
+
+    def _write_if_there_is_room(self) -> None:
+        """What is said of files, not of records, can wait until the next record has to be."""
+        with suppress(OSError):
+            self._write()
 
     def _take(self, file: str, end: int, ts: int) -> None:
         self._count += 1
@@ -97,17 +127,20 @@ class Stamps:
         if end == 0:
             self._files.pop(file, None)
         else:
-            self._files.setdefault(file, []).append((end, ts))
+            ends, times = self._files.setdefault(file, (array("q"), array("q")))
+            ends.append(end)
+            times.append(ts)
 
     def _load(self) -> int:
         """Take in what is there; its size. An entry that was cut off has been used by no record."""
         size = 0
-        for line in self._path.read_bytes().splitlines(keepends=True):
-            try:
-                self._take(*msgspec.json.decode(without_checksum(line[:-1])))
-            except (ValueError, msgspec.DecodeError):
-                break
-            size += len(line)
+        with self._path.open("rb") as lines:
+            for line in lines:
+                try:
+                    self._take(*msgspec.json.decode(without_checksum(line[:-1])))
+                except (ValueError, msgspec.DecodeError):
+                    break
+                size += len(line)
         os.ftruncate(self._handle, size)
         return size
 

@@ -19,6 +19,7 @@ import msgspec
 
 from millstream.durable import read_record, write_record, write_unsynced
 from millstream.errors import StoreError, StoreLocked
+from millstream.model.duration import shown_duration
 from millstream.windows.placed import PlacedJob
 
 
@@ -70,6 +71,13 @@ class State:
         before = msgspec.json.decode(known)
         if before != mine:
             os.close(self._handle)
+            if {**before, "pane": 0} == {**mine, "pane": 0}:
+                panes = [_size(span.axis, one) for one in (before["pane"], span.pane)]
+                raise StoreError(
+                    f"{self.folder}: the panes of job {placed.name!r} were {panes[0]} and are "
+                    f"{panes[1]} now; if that is meant, give the root a new store (or the job a "
+                    "new name) and this agent a new --state"
+                )
             shown = [
                 " ".join(f"{key} {value}" for key, value in one.items()) for one in (before, mine)
             ]
@@ -77,3 +85,7 @@ class State:
                 f"{self.folder}: this state is of {shown[0]}, and the agent is of {shown[1]}; name "
                 "another folder with --state"
             )
+
+
+def _size(axis: str, pane: int) -> str:
+    return shown_duration(pane) if axis == "time" else f"{pane:,} {axis}"

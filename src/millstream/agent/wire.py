@@ -94,6 +94,7 @@ class Wire:
         parts = urlsplit(url)
         try:
             host, port = parts.hostname, parts.port
+            (host or "").encode("idna")
         except ValueError as error:
             raise ClientError(f"the server's url is not one: {error}; got {url!r}") from None
         if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:

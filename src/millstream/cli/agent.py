@@ -75,18 +75,27 @@ def agent(app: str, job: str | None, node: str, **flags: Any) -> None:
         buffer=byte_count(flags["buffer"], "--buffer"),
         once=flags["once"],
         serve=_address(flags["serve"]),
-        children=tuple(filter(None, (flags["children"] or "").split(","))),
+        children=tuple(filter(None, map(str.strip, (flags["children"] or "").split(",")))),
         token=token_of(flags["token_file"]),
     )
-    os.nice(flags["nice"])
+    _give_way(flags["nice"])
     say(f"agent of job {placed.name}, node {node}, state {shown_path(options.state)}")
 
     def work(stop: Event) -> dict[str, object]:
         return run_agent(placed, options, stop, say)
 
-    told = stoppable(work)
-    counts = ("read", "on_time", "late", "shed", "dead")
-    say(", ".join(f"{name.replace('_', ' ')} {told[name]:,}" for name in counts))
+    stoppable(work)
+
+
+def _give_way(nice: int) -> None:
+    if not 0 <= nice <= 19:
+        raise CommandError(f"--nice must be 0 to 19, 19 to give way to all others; got {nice}")
+    try:
+        os.nice(nice)
+    except OSError as error:
+        raise CommandError(
+            f"--nice {nice}: {error.strerror or error}; --nice 0 leaves it as it is"
+        ) from None
 
 
 def _parent(text: str | None) -> tuple[str, str] | None:

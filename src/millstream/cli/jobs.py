@@ -20,7 +20,10 @@ from millstream.nearest import did_you_mean
 
 View = Mapping[str, Any]
 MARKS = {"empty": ".", "lost": "x", "missing": "-", "awaited": "?"}
-LEGEND = "1-9 records, as a part of the most   . nothing   x lost   - closed without it   ? awaited"
+LEGEND = (
+    "1-9 records, as a part of the most   . nothing   x lost   ! bytes of the log are gone   "
+    "- closed without it   ? awaited"
+)
 MOST_CLOSED = 10
 
 
@@ -113,10 +116,10 @@ def board(view: View) -> Iterator[str]:
             texts=2,
         )
     yield ""
-    fates = ("read", "on_time", "late", "shed", "dead", "residual")
+    fates = ("read", "on_time", "late", "shed", "dead", "residual", "gaps")
     accounts = {**view["accounts"], "all": view["totals"]}
     yield from _columns(
-        ["node", "read", "on time", "late", "shed", "dead", "residual"],
+        ["node", "read", "on time", "late", "shed", "dead", "residual", "gaps"],
         [[node, *(f"{of[fate]:,}" for fate in fates)] for node, of in accounts.items()],
         texts=1,
     )
@@ -137,6 +140,8 @@ def _scoreboard(view: View) -> Iterator[str]:
 
 
 def _sign(cell: Mapping[str, Any], most: int) -> str:
+    if cell["gap"]:
+        return "!"
     if cell["mark"] == "data":
         return str(-(-9 * cell["records"] // most))
     return MARKS[cell["mark"]]
@@ -154,8 +159,8 @@ def _window(view: View, window: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _percent(part: float) -> str:
-    return f"{int(1000 * part + 1e-6) / 10:g} %"
+def _percent(part: float | None) -> str:
+    return "-" if part is None else f"{int(1000 * part + 1e-6) / 10:g} %"
 
 
 def _at(view: View, position: int) -> str:

@@ -32,20 +32,23 @@ def describe_app(app: App, settings: Settings) -> None:
     it reads them: retention must wait for it even before its first run."""
     from millstream.description import describe, write_description
     from millstream.sources.address import LOG
+    from millstream.spark.continuing import check_parts
     from millstream.spark.inputs import open_input, position_of, register
     from millstream.spark.places import addresses
     from millstream.stores.home import Home
-    from millstream.stores.soft import read_durable
+    from millstream.stores.soft import read_committed, read_durable
 
     found = addresses(settings.sources, settings.store)
     home = Home.open(settings.store)
+    workflow = app.checked()
+    check_parts(workflow.parts, home, read_committed(home.path))
     progress = read_durable(home.path)
     for name, address in found.items():
         with closing(open_input(home, name, address)) as source:
             register(home, name, source, position_of(progress, name))
         if address.format != LOG:
             _tell_left(home, name)
-    described = describe(app.checked(), {name: str(one) for name, one in found.items()})
+    described = describe(workflow, {name: str(one) for name, one in found.items()})
     write_description(settings.store, described)
 
 

@@ -45,7 +45,7 @@ def chosen_store(store: Path | None, app: str | None) -> Path:
 
 
 def _only_store(parent: Path) -> Path:
-    found = sorted(path for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else []
+    found = sorted(filter(_is_store, parent.iterdir())) if parent.is_dir() else []
     if not found:
         raise StoreError(
             f"no store under ./{parent}; run an application here, or name one with --store DIR"
@@ -54,3 +54,8 @@ def _only_store(parent: Path) -> Path:
         names = ", ".join(str(path) for path in found)
         raise CommandError(f"there are several stores; name one with --store: {names}")
     return found[0]
+
+
+def _is_store(path: Path) -> bool:
+    """Not so are the agents' folders; and one that lost its facts is, for `verify` to say so."""
+    return any((path / name).exists() for name in ("store.json", "lock"))

@@ -52,6 +52,19 @@ def microseconds(duration: Duration, where: str) -> int:
     return total
 
 
+def shown_duration(total: int) -> str:
+    """Microseconds as a user would write them.
+
+    >>> shown_duration(5_400_000_000), shown_duration(250_000), shown_duration(0)
+    ('1h30m', '250ms', '0s')
+    """
+    words = ""
+    for unit in ("d", "h", "m", "s", "ms", "us"):
+        count, total = divmod(total, UNITS[unit])
+        words += f"{count}{unit}" if count else ""
+    return words or "0s"
+
+
 def instant(at: int | datetime) -> int:
     """An instant in microseconds since the epoch; a datetime without a zone is taken as UTC."""
     if isinstance(at, datetime):

@@ -17,8 +17,9 @@ from millstream.server.operations import (
     record,
 )
 
-CELL = record(mark=TEXT, why=maybe(TEXT), records=WHOLE, bytes=WHOLE, shed=WHOLE)
-"""What came of a pane at a node: data, empty, lost (and why), awaited, or missing."""
+CELL = record(mark=TEXT, why=maybe(TEXT), records=WHOLE, bytes=WHOLE, shed=WHOLE, gap=WHOLE)
+"""What came of a pane at a node: data, empty, lost (and why), awaited, or missing; the bytes of
+its log that were gone, -1 if nobody knows how many."""
 SPAN: dict[str, Schema] = {"from": WHOLE, "to": WHOLE}
 WINDOW = record(
     window=WHOLE,
@@ -27,7 +28,7 @@ WINDOW = record(
     why=maybe(TEXT),
     corrections=WHOLE,
     coverage=record(area=NUMBER, time=NUMBER, space=NUMBER),
-    completeness=record(records=NUMBER, bytes=NUMBER, unknown_panes=WHOLE),
+    completeness=record(records=maybe(NUMBER), bytes=maybe(NUMBER), unknown_panes=WHOLE),
     account=NODE_ACCOUNT,
 )
 JOB = record(
@@ -42,6 +43,7 @@ JOB = record(
     fidelity=maybe(TEXT),
     nodes=listed(TEXT),
     reducers=maybe(WHOLE),
+    change=maybe(record(**{"reducers": WHOLE, "from": WHOLE})),
     panes=listed(record(pane=WHOLE, **SPAN, nodes=by_name(CELL))),
     windows=listed(WINDOW),
     open=WHOLE,

@@ -27,4 +27,6 @@ def read_job(reader: SlateReader, name: str, part: Mapping[str, Any]) -> dict[st
     if update not in reader.updates:  # the store is of before the job was added
         return shown(name, part, {}, reader.batch)
     batch, tables = reader.entries(update, SHOWN)
-    return shown(name, part, tables, batch)
+    agreed = f"{name}.reducers"
+    slate = reader.get(agreed, "") if agreed in reader.updates else None
+    return shown(name, part, tables, batch, [] if slate is None else slate.value["schedule"])

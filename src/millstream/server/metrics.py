@@ -133,6 +133,9 @@ OF_NODES: list[tuple[Family, str, str]] = [
     (GAUGE, "residual", "Records of the node not accounted for; 0, or there is a fault."),
 ]
 """Of each job and node: a kind of metric, the count that it shows, and its help."""
+GAPS = (
+    "Panes of the node that bytes of its log may have been in which were gone before it read them."
+)
 
 
 def _jobs(jobs: dict[str, dict[str, Any]]) -> Iterator[Metric]:
@@ -146,6 +149,11 @@ def _jobs(jobs: dict[str, dict[str, Any]]) -> Iterator[Metric]:
             for node, account in job["nodes"].items():
                 family.add_metric([name, node], account[count])
         yield family
+    gaps = COUNTER("millstream_job_panes_with_gaps", GAPS, labels=["job", "node"])
+    for name, job in jobs.items():
+        for node, account in job["nodes"].items():
+            gaps.add_metric([name, node], account["gaps"])
+    yield gaps
 
 
 def _server(server: dict[str, Any]) -> Iterator[Metric]:

@@ -80,8 +80,10 @@ DELIVERIES = record(
     late=WHOLE,
     residual=WHOLE,
 )
-NODE_ACCOUNT = record(read=WHOLE, on_time=WHOLE, late=WHOLE, shed=WHOLE, dead=WHOLE, residual=WHOLE)
-"""Of a node of a job: read = on_time + late + shed + dead."""
+NODE_ACCOUNT = record(
+    read=WHOLE, on_time=WHOLE, late=WHOLE, shed=WHOLE, dead=WHOLE, residual=WHOLE, gaps=WHOLE
+)
+"""Of a node of a job: read = on_time + late + shed + dead; `gaps`: panes that have lost bytes."""
 JOB_SUMMARY = record(nodes=by_name(NODE_ACCOUNT), residual=WHOLE, open=WHOLE, closed=WHOLE)
 STATUS = record(
     app=TEXT,

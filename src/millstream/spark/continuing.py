@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from millstream.engine.cell import stored_outbox
 from millstream.errors import StoreError
 from millstream.model.workflow import Workflow
@@ -12,7 +15,9 @@ from millstream.stores.progress import Progress
 
 
 def check_continues(workflow: Workflow, home: Home, store: Store, progress: Progress) -> None:
-    """Refuse a change that would leave events that were taken in lying for ever."""
+    """Refuse a change that would leave events that were taken in lying for ever, or slates that
+    mean something else by now."""
+    check_parts(workflow.parts, home, progress)
     if workflow.order == "arrival" and progress.waiting > progress.held:
         raise StoreError(
             f"{home.path}: {progress.waiting - progress.held} events wait for the horizon, and in "
@@ -31,6 +36,25 @@ def check_continues(workflow: Workflow, home: Home, store: Store, progress: Prog
         for target in _feedback_targets(store, name, progress.batch):
             if name not in emitters or target not in {f.name for f in workflow.functions}:
                 raise StoreError(_stranded(home, f"{name!r} has sent events back to {target!r}"))
+
+
+def check_parts(parts: Mapping[str, Any], home: Home, progress: Progress) -> None:
+    """Refuse another form of a part, such as a job, that has slates of the form that it had: the
+    panes of a job cannot be put into other windows, and would be taken for theirs."""
+    for name, said in lasting(parts).items():
+        had = home.facts.parts.get(name, said)
+        taken = any(of.startswith(f"{name}.") and count for of, count in progress.processed.items())
+        if had != said and taken:
+            raise StoreError(
+                f"{home.path}: {name!r} has {had} here, and the application now says {said}: what "
+                "is here would be taken for the new ones; give the job another name, or start "
+                "with a new store"
+            )
+
+
+def lasting(parts: Mapping[str, Any]) -> dict[str, str]:
+    """What must not change of the parts of an application, by their names."""
+    return {name: part["lasting"] for name, part in parts.items() if "lasting" in part}
 
 
 def _stranded(home: Home, what: str) -> str:

@@ -44,7 +44,7 @@ from millstream.model.app import App
 from millstream.model.workflow import Workflow
 from millstream.settings import Settings
 from millstream.sources.address import LOG
-from millstream.spark.continuing import check_continues
+from millstream.spark.continuing import check_continues, lasting
 from millstream.spark.failures import from_spark
 from millstream.spark.flushing import Flushing, take_back
 from millstream.spark.following import follow
@@ -132,6 +132,7 @@ class Driver:
         known = check_checkpoint(self._home.checkpoint, self.progress)
         store = self._flushing.recover(self._epoch, self.progress)
         check_continues(self._workflow, self._home, store, self.progress)
+        self._home.know_parts(lasting(self._workflow.parts))
         publisher = self._open_publisher(known) if known is not None else None
         try:
             self._flushing.settle(self.progress, publisher)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,9 @@ class Facts(msgspec.Struct):
     """Every stream there ever was: its place is its number in stored events, for ever."""
     functions: list[str] = []
     """Every function there ever was that may have stored events."""
+    parts: dict[str, str] = {}
+    """Of each part of an application, such as a job, what must not change while its slates are
+    here, in words."""
     folder: str = "shards"
     """The folder of the rows: another one after each `millstream vacuum`."""
     format: int = FORMAT
@@ -124,6 +127,12 @@ class Home:
     def know_functions(self, names: Iterable[str]) -> None:
         """Remember which functions may have stored events."""
         self._know(self.facts.functions, names)
+
+    def know_parts(self, lasting: Mapping[str, str]) -> None:
+        """Remember what must not change of the parts."""
+        if not lasting.items() <= self.facts.parts.items():
+            self.facts.parts.update(lasting)
+            self.write_facts()
 
     def _know(self, known: list[str], names: Iterable[str]) -> None:
         fresh = [name for name in names if name not in known]

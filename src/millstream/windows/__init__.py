@@ -4,7 +4,7 @@
 - `job`: what the user says: map, combine, reduce, and what is asked of the windows
 - `logs`: how agents read the logs; `placed`: what agents and the server know a job by
 - `making`: records become panes at a node; pure, for agents and for Spark
-- `message`: what nodes tell the root
+- `message`: what nodes tell the root; `checked`: what of it can be taken in
 - `coverage`: C², which panes of which nodes are in a window
 - `fidelity`: the bounds on it, and when a window is closed
 - `drawing`: which panes are made first, by seed; `shedding`: which ones a node gives up

@@ -5,6 +5,9 @@ Entries of the root's table, for the server and whoever wants to check:
     account|NODE     of a node, since it began
     window|WINDOW    of a window, the open ones and the last `KEPT` that are closed; see `Window`
 
+An account also has `gaps`, if there are any: panes that bytes of the log may have been in which
+were gone before the node had read them.
+
 Each has the counts `read`, `on_time`, `late`, `shed` and `dead`; what `residual` leaves is 0, or
 records were lost that nobody knows of. The counts come from two places: a node's manifests say
 which records were combined, shed, dead or too late at the node; and how many its reader has read in
@@ -30,7 +33,7 @@ KEPT = 100
 _ZERO = 1 << 62
 """Added to a window's number, so that the order of texts is that of numbers."""
 
-MARK, RECORDS, BYTES, WHY, SHED, SHED_BYTES, DEAD, LATE, READ, FIRST, LAST = range(11)
+MARK, RECORDS, BYTES, WHY, SHED, SHED_BYTES, DEAD, LATE, READ, FIRST, LAST, GAP = range(12)
 """What stands where in a mark of the scoreboard."""
 
 
@@ -78,10 +81,15 @@ class Window:
     """Why it was closed; empty: it is open. (Nothing here is null: that would be slow to store.)"""
     coverage: dict[str, float] = field(default_factory=dict)
     """When it was closed, or corrected."""
-    completeness: dict[str, float] = field(default_factory=dict)
+    completeness: dict[str, float | None] = field(default_factory=dict)
     """As it is known now: what comes late makes it less."""
     included: int = 0
     """Records that the answer has."""
+    included_bytes: int = 0
+    bytes: int = 0
+    """Of the records that are known: in panes that came, on time or not, and in those given up."""
+    unsized: int = 0
+    """Records whose bytes nobody has counted: those that were late at their node."""
     drawn: float = 0.0
     """The part of its panes that the nodes draw, if the job's area is of drawn ones."""
     looked: int = 0
@@ -96,17 +104,42 @@ class Window:
         self.shed += mark[SHED]
         self.dead += mark[DEAD]
         self.late += mark[LATE]
+        self.unsized += mark[LATE]
+        self.bytes += mark[BYTES] + mark[SHED_BYTES]
         if on_time:
             self.on_time += mark[RECORDS]
         else:
             self.late += mark[RECORDS]
             self.know_better()
 
+    def come_late(self, count: int) -> None:
+        """Count records in that their node has read after it had sent their pane."""
+        self.late += count
+        self.read += count
+        self.unsized += count
+        self.know_better()
+
     def know_better(self) -> None:
         """More records are known than when the window was closed."""
+        if self.completeness:
+            unknown = int(self.completeness["unknown_panes"] or 0)
+            self.completeness = self.complete(self.included, self.included_bytes, unknown)
+
+    def complete(self, records: int, size: int, unknown: int) -> dict[str, float | None]:
+        """Which part of what is known these records are, and their bytes; null: it is not known.
+        Of panes that are `unknown` there may be more."""
         known = self.on_time + self.late + self.shed
-        if self.completeness and known:
-            self.completeness["records"] = self.included / known
+        return {
+            "records": _part(records, known, unknown),
+            "bytes": None if self.unsized else _part(size, self.bytes, unknown),
+            "unknown_panes": unknown,
+        }
+
+
+def _part(some: int, known: int, unknown: int) -> float | None:
+    if known:
+        return some / known
+    return None if unknown else 1.0
 
 
 def mark_of(manifest: Manifest, read: int) -> list[Any]:
@@ -124,13 +157,14 @@ def mark_of(manifest: Manifest, read: int) -> list[Any]:
         read - sum(manifest["late"].values()),
         manifest["first"] or 0,
         manifest["last"] or 0,
+        manifest.get("gap", 0),
     ]
 
 
 def manifest_of(mark: list[Any], pane: int) -> Manifest:
     """The manifest that a mark was made of, as far as it is kept; the late records are those of
     this pane."""
-    return Manifest(
+    told = Manifest(
         mark=mark[MARK],
         why=mark[WHY] or None,
         records=mark[RECORDS],
@@ -143,14 +177,19 @@ def manifest_of(mark: list[Any], pane: int) -> Manifest:
         first=mark[FIRST] if mark[RECORDS] else None,
         last=mark[LAST] if mark[RECORDS] else None,
     )
+    return {**told, "gap": mark[GAP]} if mark[GAP] else told
 
 
 def counts_of(mark: list[Any], *, on_time: bool) -> dict[str, int]:
     """The counts of a pane of a node."""
     records, late = (mark[RECORDS], mark[LATE]) if on_time else (0, mark[LATE] + mark[RECORDS])
-    return dict(zip(COUNTS, (mark[READ], records, late, mark[SHED], mark[DEAD]), strict=True))
+    counts = (mark[READ], records, late, mark[SHED], mark[DEAD])
+    return {**dict(zip(COUNTS, counts, strict=True)), "gaps": int(mark[GAP] != 0)}
 
 
 def added(known: Mapping[str, int] | None, more: Mapping[str, int]) -> dict[str, int]:
-    """Counts put together."""
-    return {one: (known or {}).get(one, 0) + more[one] for one in COUNTS}
+    """Counts put together; those of gaps only if there are any."""
+    known = known or {}
+    gaps = known.get("gaps", 0) + more.get("gaps", 0)
+    counts = {one: known.get(one, 0) + more[one] for one in COUNTS}
+    return {**counts, "gaps": gaps} if gaps else counts

@@ -7,9 +7,14 @@
 `coverage` is of panes: the part of all panes of all nodes (`area`), of the panes that any node
 responded for (`time`), of the nodes that responded for any (`space`). `completeness` is of what the
 nodes have counted: the part of the records, and of the bytes, that the answer has of those that are
-known, and for how many panes of nodes nothing is known (`unknown_panes`). A corrected answer says
+known, null if that cannot be said, and of how many panes of nodes it is not known what they hold,
+since nothing was told or bytes of the log were gone (`unknown_panes`). A corrected answer says
 which one it is: `correction`. Answers that can be bounded have `bounds`, and the summary a bound of
 their `total` and of a key that was not seen (`estimates`).
+
+A key that `combine` or `reduce` fails on has the value null and says why: `error`; the summary says
+how many there are: `failed`. The window is closed and the other keys have their answers: else it
+would stay open for good, and its panes with it.
 """
 
 from __future__ import annotations
@@ -18,11 +23,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from millstream.codec import encode_value
 from millstream.model.event import Emit, emit
+from millstream.model.place import described
+from millstream.model.rules import FAILURES
 from millstream.windows.accounts import (
     BYTES,
+    GAP,
     RECORDS,
-    SHED_BYTES,
     Window,
     added,
     counts_of,
@@ -32,6 +40,7 @@ from millstream.windows.coverage import Coverage
 from millstream.windows.estimates import Estimate
 from millstream.windows.fidelity import Reason
 from millstream.windows.job import Job
+from millstream.windows.merged import Failed
 from millstream.windows.scoreboard import Marks
 
 
@@ -66,10 +75,12 @@ class Closed:
         }
         if self.window.corrections:
             told["correction"] = self.window.corrections
+        failed = 0
         for key in sorted(self.values):
-            answer = self.job.answer(key, self.values[key])
+            answer = self._answer(key)
+            failed += "error" in answer
             bound = {} if self.bounds is None else {"bounds": self.bounds.keys[key]}
-            yield emit(self.name, key=key, value={**told, "value": answer, **bound})
+            yield emit(self.name, key=key, value={**told, **answer, **bound})
         marks = [mark for marks in self.boards.values() for mark in marks.values()]
         summary: dict[str, Any] = {
             "reducer": self.reducer,
@@ -79,22 +90,40 @@ class Closed:
             "histogram": known.histogram,
             "accounts": self.accounts(),
         }
+        if failed:
+            summary["failed"] = failed
         if self.bounds is not None:
             summary |= {"total": self.bounds.total, "unseen": self.bounds.unseen}
         yield emit(f"{self.name}.windows", key=str(begin), value={**told, **summary})
 
-    def completeness(self) -> dict[str, float]:
+    def _answer(self, key: str) -> dict[str, Any]:
+        """The value of a key, or why there is none."""
+        value = self.values[key]
+        if isinstance(value, Failed):
+            return {"value": None, "error": value.error}
+        try:
+            answer = self.job.answer(key, value)
+            if self.job.reduce is not None:
+                encode_value(answer)  # what is no JSON fails here, or the whole window would
+        except FAILURES as error:
+            return {"value": None, "error": described(error)}
+        return {"value": answer}
+
+    def completeness(self) -> dict[str, float | None]:
         """How much the answer has of what the nodes have counted."""
         marks = [mark for marks in self.boards.values() for mark in marks.values()]
         window, records = self.window, sum(mark[RECORDS] for mark in marks)
-        size = sum(mark[BYTES] for mark in marks)
-        window.included = records
-        awaited = len(self.coverage.nodes) * len(self.coverage.panes) - len(marks)
-        return {
-            "records": _part(records, window.on_time + window.late + window.shed),
-            "bytes": _part(size, size + sum(mark[SHED_BYTES] for mark in marks)),
-            "unknown_panes": 0 if self.why == "time" else awaited,
-        }
+        window.included, window.included_bytes = records, sum(mark[BYTES] for mark in marks)
+        nodes = self.coverage.nodes  # marks of others are of nodes that the job had before
+        told = sum(node in nodes for marks in self.boards.values() for node in marks)
+        awaited = len(nodes) * len(self.coverage.panes) - told
+        torn = sum(
+            mark[GAP] != 0 and node in nodes
+            for marks in self.boards.values()
+            for node, mark in marks.items()
+        )
+        unknown = torn + (0 if self.why == "time" else awaited)
+        return window.complete(records, window.included_bytes, unknown)
 
     def accounts(self) -> dict[str, dict[str, int]]:
         """By node, where the records of the window went."""
@@ -105,7 +134,3 @@ class Closed:
                 counts = counts_of(mark, on_time=(node, pane) not in late)
                 found[node] = added(found.get(node), counts)
         return {node: {**found[node], "residual": residual(found[node])} for node in sorted(found)}
-
-
-def _part(some: int, known: int) -> float:
-    return some / known if known else 1.0

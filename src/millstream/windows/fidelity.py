@@ -91,8 +91,8 @@ class Error:
         _check("Error", self.part)
         if not isinstance(self.confidence, float) or not 0.5 <= self.confidence < 1:
             raise DefinitionError(
-                "fidelity Error: confidence must be 0.5 or more and under 1, as in "
-                f"Error(0.05, confidence=0.95); got {self.confidence!r}"
+                "job: fidelity must have a confidence of 0.5 or more and under 1, as in 0.95; "
+                f"got {self.confidence!r}"
             )
 
     def met(self, coverage: Covered) -> bool:
@@ -126,7 +126,8 @@ def _check(kind: str, part: object) -> None:
     number = isinstance(part, int | float) and not isinstance(part, bool)
     if not number or not 0 < part <= 1:  # type: ignore[operator]
         raise DefinitionError(
-            f"fidelity {kind}: part must be over 0 and at most 1, as in {kind}(0.5); got {part!r}"
+            f"job: fidelity must have a part over 0 and at most 1 for {kind.lower()}, as in 0.5; "
+            f"got {part!r}"
         )
 
 

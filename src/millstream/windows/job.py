@@ -107,8 +107,8 @@ class Job:
                 "job: sequence must name the field with the number, if by is 'sequence' and only "
                 f"then; got by={self.by!r}, sequence={self.sequence!r}"
             )
-        if self.latency is not None:
-            microseconds(self.latency, "job: latency")
+        if self.latency is not None and microseconds(self.latency, "job: latency") < 1:
+            raise DefinitionError(f"job: latency must be over 0; got {self.latency!r}")
         if self.fidelity is not None and not callable(getattr(self.fidelity, "met", None)):
             raise DefinitionError(
                 "job: fidelity must be Area(...), Spatial(...), Temporal(...) or Error(...); "
@@ -127,6 +127,12 @@ class Job:
                     f"got {getattr(self, name)!r}"
                 )
         self._check_most()
+        if isinstance(self.fidelity, Error) and self.kind is None:
+            raise DefinitionError(
+                "job: fidelity Error must have a value that can be bounded: say with bounds= "
+                f"what combine makes, one of {', '.join(get_args(Kind))}, or combine with the "
+                "algebra of one; got neither"
+            )
         if not isinstance(self.confidence, float) or not 0.5 <= self.confidence < 1:
             raise DefinitionError(
                 f"job: confidence must be 0.5 or more and under 1; got {self.confidence!r}"

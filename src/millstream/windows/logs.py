@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from millstream.errors import DefinitionError
+from millstream.model.duration import Duration, microseconds
 from millstream.model.source import TIME_UNITS, TimeOf
 
 FORMATS = ("json", "text")
@@ -30,6 +32,10 @@ class Logs:
     """Of a time that is a number."""
     time_format: str | None = None
     """Of a time that is text and not ISO 8601, as for `strptime`; UTC, unless it has an offset."""
+    grace: Duration = "250ms"
+    """How long after the end of a pane by the clock its records may still be written, if nothing
+    later was: then it is ended without them. The other nodes' windows wait as long for a node that
+    is silent."""
 
     def __post_init__(self) -> None:
         if self.pattern is not None and self.format == "json":
@@ -42,14 +48,33 @@ class Logs:
             raise DefinitionError(
                 f"logs: unit must be one of {', '.join(TIME_UNITS)}; got {self.unit!r}"
             )
+        microseconds(self.grace, "logs: grace")
         if self.ts is None and (self.unit or self.time_format):
             raise DefinitionError(
                 "logs: ts must name the field with the time, if unit or time_format says its form"
             )
+        names = {"line"}
         if self.pattern is not None:
-            self._check_pattern(self.pattern)
+            names = self._check_pattern(self.pattern)
+        if self.format == "text" and isinstance(self.ts, str) and self.ts not in names:
+            of = "the pattern's groups" if self.pattern is not None else "a line without a pattern"
+            raise DefinitionError(
+                f"logs: ts must be one of {of}, {', '.join(sorted(names))}; got {self.ts!r}"
+            )
+        if self.time_format is not None:
+            self._check_time_format(self.time_format)
 
-    def _check_pattern(self, pattern: str) -> None:
+    def _check_time_format(self, form: str) -> None:
+        """A time that was written in this form must be read by it: else every line would die."""
+        try:
+            datetime.strptime(datetime(2024, 2, 3, 4, 5, 6, tzinfo=UTC).strftime(form), form)
+        except ValueError as error:
+            raise DefinitionError(
+                "logs: time_format must have the directives of strptime, as in "
+                f"'%d/%b/%Y:%H:%M:%S %z'; got {form!r}: {error}"
+            ) from None
+
+    def _check_pattern(self, pattern: str) -> set[str]:
         try:
             names = re.compile(pattern).groupindex
         except re.error as error:
@@ -60,3 +85,4 @@ class Logs:
             raise DefinitionError(
                 f"logs: pattern must name its groups, as in (?P<host>\\S+); got {pattern!r}"
             )
+        return {*names}

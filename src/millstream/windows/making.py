@@ -41,6 +41,8 @@ class Making:
     read: int = 0
     """Records that are in the job's extent."""
     read_bytes: int = 0
+    gap: int = 0
+    """Bytes that were lost and may have been of the pane; -1: nobody knows how many."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +130,7 @@ class Maker:
         making.pane = until
         making.records = making.bytes = making.shed = making.shed_bytes = making.dead = 0
         making.first = making.last = making.given_up = None
+        making.gap = 0
         making.partials, making.late = {}, {}
 
     def begun(self, making: Making) -> Message:
@@ -142,11 +145,12 @@ class Maker:
             until=until,
             nodes={self.node: told},
             partials=partials,
+            span=self.job.span.text,
         )
 
     def _manifest(self, making: Making) -> Manifest:
         here: Mark = "data" if making.records else "empty"
-        return Manifest(
+        told = Manifest(
             mark="lost" if making.given_up is not None else here,
             why=making.given_up,
             records=making.records,
@@ -159,6 +163,7 @@ class Maker:
             first=making.first,
             last=making.last,
         )
+        return {**told, "gap": making.gap} if making.gap else told
 
     def _written(self, making: Making) -> dict[str, Any]:
         if not self.live:

@@ -6,20 +6,34 @@ be moved only from one whose panes have not changed since: where one has come in
 merged anew.
 
     moved                 the window that was closed last, and how many nodes each of its panes had
-    sum|KEY               in how many of its panes a key is, and the key's value over all of them
+    sums                  by key, in how many of its panes it is, and its value over all of them
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from millstream.errors import FunctionError
+from millstream.model.place import described
+from millstream.model.rules import FAILURES
 from millstream.model.slate import Table
 from millstream.windows.job import Job
 
 _ZERO = 1 << 62
 """Added to a pane's number, so that the order of texts is that of numbers."""
-SUM = "sum|"
+SUMS = "sums"
+Sums = dict[str, list[Any]]
+MOST_SUMS = 100_000
+"""Of more keys than that no sums are kept: one entry would be too large."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """In place of a key's value: what `combine` has raised."""
+
+    error: str
 
 
 def board(pane: int) -> str:
@@ -30,6 +44,11 @@ def board(pane: int) -> str:
 def past(pane: int) -> str:
     """The entry of a pane's marks once nothing needs them."""
     return f"past|{pane + _ZERO:020d}"
+
+
+def tardy(pane: int) -> str:
+    """The entry of late records that were told of before the pane that they are of."""
+    return f"tardy|{pane + _ZERO:020d}"
 
 
 def values(pane: int) -> str:
@@ -65,33 +84,27 @@ def merged(job: Job, table: Table, window: int) -> dict[str, Any]:
     panes = job.span.panes_of(window)
     if not moves(job):
         return merged_anew(job, table, panes)
-    moved = table.get("moved")
-    before = range(0) if moved is None else job.span.panes_of(moved["window"])
-    marked = _marked(table, before), _marked(table, panes)
-    shared = range(max(panes[0], before.start), min(panes[-1] + 1, before.stop))
-    if not shared or moved["nodes"] != marked[0]:
-        for entry in [entry for entry, _ in table.scan(SUM, SUM + "\U0010ffff")]:
-            del table[entry]
-        before = shared = range(0)
-    for pane in before:
-        if pane not in shared:
-            _change(job, table, pane, -1)
-    for pane in panes:
-        if pane not in shared:
-            _change(job, table, pane, 1)
-    table["moved"] = {"window": window, "nodes": marked[1]}
+    try:
+        sums = _moved(job, table, window)
+    except FAILURES:  # of a key that `combine` fails on; merged anew, the others are none the worse
+        table.discard(SUMS)
+        table.discard("moved")
+        return merged_anew(job, table, panes)
     read = job.merging.read
-    return {entry[len(SUM) :]: read(kept[1]) for entry, kept in table.scan(SUM, SUM + "\U0010ffff")}
+    return {key: read(value) for key, (_, value) in sums.items()}
 
 
 def merged_anew(job: Job, table: Table, panes: range) -> dict[str, Any]:
-    """The values of the keys of panes."""
-    merging, found = job.merging, dict[str, Any]()
+    """The values of the keys of panes; of one that `combine` fails on, that it has."""
+    merging, found, failed = job.merging, dict[str, Any](), dict[str, Any]()
     for _, partials in table.scan(values(panes[0]), values(panes[-1] + 1)):
         for key, partial in partials.items():
-            value = merging.read(partial)
-            found[key] = merging.merge(found[key], value) if key in found else value
-    return found
+            try:
+                value = merging.read(partial)
+                found[key] = merging.merge(found[key], value) if key in found else value
+            except FAILURES as error:
+                failed.setdefault(key, Failed(described(error)))
+    return {**found, **failed}
 
 
 def by_pane(table: Table, panes: range) -> dict[str, dict[tuple[str, int], Any]]:
@@ -112,14 +125,41 @@ def _marked(table: Table, panes: range) -> dict[str, int]:
     return {str(pane_in(entry)): len(marks) for entry, marks in boards}
 
 
-def _change(job: Job, table: Table, pane: int, sign: int) -> None:
+def _moved(job: Job, table: Table, window: int) -> Sums:
+    """The sums of a window, from those of the window before as far as that goes."""
+    panes = job.span.panes_of(window)
+    moved = table.get("moved")
+    before = range(0) if moved is None else job.span.panes_of(moved["window"])
+    marked = _marked(table, before), _marked(table, panes)
+    shared = range(max(panes[0], before.start), min(panes[-1] + 1, before.stop))
+    sums: Sums = table.get(SUMS, {})
+    if not shared or moved["nodes"] != marked[0]:
+        sums, before, shared = {}, range(0), range(0)
+    for pane in before:
+        if pane not in shared:
+            _change(job, table, sums, pane, -1)
+    for pane in panes:
+        if pane not in shared:
+            _change(job, table, sums, pane, 1)
+    if len(sums) > MOST_SUMS:
+        table.discard(SUMS)
+        table.discard("moved")
+    else:
+        table[SUMS] = sums
+        table["moved"] = {"window": window, "nodes": marked[1]}
+    return sums
+
+
+def _change(job: Job, table: Table, sums: Sums, pane: int, sign: int) -> None:
     """Put a pane's values into the sums, or take them out."""
     merging = job.merging
     assert merging.unmerge is not None
     for key, given in merged_anew(job, table, range(pane, pane + 1)).items():
-        count, total = table.get(SUM + key, [0, None])
+        if isinstance(given, Failed):
+            raise FunctionError(given.error)
+        count, total = sums.get(key, [0, None])
         if count + sign == 0:
-            del table[SUM + key]
+            del sums[key]
             continue
         if count == 0:
             new = given
@@ -127,4 +167,4 @@ def _change(job: Job, table: Table, pane: int, sign: int) -> None:
             new = merging.merge(merging.read(total), given)
         else:
             new = merging.unmerge(merging.read(total), given)
-        table[SUM + key] = [count + sign, merging.write(new)]
+        sums[key] = [count + sign, merging.write(new)]

@@ -6,7 +6,7 @@ from the update that makes panes on Spark.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 Mark = Literal["data", "empty", "lost"]
 """What became of a pane at a node: it is in the message; there was nothing; it will never come."""
@@ -36,6 +36,9 @@ class Manifest(TypedDict):
     first: int | None
     """Times of the first and of the last record, in microseconds."""
     last: int | None
+    gap: NotRequired[int]
+    """Bytes of the log that are known to be lost and may have been of these panes, or -1: nobody
+    knows how many. No field: none was lost."""
 
 
 class Message(TypedDict):
@@ -49,6 +52,8 @@ class Message(TypedDict):
     nodes: dict[str, Manifest]
     partials: dict[str, Any]
     """What `combine` has made of the values of these nodes, by key."""
+    span: str
+    """Of the job that made it (`Span.text`): by another job's the numbers say other panes."""
 
 
 def manifest(mark: Mark, total: int, *, why: Why | None = None) -> Manifest:

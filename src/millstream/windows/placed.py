@@ -44,6 +44,7 @@ class PlacedJob:
             "range": span.length,
             "slide": span.slide,
             "pane": span.pane,
+            "lasting": span.words,
             "latency": self.job.latency if self.job.latency is None else str(self.job.latency),
             "fidelity": None if self.job.fidelity is None else _shown(self.job.fidelity),
         }

@@ -62,10 +62,20 @@ def place(
             f"job {name!r}: nodes must be a list of names if there are logs: agents read them, "
             f"and no stream does; got {nodes!r}"
         )
+    for node in nodes:
+        if not isinstance(node, str) or not node:
+            raise DefinitionError(f"job {name!r}: the name of a node must be text; got {node!r}")
     placed = PlacedJob(job, name, tuple(nodes), logs)
     if len({*placed.nodes}) != len(placed.nodes):
         raise DefinitionError(
             f"job {name!r}: nodes must be named once each; got {', '.join(placed.nodes)}"
+        )
+    said = [*nodes.values()] if isinstance(nodes, Mapping) else []
+    shared = [node for node, stream in zip(nodes, said, strict=False) if said.count(stream) > 1]
+    if shared:
+        raise DefinitionError(
+            f"job {name!r}: each node must have a stream of its own, since a record's stream says "
+            f"whose it is; got the same for {', '.join(shared)}"
         )
     app.place(name, placed)
     if logs is None:
@@ -96,7 +106,7 @@ def _add_root(app: App, placed: PlacedJob) -> None:
     by_time = not agents and app.order == "event-time" and job.span.axis == "time"
     told = (placed.told,) if agents else ()
     app.map(placed.panes, publishes=(f"{name}.said", f"{name}.coming"), name=f"{name}.saying")(
-        Saying(name, placed.nodes, job.apart)
+        Saying(name, placed.nodes, job)
     )
     app.update(f"{name}.said", publishes=f"{name}.schedule", slate=Agreed, name=f"{name}.reducers")(
         Reducers(job, name)

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from millstream.errors import FunctionError
 from millstream.model.event import Emit, Event, emit
 from millstream.model.function import takes
+from millstream.windows.checked import check
 from millstream.windows.job import Job
 
 Schedule = list[list[int]]
@@ -30,8 +30,6 @@ Schedule = list[list[int]]
 BEGINNING = -(1 << 62)
 """Before every pane."""
 MOST = 1_000
-HELD = ("records", "bytes", "shed", "shed_bytes", "dead", "late")
-"""What only a message of one pane may count: of a run it would not be known which pane it is in."""
 HOPS = 3
 """Microseconds after which a message goes on: after all that it makes `NAME.reducers` tell."""
 
@@ -58,51 +56,21 @@ class Saying:
 
     name: str
     nodes: tuple[str, ...]
-    apart: bool = False
-    """Whether the values of each node are kept apart, since answers have the bounds of a sample."""
+    job: Job
     __signature__ = takes("event")
+
+    @property
+    def __modules__(self) -> set[str]:
+        return self.job.modules
 
     def __call__(self, event: Event) -> Iterator[Emit]:
         said, message = f"{self.name}.said", event.value
         if isinstance(message, dict) and "reducers" in message:
             yield emit(said, key="", value={"reducers": _number(message["reducers"])})
             return
-        self._check(message)
+        check(self.name, self.job, self.nodes, message)
         yield emit(said, key="", value={"tree": event.key, "until": message["until"]})
         yield emit(f"{self.name}.coming", ts=event.ts + HOPS)
-
-    def _check(self, message: Any) -> None:
-        """A message comes from outside; what could not be taken in is refused here, at once."""
-        if not isinstance(message, dict) or not {"pane", "until", "nodes", "partials"} <= {
-            *message
-        }:
-            raise FunctionError(
-                f"job {self.name!r}: a message must have pane, until, nodes and partials; "
-                f"got {message!r:.200}"
-            )
-        pane, until = message["pane"], message["until"]
-        if type(pane) is not int or type(until) is not int or until < pane:
-            raise FunctionError(
-                f"job {self.name!r}: a message must go from a pane to a later one, or to the same; "
-                f"got {pane!r} and {until!r}"
-            )
-        records = any(one[of] for one in message["nodes"].values() for of in HELD)
-        if until != pane + 1 and (message["partials"] or records):
-            raise FunctionError(
-                f"job {self.name!r}: a message with records must be of one pane; "
-                f"got one of {until - pane}"
-            )
-        if self.apart and message["partials"] and len(message["nodes"]) > 1:
-            raise FunctionError(
-                f"job {self.name!r}: a message with values must be of one node, since the "
-                f"bounds are those of a sample; got one of {', '.join(message['nodes'])}"
-            )
-        unknown = sorted({*message["nodes"]} - {*self.nodes})
-        if unknown:
-            raise FunctionError(
-                f"job {self.name!r}: the nodes of a message must be the job's, "
-                f"{', '.join(self.nodes)}; got {', '.join(map(repr, unknown))}; add it to nodes="
-            )
 
 
 @dataclass

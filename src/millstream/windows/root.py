@@ -5,7 +5,7 @@ An update with a table for each reducer, "R/r" of R. Its entries, in the order o
     account|NODE          where a node's records went (`accounts`)
     board|PANE            the marks of a pane (`scoreboard`, as are `meta` and `window|WINDOW`)
     meta
-    moved, sum|KEY        the window that was closed last, if windows are moved on (`merged`)
+    moved, sums           the window that was closed last, if windows are moved on (`merged`)
     pane|PANE|NODE        what a node has combined of a pane, by key
     window|WINDOW         the counts of a window
 
@@ -28,7 +28,7 @@ from millstream.model.duration import microseconds
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
 from millstream.model.function import takes
 from millstream.model.slate import Table
-from millstream.windows.accounts import READ, RECORDS, account, added, counts_of
+from millstream.windows.accounts import MARK, READ, RECORDS, account, added, counts_of
 from millstream.windows.answers import Closed
 from millstream.windows.fidelity import Reason, closing
 from millstream.windows.job import Job
@@ -121,19 +121,21 @@ class Root:
                 put(board.table, pane, part["partials"], marks)
             in_time = not windows or any(not board.is_closed(one) for one in windows)
             if not in_time:
-                board.meta["late_panes"] += len(marks)
+                board.meta["late_panes"] += sum(mark[MARK] != "lost" for mark in marks.values())
                 board.meta["late_records"] += sum(mark[RECORDS] for mark in marks.values())
             for window in windows:
                 found = board.window(window)
                 if found is not None and found.why and board.is_corrected(window):
                     found.after += [[node, pane] for node in marks]
-                    corrected[window] = None
+                    if any(mark[MARK] != "lost" for mark in marks.values()):
+                        corrected[window] = None  # a pane that was given up changes no answer
         for node, mark in part["marks"].items():
             late = part["late"].get(node, {})
             for other, count in late.items():
                 board.come_late(node, int(other), count)
             if part["accounted"]:
-                _account(board.table, node, mark, sum(late.values()), in_time)
+                panes = part["until"] - part["pane"]
+                _account(board.table, node, mark, sum(late.values()), in_time, panes)
         return [*corrected]
 
     def _opened(self, window: int, event: Event) -> Iterator[Emit | SetTimer]:
@@ -203,11 +205,15 @@ class Root:
         board.forget(oldest_needed(self.job, board.table, first))
 
 
-def _account(table: Table, node: str, mark: list[Any], late: int, in_time: bool) -> None:
-    """Put a pane, and the late records that were found while it was made, into a node's account."""
+def _account(
+    table: Table, node: str, mark: list[Any], late: int, in_time: bool, panes: int
+) -> None:
+    """Put a pane, and the late records that were found while it was made, into a node's account;
+    or a run of so many panes without records."""
     counts = counts_of(mark, on_time=in_time)
     counts["read"] += late
     counts["late"] += late
+    counts["gaps"] *= panes
     if any(counts.values()):
         table[account(node)] = added(table.get(account(node)), counts)
 

@@ -151,7 +151,8 @@ def _sizes(stratum: Stratum) -> _Sizes:
     weight = panes**2 * (1 - drawn / panes) / (drawn * (drawn - 1))
     if stratum.records is None:
         return _Sizes(panes, drawn, weight)
-    records = [stratum.records[unit] for unit in stratum.sample]
+    # In the order of the panes: that of a set, and so the last digits, differ between processes.
+    records = [stratum.records[unit] for unit in stratum.units if unit in stratum.sample]
     mean = sum(records) / drawn
     spread = sum((one - mean) ** 2 for one in records)
     gap = sum(stratum.records.values()) - panes * mean

@@ -3,10 +3,12 @@
     meta                  `first`: the first pane that any node has told of, `final` if none can
                           come before it; `open`: windows; `closed`: ranges of windows; `nodes`;
                           `from`: the pane that a node has begun with, `at`: the one that it has
-                          reached; `kept`: panes before it were let go; `schedule` of the reducers;
+                          reached; `kept`: panes before it were let go, `swept`: those of
+                          the last time; `schedule` of the reducers;
                           `late_panes`, `late_records`, `repeated`
     board|PANE            by node, its mark of the pane (`accounts`: what stands where)
     past|PANE             the same of the last `PAST` panes that were let go, only to be looked at
+    tardy|PANE            by node, late records of a pane that it has found before it sent the pane
     window|WINDOW         counts of the marks of a window (`accounts.Window`)
 
 A window is there once a node has told of its first pane or of an earlier one, and until it is
@@ -34,7 +36,7 @@ from millstream.windows.accounts import (
 from millstream.windows.coverage import RECEIVED, Coverage, Mark, Tally
 from millstream.windows.fidelity import Area, Error, Spatial
 from millstream.windows.job import Job
-from millstream.windows.merged import board, pane_in, past, values
+from millstream.windows.merged import board, pane_in, past, tardy, values
 from millstream.windows.reducers import BEGINNING, Schedule, in_force
 
 PAST = 72
@@ -89,9 +91,11 @@ class Scoreboard:
 
     def has(self, window: int) -> bool:
         """Whether the window is there, open or closed, and of this reducer."""
-        first = self.first_pane(window)
-        known = self.meta["first"] is not None and first >= self.meta["first"]
-        return known and in_force(self.schedule, first) == self.reducers
+        first = self.meta["first"]
+        return first is not None and self.first_pane(window) >= first and self._is_mine(window)
+
+    def _is_mine(self, window: int) -> bool:
+        return in_force(self.schedule, self.first_pane(window)) == self.reducers
 
     def window(self, number: int) -> Window | None:
         """A window's entry; None: it was not opened, or is long closed."""
@@ -110,11 +114,12 @@ class Scoreboard:
         step = span.slide // span.pane
         changed = meta["nodes"] != [*self.nodes]  # others than when the application ran before
         meta["nodes"] = [*self.nodes]
-        if meta["first"] is None:
+        known = meta["first"]
+        if known is None:
             meta["first"] = pane if span.begin is None else span.pane_of(span.begin)
             meta["final"] = span.begin is not None
         elif not meta["final"]:
-            meta["first"] = min(pane, meta["first"])
+            meta["first"] = min(pane, known)
         for node in begin:
             meta["from"][node] = pane
             changed = True
@@ -124,8 +129,13 @@ class Scoreboard:
             for number in meta["open"]:
                 self._windows[number] = self._recounted(number)
         earliest = pane if pane == until else pane - span.panes + 1
+        numbers = {*range(-(-earliest // step), until // step + 1)}
+        if known is not None and meta["first"] < known:
+            # Windows that are there only now may have panes that came before: those are needed.
+            before = range(-(-(known - span.panes + 1) // step), -(-known // step))
+            numbers.update(one for one in before if any(self.boards(span.panes_of(one))))
         opened = []
-        for number in range(-(-earliest // step), until // step + 1):
+        for number in sorted(numbers):
             if self.has(number) and not self.is_closed(number) and self.window(number) is None:
                 self._windows[number] = self._recounted(number)
                 opened.append(number)
@@ -148,7 +158,7 @@ class Scoreboard:
         """Put marks of a pane in; the windows of this reducer that it is in, open or not, and
         whether the pane is kept: some window can still use it."""
         held: Marks = self.table.get(board(pane), {})
-        marks = {**held, **told}
+        marks = {**held, **told, **self._with_tardy(pane, told)}
         before, after = self._standing(pane, held), self._standing(pane, marks)
         windows = [one for one in self.job.span.windows_of(pane) if self.has(one)]
         for number in windows:
@@ -159,8 +169,7 @@ class Scoreboard:
                 window.account_for(mark, on_time=not window.why)
             if not window.why:
                 self._change(window, pane, before, after, held, marks)
-        unclosed = any(not self.is_closed(one) for one in self.job.span.windows_of(pane))
-        kept = unclosed or any(self.is_corrected(one) for one in windows)
+        kept = self._awaits(pane) or any(self.is_corrected(one) for one in windows)
         if kept:
             self.table[board(pane)] = marks
         return windows, kept
@@ -178,12 +187,28 @@ class Scoreboard:
             marks[node][LATE] += count
             marks[node][READ] += count
             self.table[board(pane)] = marks
+        elif self._awaits(pane):
+            waiting = self.table.get(tardy(pane), {})
+            self.table[tardy(pane)] = {**waiting, node: waiting.get(node, 0) + count}
         for number in self.job.span.windows_of(pane):
             window = self.window(number) if self.has(number) else None
             if window is not None:
-                window.late += count
-                window.read += count
-                window.know_better()
+                window.come_late(count)
+
+    def _awaits(self, pane: int) -> bool:
+        """Whether an open window may have the pane: also one that is not there yet, but none that
+        is other reducers'. (A pane may come here only for the late records that came with it.)"""
+        windows = self.job.span.windows_of(pane)
+        return any(not self.is_closed(one) and self._is_mine(one) for one in windows)
+
+    def _with_tardy(self, pane: int, told: Marks) -> Marks:
+        """The marks of nodes that have told of late records of the pane before."""
+        waiting: dict[str, int] = self.table.get(tardy(pane), {})
+        found = {node: [*told[node]] for node in told if node in waiting}
+        for node, mark in found.items():
+            mark[LATE] += waiting[node]
+            mark[READ] += waiting[node]
+        return found
 
     def close(self, number: int) -> None:
         """The window is closed; its entry stays for a while."""
@@ -242,12 +267,14 @@ class Scoreboard:
         meta["final"] = meta["final"] or {*self.nodes} <= meta["from"].keys()
         last_before = -(-meta["first"] // (span.slide // span.pane)) - 1
         first = meta["first"] if meta["final"] else span.panes_of(last_before).stop
-        if meta["kept"] >= before:
+        if meta.get("swept") == before:
             return
-        meta["kept"] = before
+        # A node that is far ahead may have had windows closed: then less is let go than before.
+        meta["swept"], meta["kept"] = before, max(before, meta["kept"])
         for start, stop in (
             (board(first), board(before)),
             (values(first), values(before)),
+            ("tardy|", tardy(before)),
             ("window|", window_entry(self.needed() - KEPT)),
         ):
             for entry, found in [*self.table.scan(start, stop)]:

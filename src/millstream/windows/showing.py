@@ -19,11 +19,12 @@ from typing import Any
 from millstream.windows.accounts import (
     BYTES,
     COUNTS,
+    GAP,
     MARK,
     RECORDS,
     SHED,
-    SHED_BYTES,
     WHY,
+    Window,
     account,
     added,
     residual,
@@ -35,6 +36,7 @@ from millstream.windows.span import Span
 
 Entries = Mapping[str, Any]
 View = dict[str, Any]
+Schedule = Sequence[Sequence[int]]
 
 MOST_PANES = 72
 MOST_CELLS = 6_000
@@ -46,9 +48,14 @@ _NOTHING = dict.fromkeys(COUNTS, 0)
 
 
 def shown(
-    name: str, described: Mapping[str, Any], tables: Mapping[str, Entries], batch: int
+    name: str,
+    described: Mapping[str, Any],
+    tables: Mapping[str, Entries],
+    batch: int,
+    schedule: Schedule = (),
 ) -> View:
-    """The view of a job; `described` is its `PlacedJob.described`, `tables` are by reducer."""
+    """The view of a job; `described` is its `PlacedJob.described`, `tables` are by reducer, and
+    `schedule` is that of the reducers as the nodes have agreed on it (see `reducers`)."""
     board = _board(described, tables)
     accounts = {node: _with_residual(board.account(node)) for node in board.nodes}
     totals = _NOTHING
@@ -63,6 +70,7 @@ def shown(
         **{one: described[one] for one in said},
         "nodes": list(board.nodes),
         "reducers": board.reducers,
+        "change": board.change(schedule),
         "panes": [board.pane(pane) for pane in board.columns()],
         "windows": [
             *still_open[-MOST_OPEN:],
@@ -114,6 +122,15 @@ class _Board:
         newest = max((schedule[-1] for schedule in known if schedule), default=None)
         return None if newest is None else newest[1]
 
+    def change(self, schedule: Schedule) -> View | None:
+        """Another number of reducers that is to come, and the position that it holds from; None:
+        no window is waited for, or there is no change."""
+        ahead = [one for one in schedule if one[0] > max(self.at.values(), default=one[0])]
+        if not ahead:
+            return None
+        first, number = ahead[-1]
+        return {"reducers": number, "from": first * self.span.pane}
+
     def account(self, node: str) -> dict[str, int]:
         counts = _NOTHING
         for table in self.first:
@@ -151,13 +168,18 @@ class _Board:
         }
 
     def windows(self) -> list[View]:
-        """All that have an entry, in order."""
+        """All that have an entry, in order; but for those that the nodes have only come to the
+        beginning of: nobody knows whether there will be anything in them."""
         found: dict[int, list[Mapping[str, Any]]] = {}
         for table in self.every:
             for entry, of in table.items():
                 if entry.startswith("window|"):
                     found.setdefault(window_in(entry), []).append(of)
-        return [self._window(number, found[number]) for number in sorted(found)]
+        return [
+            self._window(number, found[number])
+            for number in sorted(found)
+            if any(of["why"] or of["received"] or of["lost"] for of in found[number])
+        ]
 
     def _is_closed(self, window: int) -> bool:
         ranges = (one for table in self.first for one in _closed(table))
@@ -168,13 +190,14 @@ class _Board:
         if mark is None:
             absent = pane < self.begun.get(node, pane)
             said, why = ("lost", "absent") if absent else (silent, None)
-            return {"mark": said, "why": why, "records": 0, "bytes": 0, "shed": 0}
+            return {"mark": said, "why": why, "records": 0, "bytes": 0, "shed": 0, "gap": 0}
         return {
             "mark": mark[MARK],
             "why": mark[WHY] or None,
             "records": mark[RECORDS],
             "bytes": mark[BYTES],
             "shed": mark[SHED],
+            "gap": mark[GAP],
         }
 
     def _window(self, number: int, reducers: Sequence[Mapping[str, Any]]) -> View:
@@ -190,7 +213,9 @@ class _Board:
             "corrections": max(of["corrections"] for of in reducers),
             "coverage": one["coverage"] or self._coverage(number, one),
             "completeness": one["completeness"] or self._completeness(number, one),
-            "account": _with_residual({count: one[count] for count in COUNTS}),
+            "account": _with_residual(
+                {**{count: one[count] for count in COUNTS}, "gaps": self._torn(number)}
+            ),
         }
 
     def _coverage(self, number: int, window: Mapping[str, Any]) -> dict[str, float]:
@@ -207,15 +232,16 @@ class _Board:
             "space": len(responded) / len(self.nodes),
         }
 
-    def _completeness(self, number: int, window: Mapping[str, Any]) -> dict[str, float]:
+    def _completeness(self, number: int, window: Mapping[str, Any]) -> dict[str, float | None]:
         """As `answers` says it of a window that is closed."""
         marks = [mark for marks in self._boards(number) for mark in marks.values()]
-        size, shed = (sum(mark[one] for mark in marks) for one in (BYTES, SHED_BYTES))
-        return {
-            "records": _part(window["on_time"], sum(window[one] for one in COUNTS[1:4])),
-            "bytes": _part(size, size + shed),
-            "unknown_panes": len(self.nodes) * self.span.panes - len(marks),
-        }
+        size = sum(mark[BYTES] for mark in marks)
+        unknown = len(self.nodes) * self.span.panes - len(marks) + self._torn(number)
+        return Window(**window).complete(window["on_time"], size, unknown)
+
+    def _torn(self, window: int) -> int:
+        """Panes of nodes that have a gap."""
+        return sum(mark[GAP] != 0 for marks in self._boards(window) for mark in marks.values())
 
     def _boards(self, window: int) -> Iterator[Mapping[str, Sequence[Any]]]:
         return (self.marks[pane] for pane in self.span.panes_of(window) if pane in self.marks)
@@ -267,8 +293,4 @@ def _closed(table: Entries) -> list[list[int]]:
 
 
 def _with_residual(counts: Mapping[str, int]) -> dict[str, int]:
-    return {**counts, "residual": residual(counts)}
-
-
-def _part(some: int, known: int) -> float:
-    return some / known if known else 1.0
+    return {**counts, "residual": residual(counts), "gaps": counts.get("gaps", 0)}

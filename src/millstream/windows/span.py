@@ -14,7 +14,7 @@ from math import gcd
 from typing import Any, Literal, get_args
 
 from millstream.errors import DefinitionError
-from millstream.model.duration import instant, microseconds
+from millstream.model.duration import instant, microseconds, shown_duration
 from millstream.model.size import byte_count
 
 Axis = Literal["time", "records", "bytes", "sequence"]
@@ -34,6 +34,25 @@ class Span:
     pane: int
     begin: int | None = None
     extent: int | None = None
+
+    @property
+    def text(self) -> str:
+        """Axis, pane, slide and range: two jobs with the same have the same panes and windows.
+
+        >>> Span("records", length=30, slide=20, pane=10).text
+        'records/10/20/30'
+        """
+        return f"{self.axis}/{self.pane}/{self.slide}/{self.length}"
+
+    @property
+    def words(self) -> str:
+        """The same for people.
+
+        >>> Span("time", length=60_000_000, slide=20_000_000, pane=10_000_000).words
+        'windows of 1m every 20s in panes of 10s of time'
+        """
+        sizes = [_worded(self.axis, str(one)) for one in (self.length, self.slide, self.pane)]
+        return f"windows of {sizes[0]} every {sizes[1]} in panes of {sizes[2]} of {self.axis}"
 
     @property
     def panes(self) -> int:
@@ -68,6 +87,32 @@ class Span:
         """Whether a position is between the beginning and the end of the job."""
         begin = self.begin if self.begin is not None else position
         return begin <= position and (self.extent is None or position < begin + self.extent)
+
+
+def difference(mine: str, other: str) -> tuple[str, str]:
+    """What two spans, as `Span.text` has them, differ in, in words: panes, if it is these.
+
+    >>> difference("time/10000000/10000000/10000000", "time/5000000/5000000/5000000")
+    ('panes of 10s of time', 'of 5s')
+    >>> difference("bytes/5/5/10", "bytes/5/10/10")
+    ('windows of 10 every 5 of bytes', 'of 10 every 10')
+    """
+    of, to = mine.split("/"), other.split("/")
+    if of[:2] != to[:2]:
+        words = [f"of {_worded(one[0], one[1])}" for one in (of, to)]
+        kind = "panes"
+    else:
+        words = [
+            f"of {_worded(one[0], one[3])} every {_worded(one[0], one[2])}" for one in (of, to)
+        ]
+        kind = "windows"
+    axis = "" if of[0] == to[0] else f" of {to[0]}"
+    return f"{kind} {words[0]} of {of[0]}", f"{words[1]}{axis}"
+
+
+def _worded(axis: str, size: str) -> str:
+    """A size on the axis as an application would write it."""
+    return shown_duration(int(size)) if axis == "time" else size
 
 
 def span_of(

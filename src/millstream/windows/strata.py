@@ -22,7 +22,10 @@ together, as a sample by the lower of their thresholds: each pane was as likely 
 
 What is missing for another reason (shed in order, not fitting, a node that began late or crashed)
 was not lost at random: it can only be bounded by the worst case. A pane that did not fit into
-memory says that the large ones are lost, so it spoils the sample of its stratum.
+memory says that the large ones are lost, so it spoils the sample of its stratum; so does one that
+was drawn and then shed in the order of the log: what came is a sample of when there was time; and
+a pane with a gap, of which only some is there, nobody knows how much. A pane that was cancelled, as
+its window was closed, is as one that was not told of.
 """
 
 from __future__ import annotations
@@ -117,13 +120,15 @@ def _sample(
     """The panes of a block that a sample was drawn from, and the threshold of that sample; None:
     there is no sample, or nothing is missing."""
     whys = {unit: told["why"] for unit in part if (told := manifests.get(unit)) is not None}
-    if "memory" in whys.values():
+    if "memory" in whys.values() or any(_torn(manifests.get(unit)) for unit in part):
         return None
     units = [unit for unit in part if whys.get(unit) != "absent"]
     first = _first(job, units, received)
     threshold = max((end for end in _designed(job) if end <= first), default=0)
     if not threshold and not isinstance(job.fidelity, Error):
-        units = [unit for unit in units if unit in manifests]
+        if job.shed != "drawn" and "shed" in whys.values():
+            return None
+        units = [unit for unit in units if whys.get(unit, "cancelled") != "cancelled"]
         threshold = _first(job, units, received)
     missing = any(unit not in received for unit in units)
     return (units, threshold) if threshold and missing else None
@@ -180,15 +185,20 @@ def _rank(job: Job, unit: Unit) -> int:
 
 
 def _received(told: Manifest) -> bool:
-    return told["mark"] != "lost"
+    return told["mark"] != "lost" and not _torn(told)
+
+
+def _torn(told: Manifest | None) -> bool:
+    """Whether some of its records are gone, nobody knows how many."""
+    return told is not None and told.get("gap", 0) != 0
 
 
 def _settled(told: Manifest | None) -> bool:
-    return told is not None and (_received(told) or told["why"] == "absent")
+    return told is not None and (told["mark"] != "lost" or told["why"] == "absent")
 
 
 def _records(told: Manifest | None) -> int | None:
     """The records of a pane, whether they are in the answer or were given up; None: not known."""
-    if told is None or told["why"] == "absent":
+    if told is None or told["why"] == "absent" or _torn(told):
         return None
     return told["records"] if _received(told) else told["shed"]

@@ -23,7 +23,7 @@ from millstream.model.function import takes
 from millstream.windows.accounts import mark_of
 from millstream.windows.job import Job
 from millstream.windows.message import Manifest, Message
-from millstream.windows.reducers import Schedule, in_force, schemes
+from millstream.windows.reducers import BEGINNING, Schedule, in_force, schemes
 
 LONGEST = 100_000
 """Panes of the longest run that windows are made of. A node that jumps farther, by a line with the
@@ -151,6 +151,8 @@ class Taking:
         others = (int(pane) for one in message["nodes"].values() for pane in one["late"])
         earliest = min(message["pane"], *others, message["pane"])
         first = span.panes_of(span.windows_of(earliest)[0])[0]
+        if begin:  # they are absent in all windows before, whose number of reducers may be another
+            first = BEGINNING
         newest = span.panes_of(span.windows_of(message["pane"])[-1])[0]
         accounted = in_force(schedule, newest)
         marks = {node: mark_of(one, read[node]) for node, one in message["nodes"].items()}

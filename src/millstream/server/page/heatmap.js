@@ -120,7 +120,7 @@ export class HeatMap {
     const one = pane.nodes[node];
     const level = one.mark === "data" ? Math.ceil(LEVELS * Math.sqrt(Math.min(1, one.records / most))) : null;
     const words = `${node}, ${extent(axis, pane.from, pane.to)}: ${inWords(one)}`;
-    set(cell, { "data-mark": one.mark, "data-why": one.why, "data-level": level, title: words, "aria-label": words });
+    set(cell, { "data-mark": one.mark, "data-why": one.why, "data-level": level, "data-gap": one.gap ? "" : null, title: words, "aria-label": words });
   }
 
   /** The open windows and the last closed ones that have panes here, in lanes, none over another. */
@@ -148,7 +148,9 @@ export class HeatMap {
     const title = `Window ${extent(axis, one.from, one.to)}: ${said}, ${part} of its panes`;
     const kinds = ["window", begin < first ? "cut-left" : "", end > last ? "cut-right" : ""];
     const bar = make("div", { class: kinds.join(" ").trim(), "data-state": one.state, title }, fill);
-    bar.append(make("span", { class: "words" }, one.state === "open" ? part : `${part}, ${one.why}`));
+    const words = make("span", { class: "words" }, make("span", {}, part));
+    if (one.state !== "open") words.append(make("span", {}, `, ${one.why}`));
+    bar.append(words);
     const column = (pane) => Math.min(Math.max(pane, first), last) - first;
     bar.style.gridColumn = `${column(begin) + 2} / ${column(end) + 3}`;
     bar.style.gridRow = String(this.nodes.length + 2 + lane);
@@ -202,7 +204,9 @@ function usual(cells) {
   return filled[Math.floor(filled.length * 0.95)] ?? 1;
 }
 
-function inWords({ mark, why, records, bytes: size, shed }) {
+function inWords({ mark, why, records, bytes: size, shed, gap }) {
+  const gone = gap > 0 ? `${bytes(gap)} of its log are gone` : "some of its log is gone";
+  if (gap) return `${inWords({ mark, why, records, bytes: size, shed })}, but ${gone}`;
   if (mark === "data") return `${counted(records, "record")}, ${bytes(size)}`;
   if (mark === "empty") return "nothing to read";
   const given = shed ? ` (${counted(shed, "record")})` : "";
@@ -210,8 +214,8 @@ function inWords({ mark, why, records, bytes: size, shed }) {
   return mark === "missing" ? "missing, its windows were closed without it" : "awaited";
 }
 
-/** A part in words; rounded down, so that 100 % is all of it. */
-export const percent = (part) => `${Math.floor(1000 * part + 1e-6) / 10} %`;
+/** A part in words; rounded down, so that 100 % is all of it. Null: it is not known. */
+export const percent = (part) => part === null ? "—" : `${Math.floor(1000 * part + 1e-6) / 10} %`;
 
 /** From and to on the axis of a job; of times, the day once and no more digits than they need. */
 export function extent(axis, from, to) {

@@ -73,6 +73,7 @@ export class Jobs {
     const asked = [job.fidelity, job.latency && `latency ${job.latency}`].filter(Boolean).join(", ");
     const from = job.agents ? "panes from agents" : "panes made on Spark";
     const state = [job.name, counted(job.nodes.length, "node"), from, asked || "all is waited for"];
+    if (job.change) state.push(`${counted(job.change.reducers, "reducer")} from the next windows on`);
     say(byId("jobs-state"), state.join(" · "));
     byId("jobs-map").hidden = byId("jobs-legend").hidden = !job.panes.length;
     byId("jobs-none").hidden = job.panes.length > 0;
@@ -111,7 +112,7 @@ const COVERAGE = [
 const COMPLETE = [
   ["Records", ({ account }) => count(account.on_time), "number"],
   ["Records %", ({ completeness }) => known(completeness), "number"],
-  ["Bytes %", ({ completeness }) => percent(completeness.bytes), "number"],
+  ["Bytes %", ({ completeness }) => known(completeness, "bytes"), "number"],
 ];
 const OPEN = [WINDOW, ...COVERAGE, ...COMPLETE];
 const CLOSED = [
@@ -128,6 +129,7 @@ const ACCOUNTS = [
   ["Shed", ({ shed }) => count(shed), "number"],
   ["Dead letters", ({ dead }) => count(dead), "number"],
   ["Residual", ({ residual }) => count(residual), "number"],
+  ["Gaps", ({ gaps }) => count(gaps), "number"],
 ];
 
 function reason(why, corrections) {
@@ -141,10 +143,11 @@ function when({ axis, from, to }) {
   return make("span", { title }, extent(axis, from, to).replace(" to ", "\u00a0to\u00a0"));
 }
 
-/** The part of the known records; of panes that nothing is known of there may be more. */
-function known({ records, unknown_panes: unknown }) {
-  const title = unknown ? `nothing is known of ${counted(unknown, "pane")} of nodes` : null;
-  return make("span", { title }, percent(records));
+/** The part of the known records, or bytes; what some panes held is not known: then it may be less. */
+function known(completeness, of = "records") {
+  const { [of]: part, unknown_panes: unknown } = completeness;
+  const title = unknown ? `not known what ${counted(unknown, "pane")} of nodes held` : null;
+  return make("span", { title }, part !== null && unknown ? `≤ ${percent(part)}` : percent(part));
 }
 
 /** A share as a bar and as a number. */

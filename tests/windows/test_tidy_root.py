@@ -1,0 +1,176 @@
+"""The root lets go of what no window needs, and waits for nobody who is absent."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from typing import Any
+
+import pytest
+from windows.messages import NODES, a_job, an_app, answers, events, told, windows
+from windows.told import a_job as a_bounded_job
+from windows.told import data, lost
+
+import millstream as ms
+from millstream.windows import Area, Error, Spatial, Temporal
+from millstream.windows.drawing import rank
+from millstream.windows.strata import layout
+
+
+def in_turn(*of_nodes: list[Any]) -> list[Any]:
+    return [one for of in zip(*of_nodes, strict=True) for one in of]
+
+
+def entries(run: ms.testing.Run, reducer: str) -> Counter[str]:
+    """How many entries of each kind a reducer's table has."""
+    return Counter(entry.partition("|")[0] for entry in run.slates("counts.root")[reducer])
+
+
+def test_a_node_that_begins_after_a_change_of_reducers_is_absent_before_it() -> None:
+    """Windows of the old number do not wait for it for good."""
+    job = a_job()
+    a, b = (told(job, node, dict.fromkeys(range(12), "x"), begin=0) for node in "ab")
+    change = {"tree": "", "reducers": 4}
+    c = told(job, "c", {10: "z", 11: "z"}, begin=10)
+    run = ms.testing.run(an_app(job), events([*a[:7], *b[:7], change, *a[7:], *b[7:], *c]))
+    closed = [begin for begin, _ in windows(run)]
+    assert {0, 2, 4, 6, 8} <= {*closed}
+
+
+def test_a_node_that_begins_before_all_others_finds_their_panes() -> None:
+    """Windows that begin before the first pane of all are there only once it is: they have what
+    came before it, though other windows were closed in between."""
+    job = a_job(range=5, slide=2, fidelity=Spatial(0.2))
+    a, b = (told(job, node, dict.fromkeys(range(13), "x"), begin=0) for node in "ab")
+    c = told(job, "c", dict.fromkeys(range(7, 13), "z"), begin=7)
+    run = ms.testing.run(an_app(job), events([*c, a[0], b[0], *a[1:], *b[1:]]))
+    assert run.slate("counts.root", "1/0")["meta"]["open"] == []
+    assert {begin: said.get("z") for begin, said in answers(run).items()} == {
+        **{0: None, 2: None},
+        **{4: 2, 6: 4, 8: 5, 10: 3, 12: 1},
+    }
+
+
+def test_late_records_do_not_fill_the_tables_of_a_number_that_was_left() -> None:
+    """A node that goes on finding records of an old pane sends them where that pane was; its new
+    panes are not kept there."""
+    job = a_job()
+    late = {pane: [0] for pane in range(20, 60)}
+    of = [told(job, node, dict.fromkeys(range(60), "x"), begin=0, late=late) for node in NODES]
+    sent = in_turn(*of)
+    sent.insert(30, {"tree": "", "reducers": 2})
+    run = ms.testing.run(an_app(job), events(sent))
+    assert run.dead_letters == []
+    for reducer in ("1/0", "2/0", "2/1"):
+        assert entries(run, reducer)["board"] <= 2
+        assert entries(run, reducer)["pane"] <= 6
+
+
+def test_a_node_far_ahead_does_not_keep_the_panes_of_others() -> None:
+    """Its windows are closed on its own word, long before theirs: theirs go all the same."""
+    job = a_job(range=2, fidelity=Temporal(0.3))
+    a = told(job, "a", dict.fromkeys(range(1_000, 1_010), "x"), begin=1_000)
+    others = [told(job, node, dict.fromkeys(range(100), "x"), begin=0) for node in "bc"]
+    run = ms.testing.run(an_app(job), events([*a, *in_turn(*others)]))
+    assert len(windows(run)) == 55
+    assert entries(run, "1/0")["board"] <= 15
+
+
+def test_a_pane_that_was_given_up_corrects_nothing() -> None:
+    """Agents that are told of a closed window give its panes up: no answer is another for that. The
+    window's own count of what is known goes on."""
+    job = a_job(range=6, fidelity=Area(0.5), corrections=2)
+    logs = dict.fromkeys(range(6), "x")
+    of = [told(job, node, logs, begin=0, lost=range(3, 6)) for node in NODES]
+    run = ms.testing.run(an_app(job), events(in_turn(*of)))
+    assert windows(run) == [(0, "fidelity")]
+    table = run.slate("counts.root", "1/0")
+    (entry,) = (table[one] for one in table if one.startswith("window|") and table[one]["why"])
+    assert (entry["shed"], entry["completeness"]["records"]) == (9, 0.5)
+
+
+def test_late_records_may_be_told_of_before_their_pane() -> None:
+    """As when the pane waits at a parent, or for its round: the answer is not exact then, and the
+    window's accounts have them."""
+    job = a_job(range=4, combine=ms.algebra.sum())
+    begun, first, second, *rest = told(
+        job, "a", {0: "xy", 1: "x", 2: "x", 3: "x"}, begin=0, late={1: [0]}
+    )
+    for order in ([first, second], [second, first]):
+        run = ms.testing.run(an_app(job, nodes=["a"]), events([begun, *order, *rest]))
+        (summary,) = (one.value for one in run.stream("counts.windows"))
+        account = summary["accounts"]["a"]
+        assert (account["read"], account["late"], account["residual"]) == (6, 1, 0)
+        assert summary["total"]["method"] == "worst case"
+        assert entries(run, "1/0")["tardy"] == 0
+
+
+@pytest.mark.parametrize(("shed", "sampled"), [("order", False), ("drawn", True)])
+def test_drawn_panes_that_were_shed_in_order_are_no_sample(shed: str, sampled: bool) -> None:
+    """What came is then of the time in which the node was quick; to lower the rank is fair."""
+    job = a_bounded_job("count", 20, fidelity=Area(0.5, drawn=True), shed=shed)
+    told_of: dict[tuple[str, int], Any] = {}
+    for pane in range(20):
+        of = rank(job.seed, "a", pane, 20)
+        told_of["a", pane] = data(5) if of < 5 else lost(5, "shed" if of < 10 else "drawn")
+    found = layout(job, ["a"], range(20), told_of)
+    assert bool(found.strata) == sampled
+    if not sampled:
+        assert found.lost_records == 5 * found.lost > 0
+
+
+SPREAD = """
+from millstream.windows.sampling import Sampling
+from millstream.windows.strata import Stratum
+for size in range(20, 60):
+    units = tuple((f"node {at % 3}", at) for at in range(size))
+    records = {unit: at**3 % 9973 for at, unit in enumerate(units)}
+    one = Stratum(units, frozenset(units[::2]), units[1::2], records)
+    print(Sampling([one]).total({unit: records[unit] % 13 for unit in units}))
+"""
+
+
+def test_bounds_are_the_same_in_every_process() -> None:
+    """To the last digit, though the order of a set is another in each."""
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", SPREAD],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3", "4")
+    }
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"fidelity": Error(0.05)}, "fidelity Error must have a value that can be bounded"),
+        ({"latency": "0s"}, "latency must be over 0"),
+    ],
+)
+def test_what_could_never_work_is_refused(options: dict[str, Any], said: str) -> None:
+    """An error that cannot be bounded would never close a window."""
+    with pytest.raises(ms.DefinitionError, match=said):
+        a_job(**options)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "said"),
+    [
+        ([1, 2], "name of a node must be text; got 1"),
+        (["a", ""], "name of a node must be text; got ''"),
+        ({"a": "log", "b": "log"}, "stream of its own.*a, b"),
+    ],
+)
+def test_nodes_that_cannot_be_told_apart_are_refused(nodes: Any, said: str) -> None:
+    """With one stream for two nodes all records would be the last one's."""
+    app = ms.App("logs")
+    app.source("log")
+    with pytest.raises(ms.DefinitionError, match=said):
+        app.add(a_job(), name="counts", nodes=nodes)
