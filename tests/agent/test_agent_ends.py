@@ -144,7 +144,7 @@ def test_a_parent_that_goes_and_comes_back(tmp_path: Path, log: Path, root: Root
     way = ("web2", f"http://127.0.0.1:{port}")
     with running(tmp_path, root, job, parent=way) as agent:
         until(lambda: root.board.values)
-        until(lambda: agent.told()["to"] == "root" and not agent.told()["sending_paused"])
+        until(lambda: agent.told().get("to") == "root" and not agent.told()["sending_paused"])
         back = Root(port)
         # What a parent takes it sends on: here the test does.
         back.told = root.told
