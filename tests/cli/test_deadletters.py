@@ -18,9 +18,17 @@ def letter(function: str | None, key: str, **more: object) -> dict[str, object]:
     }  # fmt: skip
 
 
+def a_store(here: Path) -> Path:
+    """A store as a run that has just begun leaves it."""
+    store = here / ".millstream" / "retail"
+    store.mkdir(parents=True)
+    (store / "lock").touch()
+    return store
+
+
 @pytest.fixture
 def letters(here) -> Path:
-    directory = here / ".millstream" / "retail" / "logs" / "deadletters"
+    directory = a_store(here) / "logs" / "deadletters"
     sink = LogSink(directory, "abc", DEADLETTER_COLUMNS)
     sink.publish(3, [
         letter("count", "ann", file="app.py", line=12),
@@ -65,7 +73,7 @@ def test_limit_and_function(millstream, letters):
 
 def test_a_whole_file_has_no_line(millstream, here):
     """A file that cannot be read at all, line 0, is named without a line."""
-    directory = here / ".millstream" / "retail" / "logs" / "deadletters"
+    directory = a_store(here) / "logs" / "deadletters"
     sink = LogSink(directory, "abc", DEADLETTER_COLUMNS)
     sink.publish(0, [letter(None, "", file="data/1.json.gz", line=0)])
     assert "no (data/1.json.gz)\n" in millstream("deadletters").stdout
@@ -73,6 +81,6 @@ def test_a_whole_file_has_no_line(millstream, here):
 
 def test_a_store_without_dead_letters(millstream, here):
     """No dead letters is good news, not an error."""
-    (here / ".millstream" / "retail").mkdir(parents=True)
+    a_store(here)
     result = millstream("deadletters")
     assert (result.exit_code, result.stderr) == (0, "no dead letters\n")
