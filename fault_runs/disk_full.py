@@ -55,17 +55,22 @@ PAGE = 4096
 
 def disk_full(seed: int, folder: Path, context: Context) -> Result:
     """Nothing acknowledged is lost, nothing is doubled."""
+    return on_a_disk_apart(FAULT, "fault_runs.disk_full", seed, folder)
+
+
+def on_a_disk_apart(fault: str, module: str, seed: int, folder: Path) -> Result:
+    """Run a module that may mount a disk of its own, and read the result that it leaves."""
     reason = not_allowed(folder)
     if reason:
-        return Result(FAULT, seed, 0, 0, note=f"skipped: {reason}", runs=0)
+        return Result(fault, seed, 0, 0, note=f"skipped: {reason}", runs=0)
     done = subprocess.run(
-        [*APART, sys.executable, "-m", "fault_runs.disk_full", str(folder), str(seed)],
+        [*APART, sys.executable, "-m", module, str(folder), str(seed)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         stderr=subprocess.PIPE,
         timeout=300,
     )
     if done.returncode:
-        return Result(FAULT, seed, 0, 0, failed=done.stderr.decode(errors="replace")[-1500:])
+        return Result(fault, seed, 0, 0, failed=done.stderr.decode(errors="replace")[-1500:])
     told = json.loads((folder / "result.json").read_text())
     return Result(**{**told, "recovery_s": tuple(told["recovery_s"])})
 

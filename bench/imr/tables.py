@@ -6,10 +6,13 @@ whose experiment was not run says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from bench.imr import paper
+from bench.markdown import count as count_of
+from bench.markdown import head, picture, text
+from bench.markdown import row as a_row
 
 Record = dict[str, Any]
 Row = dict[str, Any]
@@ -41,14 +44,14 @@ def scaling(found: Record) -> str:
     """Figure 7."""
     rows = of(found, "fig7")
     agents = sorted({row["agents"] for row in rows})
-    lines = head("records/s (busy)", [_count(count, "agent") for count in agents])
+    lines = head("records/s (busy)", [count_of(count, "agent") for count in agents])
     for reducers in sorted({row["reducers"] for row in rows}):
         by = {row["agents"]: row for row in rows if row["reducers"] == reducers}
         cells = [
             f"{by[n]['records_per_s']:,.0f} ({by[n]['busy']:.0%})" if n in by else ""
             for n in agents
         ]
-        lines.append(line([_count(reducers, "reducer"), *cells]))
+        lines.append(a_row([count_of(reducers, "reducer"), *cells]))
     most = max((row["agent_mib"] for row in rows), default=0.0)
     lines += ["", f"The largest agent had {most:.0f} MiB of memory.", ""]
     return text([*lines, *picture("imr-scaling", "Records a second by agents and reducers")])
@@ -62,7 +65,7 @@ def shedding(found: Record) -> str:
         cells = [f"{row['fidelity']:.0%}", f"{row['met']:.0%}"]
         cells += [_seconds(row["latency_s"]), _seconds(row["latency_max_s"])]
         cells += [str(row["never"]), row["why"]]
-        lines.append(line([f"{row['burns']}, {POLICIES[row['policy']]}", *cells]))
+        lines.append(a_row([f"{row['burns']}, {POLICIES[row['policy']]}", *cells]))
     known = found["settings"].get("calibrated")
     if known:
         lines += [
@@ -110,7 +113,7 @@ def failures(found: Record) -> str:
             cells = [f"{silent['goodput']:.2f}", f"{silent['window_s']:.1f}"]
             cells += [f"{said['goodput']:.2f}", f"{said['window_s']:.1f}"]
             gain = said["goodput"] / silent["goodput"] - 1
-            lines.append(line([count, *cells, f"{gain:+.0%}", told]))
+            lines.append(a_row([count, *cells, f"{gain:+.0%}", told]))
     return text([*lines, "", *picture("imr-failures", "Goodput with replaced servers")])
 
 
@@ -124,7 +127,7 @@ def beside(found: Record) -> str:
         cells = [
             f"{row[name]:.0%}" if row else "" for name in ("fidelity", "other") for row in pair
         ]
-        lines.append(line([nice, *cells]))
+        lines.append(a_row([nice, *cells]))
     return text([*lines, "", *picture("imr-beside", "Fidelity, and the other work, by niceness")])
 
 
@@ -136,7 +139,7 @@ def waiting(found: Record) -> str:
     for row in rows:
         share = f"{row['window_s'] / full:.0%}" if full else ""
         cells = [f"{row['window_s']:.2f}", share, f"{row['fidelity']:.0%}", row["why"]]
-        lines.append(line([SAID[row["asked"]], *cells]))
+        lines.append(a_row([SAID[row["asked"]], *cells]))
     return text([*lines, "", *picture("imr-waiting", "How long a window takes, by what is asked")])
 
 
@@ -145,7 +148,7 @@ def coverage(found: Record) -> str:
     lines = head("answer", ["how", "intervals", "with the truth in them"])
     for row in of(found, "coverage"):
         lines.append(
-            line([row["what"], row["how"], f"{row['intervals']:,}", _part(row["covered"])])
+            a_row([row["what"], row["how"], f"{row['intervals']:,}", _part(row["covered"])])
         )
     return text([*lines, "", *picture("imr-coverage", "Intervals with the truth in them")])
 
@@ -155,7 +158,7 @@ def contract(found: Record) -> str:
     lines = head("asked", ["windows", "within it", "data read, on average"])
     for row in of(found, "contract"):
         cells = [f"{row['windows']:,}", _part(row["held"]), f"{row['data']:.0%}"]
-        lines.append(line([row["what"], *cells]))
+        lines.append(a_row([row["what"], *cells]))
     return text(lines)
 
 
@@ -165,7 +168,7 @@ def clocks(found: Record) -> str:
     for row in of(found, "clocks"):
         cells = [f"{row['latency_s']:.2f}", f"{row['longer_s']:+.2f}"]
         cells += [f"{row['latency_max_s']:.2f}", f"{row['fidelity']:.0%}", row["why"]]
-        lines.append(line([ODD[row["kind"]], *cells]))
+        lines.append(a_row([ODD[row["kind"]], *cells]))
     return text(lines)
 
 
@@ -177,7 +180,7 @@ def crossover(found: Record) -> str:
     lines = head("slide", ["merged anew, ms", "moved on, ms", "moved / merged"])
     for row in of(found, "crossover"):
         cells = [f"{row['anew_ms']:.2f}", f"{row['moved_ms']:.2f}", f"{row['ratio']:.2f}"]
-        lines.append(line([f"1/{row['slides']} of the range", *cells]))
+        lines.append(a_row([f"1/{row['slides']} of the range", *cells]))
     least = found["figures"].get("crossover_slides")
     said = (
         f"Moving is quicker from a slide of 1/{least:.0f} of the range on."
@@ -256,28 +259,8 @@ def by_part(found: Record, experiment: str, columns: dict[str, str]) -> list[str
         by = {row["part"]: row for row in rows if row["asked"] == asked}
         for column, name in columns.items():
             cells = [_part(by[one][column]) if one in by else "" for one in parts]
-            lines.append(line([f"{SAID[asked]}, {name}", *cells]))
+            lines.append(a_row([f"{SAID[asked]}, {name}", *cells]))
     return lines
-
-
-def head(first: str, names: Sequence[str]) -> list[str]:
-    return [f"| {first} | {' | '.join(names)} |", f"|---|{'---:|' * len(names)}"]
-
-
-def line(cells: Iterable[Any]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def picture(name: str, what: str) -> list[str]:
-    return [f"![{what}](../pictures/{name}.svg)"]
-
-
-def text(lines: Iterable[str]) -> str:
-    return "\n".join([*lines, ""])
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _seconds(value: float | None) -> str:

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from bench.markdown import count as count_of
+from bench.markdown import head, picture, text
+from bench.markdown import row as a_row
 from bench.s4 import paper
 
 Record = dict[str, Any]
@@ -21,20 +24,20 @@ def part(found: Record, name: str) -> str:
 
 def scalability(found: Record) -> str:
     """Figures 3 and 4: what Aggregation counted, and what was lost."""
-    lines = _head("data, workers", [*_keys(found, "files"), "must be", "lost", "doubled"])
+    lines = head("data, workers", [*_keys(found, "files"), "must be", "lost", "doubled"])
     for data, workers, rows in _grid(found):
         cells = [_number(rows.get(keys, {}).get("aggregation")) for keys in _all(found)]
         must = " / ".join(_number(rows[keys]["expected"]) for keys in sorted(rows))
         lost, doubled = (sum(row[name] for row in rows.values()) for name in ("lost", "doubled"))
-        lines.append(_row([f"{data}, {_workers(workers)}", *cells, must, lost, doubled]))
-    lines += ["", *_picture("s4-processed", "Events counted by workers and keys")]
-    lines += ["", *_picture("s4-lost", "Events lost, in percent")]
-    return _text(lines)
+        lines.append(a_row([f"{data}, {_workers(workers)}", *cells, must, lost, doubled]))
+    lines += ["", *picture("s4-processed", "Events counted by workers and keys")]
+    lines += ["", *picture("s4-lost", "Events lost, in percent")]
+    return text(lines)
 
 
 def throughput(found: Record) -> str:
     """Words a second of the runs over files, and events of Eleven and Three a second."""
-    lines = _head("words/s (events/s)", _keys(found, "files"))
+    lines = head("words/s (events/s)", _keys(found, "files"))
     for data, workers, rows in _grid(found):
         cells = [
             f"{_number(rows[keys]['words_per_s'])} ({_number(rows[keys]['events_per_s'])})"
@@ -42,9 +45,9 @@ def throughput(found: Record) -> str:
             else ""
             for keys in _all(found)
         ]
-        lines.append(_row([f"{data}, {_workers(workers)}", *cells]))
-    lines += ["", *_picture("s4-throughput", "Events a second by workers and keys")]
-    return _text(lines)
+        lines.append(a_row([f"{data}, {_workers(workers)}", *cells]))
+    lines += ["", *picture("s4-throughput", "Events a second by workers and keys")]
+    return text(lines)
 
 
 def rates(found: Record) -> str:
@@ -52,7 +55,7 @@ def rates(found: Record) -> str:
     http = _of(found, "http")
     asked = sorted({row["rate"] for row in http if row["rate"]})
     names = [f"{rate:,} asked: sent, behind" for rate in asked]
-    lines = _head("workers, keys", [*names, "at once: words/s (events/s)", "lost", "doubled"])
+    lines = head("workers, keys", [*names, "at once: words/s (events/s)", "lost", "doubled"])
     for workers, keys in sorted({(row["workers"], row["keys"]) for row in http}):
         rows = {r["rate"]: r for r in http if (r["workers"], r["keys"]) == (workers, keys)}
         cells = [
@@ -63,14 +66,16 @@ def rates(found: Record) -> str:
         cells.append(f"{_number(top)} ({_number(top * 1.5 * keys)})")
         lost = max(row["lost"] for row in rows.values())
         doubled = max(row["doubled"] for row in rows.values())
-        lines.append(_row([f"{_workers(workers)}, {_count(keys, 'key')}", *cells, lost, doubled]))
-    return _text(lines)
+        lines.append(
+            a_row([f"{_workers(workers)}, {count_of(keys, 'key')}", *cells, lost, doubled])
+        )
+    return text(lines)
 
 
 def resources(found: Record) -> str:
     """Tables I to III: what each worker used at the stated rates, beside the paper's."""
-    lines = _head("workers: worker, rate", [f"{k}: CPU % (paper)" for k in _keys(found, "http")])
-    memory = _head("workers: worker, rate", [f"{k}: MiB (paper)" for k in _keys(found, "http")])
+    lines = head("workers: worker, rate", [f"{k}: CPU % (paper)" for k in _keys(found, "http")])
+    memory = head("workers: worker, rate", [f"{k}: MiB (paper)" for k in _keys(found, "http")])
     http = [row for row in _of(found, "http") if row["rate"]]
     for workers in sorted({row["workers"] for row in http}):
         for number in range(1, workers + 1):
@@ -84,34 +89,34 @@ def resources(found: Record) -> str:
                 of = (workers, number, rate)
                 short, keys = f"w{number}", _all(found, "http")
                 cores = [_beside(rows, one, f"{short}_cores", paper.CPU, of) for one in keys]
-                lines.append(_row([name, *cores]))
+                lines.append(a_row([name, *cores]))
                 room = [_beside(rows, one, f"{short}_mib", paper.MEMORY, of) for one in keys]
-                memory.append(_row([name, *room]))
-    lines += ["", *memory, "", *_picture("s4-resources", "CPU of each worker at the stated rates")]
-    return _text(lines)
+                memory.append(a_row([name, *room]))
+    lines += ["", *memory, "", *picture("s4-resources", "CPU of each worker at the stated rates")]
+    return text(lines)
 
 
 def spread(found: Record) -> str:
     """How even the work was: each worker's share of their CPU time, and its tasks."""
-    lines = _head("data, workers, keys", ["CPU, % of all workers'", "tasks", "most to mean"])
+    lines = head("data, workers, keys", ["CPU, % of all workers'", "tasks", "most to mean"])
     lines[1] = lines[1].replace("---:|---:|", "---|---|", 1)
     for row in _of(found, "files"):
         if row["workers"] > 1:
             cores = _each(row, "cores")
             shares = " / ".join(f"{100 * one / (sum(cores) or 1):.0f}" for one in cores)
             tasks = " / ".join(str(one) for one in _each(row, "tasks"))
-            lines.append(_row([row["what"], shares, tasks, f"{row['spread']:.2f}"]))
-    return _text(lines)
+            lines.append(a_row([row["what"], shares, tasks, f"{row['spread']:.2f}"]))
+    return text(lines)
 
 
 def faults(found: Record) -> str:
     """Figure 11: workers killed half way, for good."""
     names = ["counted", "must be", "lost", "doubled", "words/s before", "after", "left", "paper"]
-    lines = _head("killed half way (10 MB)", names)
+    lines = head("killed half way (10 MB)", names)
     for row in _of(found, "fault"):
         told = paper.THROUGHPUT_LEFT[row["workers"], row["killed"]]
         lines.append(
-            _row(
+            a_row(
                 [
                     row["what"],
                     *(_number(row[name]) for name in ("aggregation", "expected")),
@@ -121,17 +126,17 @@ def faults(found: Record) -> str:
                 ]
             )
         )
-    lines += ["", *_picture("s4-faults", "Events counted under killed workers, by worker")]
-    return _text(lines)
+    lines += ["", *picture("s4-faults", "Events counted under killed workers, by worker")]
+    return text(lines)
 
 
 def returned(found: Record) -> str:
     """The run in which a worker of two dies and comes back."""
-    lines = _head("in one run", ["seconds", "words/s", "events/s", "of undisturbed"])
+    lines = head("in one run", ["seconds", "words/s", "events/s", "of undisturbed"])
     for row in _of(found, "returned"):
         cells = [f"{row['seconds']:.0f}", _number(row["words_per_s"])]
         cells += [_number(row["events_per_s"]), f"{row['ratio']:.0%}"]
-        lines.append(_row([row["what"], *cells]))
+        lines.append(a_row([row["what"], *cells]))
     last = _of(found, "returned")[-1]
     back = "never" if last["back_s"] is None else f"{last['back_s']:.0f} s"
     lines += [
@@ -140,9 +145,9 @@ def returned(found: Record) -> str:
         f"doubled {last['doubled']}. From the worker's return to the end of the first batch at "
         f"nine tenths of the undisturbed rate: {back}.",
         "",
-        *_picture("s4-returned", "Words a second while a worker dies and comes back"),
+        *picture("s4-returned", "Words a second while a worker dies and comes back"),
     ]
-    return _text(lines)
+    return text(lines)
 
 
 def where(found: Record) -> str:
@@ -153,7 +158,7 @@ def where(found: Record) -> str:
         f"{'held' if bar['held'] else 'missed'})"
         for bar in found["bars"]
     )
-    return _text(
+    return text(
         [
             f"{found['figures']['runs']:.0f} runs and phases, "
             f"{_number(found['figures']['events'])} events of Eleven and Three: {bars}. "
@@ -185,7 +190,7 @@ def _all(found: Record, kind: str = "files") -> list[int]:
 
 
 def _keys(found: Record, kind: str) -> list[str]:
-    return [_count(keys, "key") for keys in _all(found, kind)]
+    return [count_of(keys, "key") for keys in _all(found, kind)]
 
 
 def _grid(found: Record) -> Iterable[tuple[str, int, dict[int, Row]]]:
@@ -222,28 +227,8 @@ def _each(row: Row, what: str) -> list[float]:
     return [row[name] for name in names]
 
 
-def _head(first: str, names: Sequence[str]) -> list[str]:
-    return [f"| {first} | {' | '.join(names)} |", f"|---|{'---:|' * len(names)}"]
-
-
-def _row(cells: Iterable[Any]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def _picture(name: str, what: str) -> list[str]:
-    return [f"![{what}](../pictures/{name}.svg)"]
-
-
-def _text(lines: Iterable[str]) -> str:
-    return "\n".join([*lines, ""])
-
-
 def _workers(count: int) -> str:
-    return _count(count, "worker")
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    return count_of(count, "worker")
 
 
 def _number(value: float | None) -> str:

@@ -8,8 +8,6 @@ log goes on growing. Some agents are killed while the disk is full, and are star
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import time
 from dataclasses import asdict
@@ -20,7 +18,7 @@ from fault_runs.agents.app import APPS, NODE, job_of
 from fault_runs.agents.killed import judged
 from fault_runs.agents.running import Root, agent, finish
 from fault_runs.agents.writing import Growing, Log
-from fault_runs.disk_full import APART, Disk, not_allowed
+from fault_runs.disk_full import Disk, on_a_disk_apart
 from fault_runs.processes import Started, start, wait_until
 from fault_runs.result import Result
 from fault_runs.scenario import Context, Scenario
@@ -33,19 +31,7 @@ PATIENCE = 60.0
 
 def run_disk_full(seed: int, folder: Path, context: Context) -> Result:
     """It waits, says why, and goes on when there is room: each line is counted once."""
-    reason = not_allowed(folder)
-    if reason:
-        return Result(FAULT, seed, 0, 0, note=f"skipped: {reason}", runs=0)
-    done = subprocess.run(
-        [*APART, sys.executable, "-m", "fault_runs.agents.disk_full", str(folder), str(seed)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        stderr=subprocess.PIPE,
-        timeout=300,
-    )
-    if done.returncode:
-        return Result(FAULT, seed, 0, 0, failed=done.stderr.decode(errors="replace")[-1500:])
-    told = json.loads((folder / "result.json").read_text())
-    return Result(**{**told, "recovery_s": tuple(told["recovery_s"])})
+    return on_a_disk_apart(FAULT, "fault_runs.agents.disk_full", seed, folder)
 
 
 def _main(folder: Path, seed: int) -> Result:
