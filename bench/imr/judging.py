@@ -17,7 +17,8 @@ NOTES = [
     "fig7: logs that are there at once, words counted over windows of records; busy: of all cores",
     "fig8, fig13: the agent and the other work share one core, all else has the rest; met: windows "
     "that were closed within the latency, which is the undisturbed one; none: neither sheds nor "
-    "hears what is closed; never: windows that were not closed when the run was over",
+    "hears what is closed; never: windows that were not closed when the run was over; fidelity: of "
+    "the answers that were in time, none for a window that was late; whenever: of all answers",
     "fig9, fig11, fig12: the panes that a specification asks for, made in this process from "
     "generated logs; how long windows take is measured with agents (waiting)",
     "fig10: goodput: panes delivered, by the time from the beginning of their windows until those "

@@ -154,14 +154,19 @@ def end_of(window: Window, timed: Timed) -> float:
 
 
 def judged(windows: list[Window], timed: Timed, latency: float) -> Row:
-    """What became of windows that were to be closed so long after their end."""
+    """What became of windows that were to be closed so long after their end. `fidelity` is of what
+    was there when it was due, nothing for a window that was late; `whenever`, of what came at
+    all."""
     waits = [one.closed - end_of(one, timed) for one in windows if one.closed is not None]
     in_time = [wait <= latency + SLACK for wait in waits]
+    answered = [one for one in windows if one.closed is not None]
+    areas = [one.area for one, kept in zip(answered, in_time, strict=True) if kept]
     whys = Counter(one.why for one in windows if one.closed is not None)
     return {
         "windows": len(windows),
         "met": sum(in_time) / len(windows),
-        "fidelity": sum(one.area for one in windows) / len(windows),
+        "fidelity": sum(areas) / len(windows),
+        "whenever": sum(one.area for one in windows) / len(windows),
         "latency_s": sum(waits) / len(waits) if waits else None,
         "latency_max_s": max(waits, default=None),
         "never": len(windows) - len(waits),

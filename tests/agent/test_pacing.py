@@ -111,6 +111,23 @@ def test_the_deadline_is_after_the_end_of_a_window_of_time() -> None:
     assert node.make(window * 4 + 1, 5) == "shed"
 
 
+def test_a_node_that_falls_behind_its_log_is_late() -> None:
+    """Though the root has opened the window only now, because the node has only now come to it."""
+    node = Node(job(by="time", range="400s", pane="100s"))
+    window = node.wall // (400 * SECOND)
+    node.wall += 1_000 * SECOND
+    node.told.opened_windows = {window: node.clock.now}
+    assert node.make(window * 4, 1) == "shed"
+    assert node.make((window + 3) * 4, 1) == "made"
+
+
+def test_a_log_of_the_past_has_time_from_when_its_windows_are_opened() -> None:
+    """They had ended before the agent began."""
+    node = Node(job(by="time", range="400s", pane="100s"))
+    node.told.opened_windows = {0: node.clock.now}
+    assert [node.make(pane, 4) for pane in range(4)] == ["made", "made", "shed", "shed"]
+
+
 def test_learning_late_that_a_window_was_opened() -> None:
     """What the root says takes a while to come: the node's own coming to the window counts, if that
     was not long before."""

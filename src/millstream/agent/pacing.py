@@ -2,8 +2,9 @@
 
 The root says which windows it has opened and closed; a pane all of whose windows are closed is
 *cancelled* (iMR, 3.3). When time is short, or only a sample is asked for, `windows.shedding`
-decides (3.4, 4.2). A window's deadline is its latency after it was opened, or, if its end is a time
-that has not come yet, after its end.
+decides (3.4, 4.2). A window's deadline is its latency after it was opened. Of a window that ends
+while the agent runs it is its latency after that end, whoever opens it and when: a node that falls
+behind its log would else open windows later and later, and never be late.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class Pacing:
         self._latency = None if latency is None else microseconds(latency, "job: latency") / SECOND
         self._shedder = Shedder(job, node)
         self._skip_to: int | None = None
+        self._live_from = wall()
+        """Windows that end later are awaited while this runs; others lie in a log of the past."""
         self._reached: dict[int, float] = {}
         """When this node came to a window."""
         self._pane: int | None = None
@@ -111,13 +114,13 @@ class Pacing:
         return max(known) + self._latency if known and len(known) == len(opened) else None
 
     def _opened(self, window: int) -> float | None:
-        """When a window was opened, or will have ended; None: the root has not said so yet."""
+        """When a window was opened, or ends; None: the root has not said so yet."""
+        end = self._job.span.bounds(window)[1]
+        if self._job.span.axis == "time" and end >= self._live_from:
+            return self._clock() + (end - self._wall()) / SECOND
         opened, reached = self._windows.opened(window), self._reached.get(window)
         if opened is None:
             return None
         if reached is not None:
             opened = min(opened, max(reached, opened - LAG))
-        if self._job.span.axis != "time":
-            return opened
-        end = self._job.span.bounds(window)[1]
-        return max(opened, self._clock() + (end - self._wall()) / SECOND)
+        return opened
