@@ -28,6 +28,7 @@ KNOWS = {
     "testing": "errors nearest model codec reference",
     "elements": "errors nearest model codec algebra",
     "windows": "errors nearest model codec algebra",
+    "feeds": "errors nearest model codec",
     "stores": "errors nearest durable model codec",
     "sources": "errors nearest nesting durable",
     "sinks": "errors durable codec log",
@@ -37,7 +38,9 @@ KNOWS = {
     "modules": "errors nearest model",
     "setting_values": "errors model nearest sources actions",
     "settings": "errors model nearest setting_values sources",
-    "app_file": "errors algebra elements windows model nearest modules setting_values toml actions",
+    "app_sections": "errors algebra elements model nearest modules toml",
+    "app_parts": "errors elements windows feeds model nearest app_sections toml",
+    "app_file": "errors model nearest modules setting_values toml actions app_parts app_sections",
     "config": "errors model nearest modules app_file",
     "graph": "model",
     "checkpoint": "",
@@ -45,14 +48,15 @@ KNOWS = {
     "log": "errors durable",
     "actions": "errors nearest durable model stores log",
     "description": "errors durable model graph",
-    "server": "errors nearest nesting durable model codec stores log description actions windows",
+    "server": "errors nearest nesting durable model codec stores log description actions windows "
+    "feeds",
     "client": "errors codec",
     "spark": "errors durable model codec stores engine sources sinks settings log actions "
     "checkpoint",
     "cli": "errors nearest durable model codec stores sources sinks modules setting_values "
     "settings config graph spark log description server client actions engine verifying agent "
-    "windows",
-    "": "errors model testing client algebra elements windows",
+    "windows feeds",
+    "": "errors model testing client algebra elements windows feeds",
 }
 """What each part of the package may know; "" is `import millstream` itself."""
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from millstream import algebra, elements, testing, windows
+from millstream import algebra, elements, feeds, testing, windows
 from millstream.elements.element import Configured, Element
 from millstream.errors import (
     CodecError,
@@ -40,6 +40,7 @@ __all__ = [
     "algebra",
     "elements",
     "emit",
+    "feeds",
     "forget",
     "testing",
     "timer",

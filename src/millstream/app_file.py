@@ -21,6 +21,8 @@ section 4). The file names the functions and the graph; it builds the same `App`
                           { temporal = 0.5 } | { error = 0.05, confidence = 0.95 },
                           shed, seed, bounds, most, confidence
     [jobs.NAME.logs]      panes come from agents: format, pattern, ts, unit, time_format, grace
+    [feeds.NAME]          coherency, limit, k, t, keep, backfill, pushes, memory, ratio, policy,
+                          latency, percentile, strategy
     [run]                 store, shards, tasks, ...: see `millstream.settings`
 
 The order of declaration is the order of the file. Modules are looked for beside the file first,
@@ -31,28 +33,22 @@ with a sink is an output. A wrong word is refused with its line and the nearest 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from inspect import signature
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from millstream import toml
 from millstream.actions.address import parse_action_address
-from millstream.algebra import BUILT_IN
-from millstream.elements import STANDARD
-from millstream.elements.aggregates import algebra_of
-from millstream.elements.element import Element
-from millstream.elements.placing import PLACEMENT
+from millstream.app_parts import by_element, element, feeds, job
+from millstream.app_sections import algebra_at, at_line_of, field_at, object_at
 from millstream.errors import DefinitionError
 from millstream.model.app import App
 from millstream.model.function import RESERVED_STREAMS
 from millstream.model.slate import Table
-from millstream.modules import import_object, on_path
+from millstream.modules import on_path
 from millstream.nearest import did_you_mean
 from millstream.setting_values import PARSERS, PATHS, check_address, relative_to
 from millstream.toml import Document, Section, shown
-from millstream.windows import Area, Error, Job, Logs, Spatial, Temporal
 
 _SOURCE_KEYS = ("key", "ts", "unit", "lateness", "idle")
 _STREAM_KEYS = ("source", *_SOURCE_KEYS, "output", "sink", "action", "delay")
@@ -67,6 +63,7 @@ _TABLES = {
     "aggregate": "updates",
     "element": "elements",
     "job": "jobs",
+    "feeds": "feeds",
     "source": "streams",
     "stream": "streams",
     "output": "streams",
@@ -84,7 +81,7 @@ def read_app(path: Path) -> tuple[App, dict[str, Any]]:
     head = document.section("app")
     head.only("name", "order", "on_error", "slate_warn", "slate_limit")
     sizes = {key: head.get(key, str, int) for key in ("slate_warn", "slate_limit")}
-    with _at_line_of(head):
+    with at_line_of(head):
         app = App(
             head.need("name", str),
             order=head.get("order", str) or "arrival",
@@ -93,10 +90,10 @@ def read_app(path: Path) -> tuple[App, dict[str, Any]]:
         )
     given: dict[str, Any] = {"sources": {}, "sinks": {}}
     for section in document.sections("streams"):
-        with _at_line_of(section):
+        with at_line_of(section):
             _stream(app, section, given)
     for section in document.sections(*_BUILDERS):
-        with _at_line_of(section):
+        with at_line_of(section):
             _BUILDERS[section.path[0]](app, section)
     given.update(_run(document.section("run")))
     app.settings.update(given)
@@ -118,8 +115,8 @@ def _stream(app: App, section: Section, given: dict[str, Any]) -> None:
         durations = {key: section.get(key, str) for key in ("lateness", "idle")}
         app.source(
             name,
-            key=_field(section, "key"),
-            ts=_field(section, "ts"),
+            key=field_at(section, "key"),
+            ts=field_at(section, "ts"),
             unit=section.get("unit", str),
             **{key: value for key, value in durations.items() if value is not None},
         )
@@ -152,7 +149,7 @@ def _function(app: App, section: Section) -> None:
         return
     section.only(*(_MAP_KEYS if is_map else _UPDATE_KEYS))
     section.need("subscribes", str, list)
-    function = _object(section, "function", section.need("function", str))
+    function = object_at(section, "function", section.need("function", str))
     subscribes, publishes = section.names("subscribes"), section.names("publishes")
     if is_map:
         app.map(*subscribes, publishes=publishes, name=section.name)(function)
@@ -168,107 +165,17 @@ def _function(app: App, section: Section) -> None:
     app.update(
         *subscribes,
         publishes=publishes,
-        slate=_SLATES[slate] if slate in _SLATES else _object(section, "slate", slate),
+        slate=_SLATES[slate] if slate in _SLATES else object_at(section, "slate", slate),
         ttl=section.get("ttl", str),
         limit=section.get("limit", int),
         overload=section.get("overload", str) or "throttle",
         overflow=section.get("overflow", str),
         keep=section.get("keep", int),
         memory=section.get("memory", str, int),
-        priority=None if priority is None else _object(section, "priority", priority),
-        on_timer=None if timer is None else _object(section, "on_timer", timer),
+        priority=None if priority is None else object_at(section, "priority", priority),
+        on_timer=None if timer is None else object_at(section, "on_timer", timer),
         name=section.name,
     )(function)
-
-
-def _element(app: App, section: Section) -> None:
-    named = section.need("element", str)
-    if ":" in named:
-        kind = _object(section, "element", named)
-    elif named in STANDARD:
-        kind = STANDARD[named]
-    else:
-        raise section.error(
-            "element",
-            f"'element' in {shown(section.path)} must be one of {', '.join(STANDARD)}, or "
-            f"'module:Class'; got {named!r}; {did_you_mean(named, STANDARD)}",
-        )
-    if not (isinstance(kind, type) and issubclass(kind, Element)):
-        raise section.error(
-            "element",
-            f"'element' in {shown(section.path)} must name a class of elements; got {kind!r}",
-        )
-    section.need("keys", str, list, dict)
-    takes = list(signature(kind).parameters)
-    for both in sorted({*takes} & {*PLACEMENT}):
-        raise section.error(
-            "element",
-            f"{shown(section.path)}: {kind.__name__} must be added in Python, or call its field "
-            f"{both!r} otherwise: here that word is where the element is told its place",
-        )
-    section.only("element", *(one for one in PLACEMENT if one != "name"), *takes)
-    given = {key: value for key, value in section.values.items() if key != "element"}
-    configured = {key: given.pop(key) for key in takes if key in given}
-    for key, parameter in signature(kind).parameters.items():
-        if parameter.default is parameter.empty and key not in configured:
-            raise section.error("element", f"{shown(section.path)} needs {key!r}, for a {named}")
-    try:
-        app.add(kind(**configured), name=section.name, **given)
-    except DefinitionError as error:
-        of_class, told = f"element {kind.__name__}:", str(error)
-        if told.startswith(of_class):
-            told = f"element {section.name!r}:{told.removeprefix(of_class)}"
-        raise DefinitionError(_by_element(told, section.document)) from error.__cause__
-
-
-def _job(app: App, section: Section) -> None:
-    options = tuple(signature(Job).parameters)
-    section.only("nodes", "logs", *options)
-    section.need("nodes", list, dict)
-    section.need("map", str)
-    given = {key: section.values[key] for key in options if key in section.values}
-    for key in ("map", "reduce", "uncombine"):
-        if key in given:
-            given[key] = _object(section, key, section.need(key, str))
-    combine = section.get("combine", str, dict)
-    if isinstance(combine, str) and ":" in combine:
-        given["combine"] = _object(section, "combine", combine)
-    elif combine is not None:
-        given["combine"] = _algebra(section, "combine")
-    if "fidelity" in given:
-        given["fidelity"] = _fidelity(section)
-    if isinstance(given.get("most"), list):
-        given["most"] = tuple(given["most"])
-    placement = {"name": section.name, "nodes": section.values["nodes"]}
-    if section.get("logs", dict) is not None:
-        placement["logs"] = _logs(section)
-    app.add(Job(**given), **placement)
-
-
-def _fidelity(section: Section) -> Any:
-    """`{ area = 0.5 }`, `{ spatial = 0.5 }`, ...; the other keys are the kind's own."""
-    given = section.need("fidelity", dict)
-    kinds = {kind.__name__.lower(): kind for kind in (Area, Spatial, Temporal, Error)}
-    named = [kind for kind in given if kind in kinds]
-    kind = kinds[named[0]] if len(named) == 1 else None
-    own = () if kind is None else tuple(signature(kind).parameters)[1:]
-    if kind is None or not given.keys() <= {*named, *own}:
-        raise section.error(
-            "fidelity",
-            f"'fidelity' in {shown(section.path)} must have one of {', '.join(kinds)}, as in "
-            f"{{ area = 0.5 }}, with area drawn, with error confidence; "
-            f"got {', '.join(given) or 'none'}",
-        )
-    return kind(given[named[0]], **{key: given[key] for key in own if key in given})
-
-
-def _logs(section: Section) -> Logs:
-    logs = section.document.section(*section.path, "logs")
-    options = tuple(signature(Logs).parameters)
-    logs.only(*options)
-    texts = {key: logs.get(key, str) for key in options if key != "ts" and key in logs.values}
-    with _at_line_of(logs):
-        return Logs(**texts, ts=_field(logs, "ts"))
 
 
 def _aggregate(app: App, section: Section) -> None:
@@ -283,35 +190,18 @@ def _aggregate(app: App, section: Section) -> None:
     section.need("subscribes", str, list)
     app.aggregate(
         *section.names("subscribes"),
-        algebra=_algebra(section),
+        algebra=algebra_at(section),
         name=section.name,
         ttl=section.get("ttl", str),
     )
 
 
-def _algebra(section: Section, key: str = "algebra") -> Any:
-    """A name of the library, a table with `name` and its arguments, or `module:object`."""
-    given = section.get(key, str, dict)
-    options = dict(given) if isinstance(given, dict) else {"name": given}
-    name = options.pop("name", None)
-    if isinstance(name, str) and ":" in name and not options:
-        found = _object(section, key, name)
-        return found() if callable(found) else found
-    if not isinstance(name, str) or name not in BUILT_IN:
-        raise section.error(
-            key,
-            f"{key!r} in {shown(section.path)} must name one of {', '.join(BUILT_IN)}, or be "
-            f"'module:object'; got {name!r}"
-            + (f"; {did_you_mean(name, BUILT_IN)}" if isinstance(name, str) else ""),
-        )
-    return algebra_of(name, options, f"{section.where(key)} must have")
-
-
 _BUILDERS: dict[str, Callable[[App, Section], None]] = {
     "maps": _function,
     "updates": _function,
-    "elements": _element,
-    "jobs": _job,
+    "elements": element,
+    "jobs": job,
+    "feeds": feeds,
 }
 """What makes functions of each kind of table."""
 
@@ -332,54 +222,12 @@ def _address(section: Section, key: str, text: str) -> str:
     return relative_to(text, section.document.directory)
 
 
-def _field(section: Section, key: str) -> Any:
-    """A field or dotted path, or `{ function = "module:name" }` of the record."""
-    value = section.get(key, str, dict)
-    if not isinstance(value, dict):
-        return value
-    inner = section.document.section(*section.path, key)
-    inner.only("function")
-    return _object(inner, "function", inner.need("function", str))
-
-
-def _object(section: Section, key: str, reference: str) -> Any:
-    try:
-        return import_object(reference, section.document.directory)
-    except DefinitionError as error:
-        if error.__cause__ is not None:
-            raise  # the user's module failed: its own line is the place to look
-        raise section.error(key, f"{key!r} in {shown(section.path)}: {error}") from None
-
-
-@contextmanager
-def _at_line_of(section: Section) -> Iterator[None]:
-    """Give an error of the model the line of the key it is about, or of its table."""
-    try:
-        yield
-    except DefinitionError as error:
-        if str(error).startswith(f"{section.document.name}:") or error.__cause__ is not None:
-            raise  # it has its line
-        about = re.search(r": (\w+) must ", str(error))
-        path = section.path if about is None else (*section.path, about[1])
-        message = str(error).replace(" or a timedelta", "")  # TOML has none
-        raise section.document.error(path, message) from None
-
-
-def _by_element(message: str, document: Document) -> str:
-    """An error of a function that an element has made, as one of the element, which the user
-    named."""
-    made = re.match(r"(?:map|update) '([^'.]+)[^']*'", message)
-    if made is None or made[1] not in document.section("elements").values:
-        return message
-    return f"element {made[1]!r}{message[made.end() :]}"
-
-
 def _check_graph(app: App, document: Document) -> None:
     """Check the whole graph now, while the lines are known."""
     try:
         app.checked()
     except DefinitionError as error:
-        told = _by_element(str(error), document)
+        told = by_element(str(error), document)
         raise document.error(_path_of(str(error), document), told) from None
 
 
@@ -394,6 +242,8 @@ def _path_of(message: str, document: Document) -> tuple[str, ...]:
     made_by = named[2].split(".")[0]
     if made_by in document.section("jobs").values:
         return "jobs", made_by, "nodes"
+    if made_by in document.section("feeds").values:
+        return "feeds", made_by
     if made_by in document.section("elements").values:
         return ("elements", made_by, "keys" if " subscribes to " in message else "publishes")
     key = ("subscribes",) if " subscribes to " in message else ()

@@ -26,6 +26,7 @@ from millstream.nearest import did_you_mean
 from millstream.stores.contract import View, after_prefix
 from millstream.stores.home import Home
 from millstream.stores.layout import slates_of, table_of, unpack_slate
+from millstream.stores.tables import BatchTables
 
 T = TypeVar("T")
 TRIES = 20
@@ -131,6 +132,16 @@ class SlateReader:
 
         with self._scanned(update, "", None, made) as (batch, tables):
             return batch, dict(tables)
+
+    def read_tables(self, read: Callable[[BatchTables], T], batch: int | None = None) -> T:
+        """What `read` makes of the tables as of one batch, the last committed one; it is called
+        again if the shards moved on meanwhile."""
+
+        def once(batch: int) -> T:
+            with BatchTables(self._shards, batch) as tables:
+                return read(tables)
+
+        return self._current(once, batch)
 
     def kind(self, update: str) -> str:
         """The kind of an update's slates: dict, dataclass or table; StoreError if unknown."""

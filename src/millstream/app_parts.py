@@ -1,0 +1,123 @@
+"""Elements, jobs and feeds from the tables of an application's TOML file."""
+
+from __future__ import annotations
+
+import re
+from inspect import signature
+from typing import Any
+
+from millstream.app_sections import algebra_at, at_line_of, field_at, object_at
+from millstream.elements import STANDARD
+from millstream.elements.element import Element
+from millstream.elements.placing import PLACEMENT
+from millstream.errors import DefinitionError
+from millstream.feeds import Feeds
+from millstream.model.app import App
+from millstream.nearest import did_you_mean
+from millstream.toml import Document, Section, shown
+from millstream.windows import Area, Error, Job, Logs, Spatial, Temporal
+
+
+def element(app: App, section: Section) -> None:
+    named = section.need("element", str)
+    if ":" in named:
+        kind = object_at(section, "element", named)
+    elif named in STANDARD:
+        kind = STANDARD[named]
+    else:
+        raise section.error(
+            "element",
+            f"'element' in {shown(section.path)} must be one of {', '.join(STANDARD)}, or "
+            f"'module:Class'; got {named!r}; {did_you_mean(named, STANDARD)}",
+        )
+    if not (isinstance(kind, type) and issubclass(kind, Element)):
+        raise section.error(
+            "element",
+            f"'element' in {shown(section.path)} must name a class of elements; got {kind!r}",
+        )
+    section.need("keys", str, list, dict)
+    takes = list(signature(kind).parameters)
+    for both in sorted({*takes} & {*PLACEMENT}):
+        raise section.error(
+            "element",
+            f"{shown(section.path)}: {kind.__name__} must be added in Python, or call its field "
+            f"{both!r} otherwise: here that word is where the element is told its place",
+        )
+    section.only("element", *(one for one in PLACEMENT if one != "name"), *takes)
+    given = {key: value for key, value in section.values.items() if key != "element"}
+    configured = {key: given.pop(key) for key in takes if key in given}
+    for key, parameter in signature(kind).parameters.items():
+        if parameter.default is parameter.empty and key not in configured:
+            raise section.error("element", f"{shown(section.path)} needs {key!r}, for a {named}")
+    try:
+        app.add(kind(**configured), name=section.name, **given)
+    except DefinitionError as error:
+        of_class, told = f"element {kind.__name__}:", str(error)
+        if told.startswith(of_class):
+            told = f"element {section.name!r}:{told.removeprefix(of_class)}"
+        raise DefinitionError(by_element(told, section.document)) from error.__cause__
+
+
+def by_element(message: str, document: Document) -> str:
+    """An error of a function that an element has made, as one of the element, which the user
+    named."""
+    made = re.match(r"(?:map|update) '([^'.]+)[^']*'", message)
+    if made is None or made[1] not in document.section("elements").values:
+        return message
+    return f"element {made[1]!r}{message[made.end() :]}"
+
+
+def job(app: App, section: Section) -> None:
+    options = tuple(signature(Job).parameters)
+    section.only("nodes", "logs", *options)
+    section.need("nodes", list, dict)
+    section.need("map", str)
+    given = {key: section.values[key] for key in options if key in section.values}
+    for key in ("map", "reduce", "uncombine"):
+        if key in given:
+            given[key] = object_at(section, key, section.need(key, str))
+    combine = section.get("combine", str, dict)
+    if isinstance(combine, str) and ":" in combine:
+        given["combine"] = object_at(section, "combine", combine)
+    elif combine is not None:
+        given["combine"] = algebra_at(section, "combine")
+    if "fidelity" in given:
+        given["fidelity"] = _fidelity(section)
+    if isinstance(given.get("most"), list):
+        given["most"] = tuple(given["most"])
+    placement = {"name": section.name, "nodes": section.values["nodes"]}
+    if section.get("logs", dict) is not None:
+        placement["logs"] = _logs(section)
+    app.add(Job(**given), **placement)
+
+
+def _fidelity(section: Section) -> Any:
+    """`{ area = 0.5 }`, `{ spatial = 0.5 }`, ...; the other keys are the kind's own."""
+    given = section.need("fidelity", dict)
+    kinds = {kind.__name__.lower(): kind for kind in (Area, Spatial, Temporal, Error)}
+    named = [kind for kind in given if kind in kinds]
+    kind = kinds[named[0]] if len(named) == 1 else None
+    own = () if kind is None else tuple(signature(kind).parameters)[1:]
+    if kind is None or not given.keys() <= {*named, *own}:
+        raise section.error(
+            "fidelity",
+            f"'fidelity' in {shown(section.path)} must have one of {', '.join(kinds)}, as in "
+            f"{{ area = 0.5 }}, with area drawn, with error confidence; "
+            f"got {', '.join(given) or 'none'}",
+        )
+    return kind(given[named[0]], **{key: given[key] for key in own if key in given})
+
+
+def _logs(section: Section) -> Logs:
+    logs = section.document.section(*section.path, "logs")
+    options = tuple(signature(Logs).parameters)
+    logs.only(*options)
+    texts = {key: logs.get(key, str) for key in options if key != "ts" and key in logs.values}
+    with at_line_of(logs):
+        return Logs(**texts, ts=field_at(logs, "ts"))
+
+
+def feeds(app: App, section: Section) -> None:
+    options = tuple(signature(Feeds).parameters)
+    section.only(*options)
+    app.add(Feeds(**section.values), name=section.name)

@@ -1,0 +1,259 @@
+"""The answer to a request for a feed: a page of items, how to go on, and what is not there.
+
+    asked = Request.read({"limit": "20", "cursor": ...}, options)
+    answer(FeedQuery(placed, tables, consumer, pending), asked, now)
+
+Pure: all is read through the query. Who serves adds `batch` and `age`, which are of the tables.
+
+`next` leads to what is older, and is null at the end. `previous` leads to what is newer, and is
+null only for a feed without items: a client polls by it, and gets each new post once. Both stay
+good whatever is posted, deleted or started anew in between. With per-producer coherency they lead
+through the pages as of the time of the first one (see `diversity`), whose `previous` leads to all
+that came after it. On the way to what is newer `next` is always given: it may lead to an empty
+page, if all that is older has been deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from millstream.errors import DefinitionError, InputError
+from millstream.feeds.cursor import Cursor, Direction, Diverse, from_and_including
+from millstream.feeds.diversity import DiverseQuery
+from millstream.feeds.items import Item
+from millstream.feeds.names import META, Position, entry
+from millstream.feeds.options import COHERENCIES, Options
+from millstream.feeds.query import FeedQuery
+from millstream.feeds.rates import Rate
+from millstream.feeds.records import LATEST
+from millstream.feeds.unread import is_unread, unread
+from millstream.model.duration import microseconds, shown_duration
+from millstream.nearest import did_you_mean
+
+MOST_LIMIT, MOST_K = 500, 100
+KNOWN = ("limit", "cursor", "coherency", "k", "t", "why", "unread", "feeds")
+TOO_MANY = (
+    "more producers are on pull than one read asks; the posts of the others are not shown: "
+    "unfollow some, or let the consumer look more often, so that they are pushed"
+)
+FLAGS = {"1": True, "true": True, "0": False, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for; made by `read`, which checks it."""
+
+    limit: int
+    coherency: str
+    k: int
+    t: int
+    """In microseconds; this and `k` mean something with per-producer coherency only."""
+    cursor: Cursor | None = None
+    why: bool = False
+    unread: bool = False
+
+    @classmethod
+    def read(cls, given: Mapping[str, str], options: Options) -> Request:
+        """From the parameters of an address; what is not given is the cursor's, or the options'.
+        Raises InputError."""
+        for name in given:
+            if name not in KNOWN:
+                raise InputError(f"there is no parameter {name!r}; {did_you_mean(name, KNOWN)}")
+        most_k = max(MOST_K, options.k)
+        asked = cls(
+            limit=_whole(given, "limit", options.limit, max(MOST_LIMIT, options.limit)),
+            coherency=_coherency(given.get("coherency", options.coherency)),
+            k=_whole(given, "k", options.k, most_k),
+            t=_duration(given["t"]) if "t" in given else options.t_us,
+            why=_flag(given, "why"),
+            unread=_flag(given, "unread"),
+        )
+        if "cursor" not in given:
+            return asked
+        return _going_on(asked, Cursor.read(given["cursor"]), given, most_k)
+
+
+def answer(query: FeedQuery, asked: Request, now: int) -> dict[str, Any]:
+    """All of the answer but `batch` and `age`; `now` is in microseconds."""
+    page = _diverse_page(query, asked, now) if _is_diverse(asked) else _global_page(query, asked)
+    seen = query.seen()
+    left = query.left_out
+    return {
+        "feeds": query.placed.name,
+        "consumer": query.consumer,
+        "coherency": asked.coherency,
+        "items": shown(query, page.items, why=asked.why),
+        "next": None if page.next is None else page.next.text(),
+        "previous": None if page.previous is None else page.previous.text(),
+        "unread": asdict(unread(query)) if asked.unread else None,
+        "seen": None if seen is None else list(seen),
+        "complete": not left,
+        "left_out": {"producers": left, "reason": TOO_MANY} if left else None,
+    }
+
+
+def shown(query: FeedQuery, items: Sequence[Item], *, why: bool = False) -> list[dict[str, Any]]:
+    """Items as an answer has them."""
+    seen = query.seen()
+    reasons = {one: _reason(query, one) for one in {_followed(item) for item in items} if why}
+    return [
+        {
+            "id": item.id,
+            "producer": item.producer,
+            "ts": item.ts,
+            "value": item.value,
+            "edited": item.edited,
+            "via": item.via,
+            "how": item.how,
+            "unread": is_unread(item, seen),
+            **({"why": reasons[_followed(item)]} if why else {}),
+        }
+        for item in items
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    items: list[Item]
+    next: Cursor | None
+    previous: Cursor | None
+
+
+def _global_page(query: FeedQuery, asked: Request) -> _Page:
+    cursor = asked.cursor
+    if cursor is not None and cursor.direction == "newer":
+        items = query.newer(cursor.position, asked.limit).items
+        more = True  # at least that at which the cursor stands, unless it was deleted
+    else:
+        page = query.older(cursor.position if cursor else None, asked.limit)
+        items, more = page.items, page.more
+    if items:
+        oldest = Cursor("older", items[-1].position) if more else None
+        return _Page(items, oldest, Cursor("newer", items[0].position))
+    return _empty(cursor)
+
+
+def _diverse_page(query: FeedQuery, asked: Request, now: int) -> _Page:
+    cursor, k, t = asked.cursor, asked.k, asked.t
+    as_of = cursor.diverse.as_of if cursor and cursor.diverse else None
+    diverse = DiverseQuery(query, k=k, t=t, now=now, as_of=as_of)
+    if cursor is not None and cursor.direction == "newer":
+        page = diverse.newer(cursor.key, asked.limit)
+        if not page.items:
+            return _later_page(query, asked, cursor)
+        more = True
+    else:
+        page = diverse.older(cursor.key if cursor else None, asked.limit)
+        more = page.more
+    if page.first is None or page.last is None:
+        return _empty(cursor)
+
+    def at(direction: Direction, key: tuple[bool, Position]) -> Cursor:
+        lead, position = key
+        return Cursor(direction, position, Diverse(diverse.as_of, k, t, lead))
+
+    older = at("older", page.last) if more else None
+    return _Page(page.items, older, at("newer", page.first))
+
+
+def _later_page(query: FeedQuery, asked: Request, cursor: Cursor) -> _Page:
+    """With per-producer coherency: what came after the first page, all of it."""
+    items = query.newer(cursor.position, asked.limit).items
+    empty = _empty(cursor)
+    if not items or cursor.diverse is None:
+        return empty
+    newest = items[0]
+    as_of = max(cursor.diverse.as_of, newest.ts)
+    later = Cursor("newer", newest.position, replace(cursor.diverse, as_of=as_of, lead=True))
+    return _Page(items, empty.next, later)
+
+
+def _empty(cursor: Cursor | None) -> _Page:
+    """Nothing was found: the way back is there, and the way on if something may come."""
+    if cursor is None:
+        return _Page([], None, None)
+    if cursor.direction == "newer":
+        position = from_and_including(cursor.position, "older")
+        return _Page([], replace(cursor, direction="older", position=position), cursor)
+    position = from_and_including(cursor.position, "newer")
+    return _Page([], None, replace(cursor, direction="newer", position=position))
+
+
+def _reason(query: FeedQuery, producer: str) -> dict[str, Any]:
+    """Why the posts of a followed producer are pushed or pulled (Feeding Frenzy, Lemma 1)."""
+    options = query.placed.options
+    memory = options.memory_us
+    meta = query.tables.get(query.placed.producers, producer, META) or {}
+    pair = query.tables.get(query.placed.consumers, query.consumer, entry("push", producer))
+    return {
+        "side": "pull" if pair is None else "push",
+        "query_rate": Rate.read(query.meta.get("rate")).per_second(memory),
+        "event_rate": Rate.read(meta.get("rate")).per_second(memory),
+        "ratio": meta.get("ratio", options.ratio),
+    }
+
+
+def _followed(item: Item) -> str:
+    """The producer by which an item is here."""
+    return item.via or item.producer
+
+
+def _is_diverse(asked: Request) -> bool:
+    return asked.coherency == "per-producer"
+
+
+def _going_on(asked: Request, cursor: Cursor, given: Mapping[str, str], most_k: int) -> Request:
+    """The request as its cursor says; what is said beside it must be the same."""
+    of = cursor.diverse
+    if "coherency" in given and given["coherency"] != cursor.coherency:
+        raise InputError(
+            f"coherency must be the cursor's, {cursor.coherency!r}, or be left out; got "
+            f"{asked.coherency!r}; ask without a cursor to change it"
+        )
+    asked = replace(asked, cursor=cursor, coherency=cursor.coherency)
+    if of is None:
+        return asked
+    if of.k > most_k:
+        raise InputError(f"cursor: k must be at most {most_k}; got {of.k}; ask without a cursor")
+    for name, got, known in (("k", asked.k, str(of.k)), ("t", asked.t, shown_duration(of.t))):
+        if name in given and got != getattr(of, name):
+            raise InputError(
+                f"{name} must be the cursor's, {known}, or be left out; got {given[name]!r}; ask "
+                "without a cursor to change it"
+            )
+    return replace(asked, k=of.k, t=of.t)
+
+
+def _whole(given: Mapping[str, str], name: str, default: int, most: int) -> int:
+    text = given.get(name)
+    if text is None:
+        return default
+    if text.isascii() and text.isdigit() and len(text) < 10 and 1 <= int(text) <= most:
+        return int(text)
+    raise InputError(f"{name} must be a whole number from 1 to {most}; got {text!r}")
+
+
+def _coherency(text: str) -> str:
+    if text not in COHERENCIES:
+        hint = did_you_mean(text, COHERENCIES)
+        raise InputError(f"coherency must be one of {', '.join(COHERENCIES)}; got {text!r}; {hint}")
+    return text
+
+
+def _duration(text: str) -> int:
+    try:
+        found = microseconds(text, "t")
+    except (DefinitionError, OverflowError) as error:
+        raise InputError(f"t must be a duration such as '7d' or '1h30m'; got {text!r}") from error
+    if not 0 < found < LATEST:
+        raise InputError(f"t must be longer than nothing and below 3,000 years; got {text!r}")
+    return found
+
+
+def _flag(given: Mapping[str, str], name: str) -> bool:
+    text = given.get(name, "0")
+    if text not in FLAGS:
+        raise InputError(f"{name} must be 1 or 0; got {text!r}")
+    return FLAGS[text]

@@ -1,0 +1,218 @@
+"""Per-producer coherency: the k newest posts of each producer, in pages with k,t-diversity.
+
+Feeding Frenzy, 2.1 (Q2) and 2.2.1: "if there is an event from Bob in the last t time units, then we
+should not show more than k Alice events unless we are also showing the Bob event". No more than k
+posts of a producer are ever shown, so that holds for each page and for all of them together. Pages
+are made so that as many producers as can be come first:
+
+    leads     the newest post of each producer, if it is no older than t
+    others    all other posts, up to k of each producer with its lead
+
+each by recency; a page is the next `limit` posts of that order, and shows them by time. In that
+order the posts of a producer come by recency too, so each is shown without a gap, and none twice.
+
+All pages are as of the time of the first one. What is posted later is no part of them, what is
+deleted is gone: if that was the lead of a producer the next one takes its place, and may then be
+passed over by a page that is past the leads.
+
+Reading is lazy. Each producer is a line of posts, newest first, and lines are merged. A line that
+does not know its next post gives a *mark*, the place below which that must be; only when the merge
+has come down to it is more read: of the consumer's items first, which bring many lines on, and then
+of the one producer. So a page whose posts are all among the items pulls from nobody on push.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict, deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby, islice
+from operator import itemgetter
+
+from millstream.feeds.cursor import Key
+from millstream.feeds.items import Item
+from millstream.feeds.names import Position
+from millstream.feeds.query import FeedQuery
+from millstream.feeds.records import LATEST
+
+Step = tuple[Position, int, Item | None]
+"""A post of a line and its rank there, 0 for the newest; or a mark, which has no post."""
+CHUNK = 100
+"""Items that are read at a time."""
+MOST_ITEMS = 2_000
+"""Items that are read before the producers are asked instead."""
+TOP: Position = (LATEST, "", "")
+BOTTOM: Position = (0, "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class DiversePage:
+    """A part of a feed with per-producer coherency."""
+
+    items: list[Item]
+    """Newest first."""
+    first: Key | None
+    """Of all keys here the greatest, and the least; None if there are no items."""
+    last: Key | None
+    more: bool
+    """Whether there are more in the direction that was read."""
+
+
+class DiverseQuery:
+    """The feed of one consumer with per-producer coherency, as of a time."""
+
+    def __init__(
+        self,
+        query: FeedQuery,
+        *,
+        k: int,
+        t: int,
+        now: int = 0,
+        as_of: int | None = None,
+        chunk: int = CHUNK,
+        most_items: int = MOST_ITEMS,
+    ) -> None:
+        """A first page is as of `now`, or of the newest post; further ones are `as_of` that."""
+        self._query, self._k = query, k
+        self._before = None if as_of is None else (as_of + 1, "", "")
+        self._shelf = Shelf(query.items_before(self._before), chunk, most_items)
+        self._lines = self._all_lines()
+        if as_of is None:
+            newest = next(self._merged(1), None)
+            as_of = now if newest is None else max(now, newest[0].ts)
+        self.as_of = as_of
+        self._fresh_from = as_of - t
+
+    def older(self, before: Key | None, limit: int) -> DiversePage:
+        """The next items below a key, or from the first on."""
+        rest = ((key, item) for key, item in self._order(before) if before is None or key < before)
+        found = list(islice(rest, limit + 1))
+        return _page(found[:limit], len(found) > limit)
+
+    def newer(self, than: Key, limit: int) -> DiversePage:
+        """The last items above a key."""
+        found: deque[tuple[Key, Item]] = deque(maxlen=limit + 1)
+        for key, item in self._order(None):
+            if key <= than:
+                break
+            found.append((key, item))
+        return _page(list(found)[-limit:], len(found) > limit)
+
+    def _order(self, start: Key | None) -> Iterator[tuple[Key, Item]]:
+        """All posts that may be shown, by key; those before a start may be missing."""
+        if start is None or start[0]:
+            for item, _ in self._merged(1):
+                if item.ts < self._fresh_from:
+                    break
+                yield (True, item.position), item
+        for item, rank in self._merged(self._k):
+            if rank or item.ts < self._fresh_from:
+                yield (False, item.position), item
+
+    def _merged(self, most: int) -> Iterator[tuple[Item, int]]:
+        """The newest posts of each line, by recency, and what rank each has; a post that is in
+        several lines comes once, with the best of its ranks."""
+        walks = [line.walk(most) for line in self._lines]
+        steps = heapq.merge(*walks, key=itemgetter(0), reverse=True)
+        posts = ((rank, item) for _, rank, item in steps if item is not None)
+        for _, same in groupby(posts, key=lambda post: post[1].position):
+            rank, item = min(same, key=lambda post: (post[0], post[1].via or ""))
+            yield item, rank
+
+    def _all_lines(self) -> list[Line]:
+        query, before = self._query, self._before
+        pending = query.pending_before(before)
+        stored = {one: _steps(query.posts_before(one, before)) for one in query.pulled()}
+        stored |= {one: self._pushed(one, begin) for one, begin in query.pushed().items()}
+        return [
+            Line(_both(_steps(pending[one]), steps) if one in pending else steps)
+            for one, steps in stored.items()
+        ]
+
+    def _pushed(self, producer: str, begin: int) -> Iterator[Step]:
+        """The posts of a producer on push: from the shelf as far as that goes, then its own."""
+        shelf, known, taken = self._shelf, self._shelf.of(producer), 0
+        while True:
+            for item in known[taken:]:
+                yield item.position, 0, item
+            taken = len(known)
+            if not shelf.is_open:
+                break
+            low = shelf.low
+            yield low, 0, None
+            if shelf.low == low:  # else another line has had it read
+                shelf.read_on()
+        below = min(max(shelf.low, (begin, "", "")), self._before or TOP)
+        if below > BOTTOM:
+            yield below, 0, None
+            yield from _steps(self._query.posts_before(producer, below))
+
+
+class Line:
+    """The posts of one producer, newest first; remembers what was read."""
+
+    def __init__(self, steps: Iterator[Step]) -> None:
+        self._steps = steps
+        self._items: list[Item] = []
+        self._mark: Position | None = None
+
+    def walk(self, most: int) -> Iterator[Step]:
+        """So many posts at most, with their ranks, and marks between them. One walk at a time."""
+        rank = 0
+        while rank < most:
+            if rank < len(self._items):
+                item = self._items[rank]
+                yield item.position, rank, item
+                rank += 1
+                continue
+            if self._mark is None:
+                position, _, found = next(self._steps, (BOTTOM, 0, None))
+                if found is not None:
+                    self._items.append(found)
+                    continue
+                if position == BOTTOM:
+                    return
+                self._mark = position
+            yield self._mark, rank, None
+            self._mark = None  # whoever goes on has come down to it
+
+
+class Shelf:
+    """The items of the consumer, newest first, read as far as they are asked for."""
+
+    def __init__(self, items: Iterator[Item], chunk: int, most: int) -> None:
+        self._items, self._chunk, self._left = items, chunk, most
+        self._by_producer: defaultdict[str, list[Item]] = defaultdict(list)
+        self.low = TOP
+        """All items from here on are known."""
+        self.is_open = True
+        """Whether there is more to read."""
+
+    def of(self, producer: str) -> list[Item]:
+        """The known items of a followed producer; the list grows."""
+        return self._by_producer[producer]
+
+    def read_on(self) -> None:
+        chunk = list(islice(self._items, self._chunk))
+        for item in chunk:
+            self._by_producer[item.via or item.producer].append(item)
+        self._left -= len(chunk)
+        if len(chunk) < self._chunk:
+            self.low, self.is_open = BOTTOM, False
+        else:
+            self.low, self.is_open = chunk[-1].position, self._left > 0
+
+
+def _steps(items: Iterator[Item]) -> Iterator[Step]:
+    return ((item.position, 0, item) for item in items)
+
+
+def _both(one: Iterator[Step], other: Iterator[Step]) -> Iterator[Step]:
+    return heapq.merge(one, other, key=itemgetter(0), reverse=True)
+
+
+def _page(found: list[tuple[Key, Item]], more: bool) -> DiversePage:
+    items = sorted((item for _, item in found), key=lambda item: item.position, reverse=True)
+    first, last = (found[0][0], found[-1][0]) if found else (None, None)
+    return DiversePage(items, first, last, more)

@@ -1,0 +1,313 @@
+"""Reading a feed: pushed items, pulled posts and pending records, merged by time.
+
+Reads the tables as of one batch, and lays the `pending` records over them. What is on push is one
+scan of the consumer's items; every producer on pull is one scan of its posts. A producer is pulled
+although it is on push
+
+- while it is under way (see `fanouts`);
+- for what is older than its pair's turn to push went back (`part`), or than the consumer's `floor`:
+  so a feed has no end before its producers' first posts.
+
+What comes of it is time-ordered, gapless and without duplicates (Feeding Frenzy, 2.2), with global
+coherency. See `diversity` for per-producer coherency.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from operator import attrgetter
+from typing import Any
+
+from millstream.feeds.items import How, Item, item_of
+from millstream.feeds.names import (
+    META,
+    SEP,
+    Position,
+    after,
+    entry,
+    is_reference,
+    item_entry,
+    item_parts,
+    parts,
+    post_entry,
+    prefix,
+    reference,
+    referred_to,
+    time_text,
+)
+from millstream.feeds.pending import NOTHING, Pending, Stored
+from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.references import References
+from millstream.feeds.tables import Tables
+
+ITEMS, PARTS, POSTS = prefix("item"), prefix("part"), prefix("post")
+PULL, PUSH = prefix("pull"), prefix("push")
+MOST_PULLED = 10_000
+"""Producers that one read pulls from; of those past it nothing is shown, and the answer says so."""
+_position = attrgetter("position")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A part of a feed, newest first."""
+
+    items: list[Item]
+    more: bool
+    """Whether there are more in the direction that was read."""
+    left_out: int = 0
+    """Producers that were not read because there are too many."""
+    pulled: int = 0
+    """Producers that were pulled from."""
+
+
+class FeedQuery:
+    """The feed of one consumer, as of one batch and with what is pending."""
+
+    def __init__(
+        self,
+        placed: PlacedFeeds,
+        tables: Tables,
+        consumer: str,
+        pending: Pending = NOTHING,
+        most_pulled: int = MOST_PULLED,
+    ) -> None:
+        self.placed, self.tables, self.consumer = placed, tables, consumer
+        self._pending = pending
+        self._changed = pending.changed
+        self._follows = self._pending_follows()
+        self._references = References(placed.producers, tables, pending, self._is_hidden)
+        self.meta = tables.get(placed.consumers, consumer, META) or {}
+        self._floor: int = self.meta.get("floor", 0)
+        self.left_out = 0
+        """Producers that are not read because there are too many."""
+        self._pulled = self._who_is_pulled(most_pulled)
+
+    def older(self, before: Position | None, limit: int) -> Page:
+        """The newest items before a position, or of all."""
+        streams = [self.items_before(before)]
+        streams += [self._posts(one, None, before, newest_first=True) for one in self._pulled]
+        streams += [
+            self._fresh(producer, None, before, newest_first=True) for producer in self._posting()
+        ]
+        found = self._merged(streams, limit + 1, newest_first=True)
+        low = found[limit].ts if len(found) > limit else 0
+        deeper = [
+            self._posts(one, None, _earlier(before, (until, "", "")), newest_first=True)
+            for one, until in self._not_here(low)
+        ]
+        if deeper:
+            found = self._merged([iter(found), *deeper], limit + 1, newest_first=True)
+        return self._page(found[:limit], len(found) > limit)
+
+    def newer(self, than: Position, limit: int) -> Page:
+        """The oldest items after a position."""
+        streams = [self._items(item_entry(*than) + SEP, after(ITEMS), newest_first=False)]
+        streams += [self._posts(one, than, None, newest_first=False) for one in self._pulled]
+        streams += [
+            self._posts(one, than, (until, "", ""), newest_first=False)
+            for one, until in self._not_here(than[0])
+        ]
+        streams += [
+            self._fresh(producer, than, None, newest_first=False) for producer in self._posting()
+        ]
+        found = self._merged(streams, limit + 1, newest_first=False)
+        return self._page(found[:limit][::-1], len(found) > limit)
+
+    def follows(self) -> dict[str, How]:
+        """All followed producers, and how each is read."""
+        pushed = (name[len(PUSH) :] for name, _ in self._scan(PUSH, after(PUSH)))
+        found: dict[str, How] = {one: "push" for one in pushed if self._is_followed(one)}
+        found |= dict.fromkeys(self._pulled, "pull")
+        return found
+
+    def pushed(self) -> dict[str, int]:
+        """The producers that are read from the consumer's items, and the time from which on all of
+        their posts are there."""
+        pulled = set(self._pulled)
+        found = ((name[len(PUSH) :], begin) for name, (_, begin) in self._scan(PUSH, after(PUSH)))
+        return {
+            one: max(begin, self._floor)
+            for one, begin in found
+            if one not in pulled and self._is_followed(one)
+        }
+
+    def pulled(self) -> list[str]:
+        """The producers whose posts are read from them."""
+        return list(self._pulled)
+
+    def items_before(self, before: Position | None) -> Iterator[Item]:
+        """What was pushed and is to be seen, newest first."""
+        stop = after(ITEMS) if before is None else item_entry(*before)
+        return self._items(ITEMS, stop, newest_first=True)
+
+    def posts_before(self, producer: str, before: Position | None) -> Iterator[Item]:
+        """A producer's posts, newest first, without pending ones."""
+        return self._posts(producer, None, before, newest_first=True)
+
+    def pending_before(self, before: Position | None) -> dict[str, Iterator[Item]]:
+        """By followed producer: its pending posts, newest first."""
+        return {one: self._fresh(one, None, before, newest_first=True) for one in self._posting()}
+
+    def seen(self) -> Position | None:
+        """The post that the consumer has read up to, by what it said last; None if it never did."""
+        known = max(self.meta.get("seen", []), self._pending.seen.get(self.consumer, []))
+        return (known[0], known[1], known[2]) if known else None
+
+    def _page(self, items: list[Item], more: bool) -> Page:
+        return Page(items, more, self.left_out, len(self._pulled))
+
+    def _who_is_pulled(self, most: int) -> list[str]:
+        """The producers to pull from: on pull, followed since, or under way."""
+        found = {name[len(PULL) :]: None for name, _ in self._scan(PULL, after(PULL))}
+        for producer, since in self._follows.items():
+            if since is not None:  # if it is on push, it may have been left in between
+                found[producer] = None
+        for producer, _ in self.tables.scan(self.placed.fanouts, "", "", "\U0010ffff"):
+            if producer not in found and self._get(PUSH + producer) is not None:
+                found[producer] = None
+        pulled = [one for one in found if self._is_followed(one)]
+        self.left_out = max(0, len(pulled) - most)
+        return pulled[:most]
+
+    def _pending_follows(self) -> dict[str, int | None]:
+        """By producer: since when it is followed by what is pending, None if it is no more."""
+        unsure = self._pending.unsure.get(self.consumer, ())
+        refused = {one for one in unsure if self._get(entry("block", one)) is not None}
+        found = self._pending.follows.get(self.consumer, {})
+        return {one: since for one, since in found.items() if one not in refused}
+
+    def _is_blocked(self, producer: str) -> bool:
+        blocked = self._pending.blocks.get(self.consumer, {}).get(producer)
+        if blocked is not None:
+            return blocked
+        return self._get(entry("block", producer)) is not None
+
+    def _is_followed(self, producer: str) -> bool:
+        """By what is pending, for one that the tables may say is followed."""
+        return self._follows.get(producer, 0) is not None
+
+    def _is_hidden(self, origin: str) -> bool:
+        """Whether nothing of a producer is shown by way of an aggregated one."""
+        if self._is_blocked(origin) or self._follows.get(origin) is not None:
+            return True
+        on_side = self._get(PULL + origin) is not None or self._get(PUSH + origin) is not None
+        return on_side and self._is_followed(origin)
+
+    def _posting(self) -> list[str]:
+        """The followed producers that have pending posts."""
+        posts = self._pending.posts
+        if not posts:
+            return []
+        if len(posts) > self.meta.get("follows", 0) + len(self._follows):
+            return [one for one in self.follows() if posts.get(one)]
+        pulled = set(self._pulled)
+        return [
+            one
+            for one, fresh in posts.items()
+            if fresh
+            and self._is_followed(one)
+            and (one in pulled or self._get(PUSH + one) is not None)
+        ]
+
+    def _not_here(self, low: int) -> list[tuple[str, int]]:
+        """The producers on push whose posts from a time on are not all items, and until when."""
+        pulled = set(self._pulled)
+        if low < self._floor:
+            return list(self.pushed().items())
+        found = self._scan(PARTS + time_text(low + 1), after(PARTS))
+        pushed = ((parts(name)[2], int(parts(name)[1])) for name, _ in found)
+        return [
+            (one, until) for one, until in pushed if one not in pulled and self._is_followed(one)
+        ]
+
+    def _items(self, start: str, stop: str, *, newest_first: bool) -> Iterator[Item]:
+        """What was pushed and is to be seen."""
+        pulled = set(self._pulled)
+        for name, stored in self._scan(start, stop, reverse=newest_first):
+            ts, producer, post, via = item_parts(name)
+            by = via or producer
+            if by in pulled or not self._is_followed(by):
+                continue
+            now = self._now(ts, producer, post, stored, via)
+            if now is not None:
+                yield item_of(ts, producer, post, now, "push", via)
+
+    def _posts(
+        self,
+        producer: str,
+        than: Position | None,
+        before: Position | None,
+        *,
+        newest_first: bool,
+    ) -> Iterator[Item]:
+        """A producer's posts after a position and before another."""
+        start = POSTS if than is None else _bound(producer, than) + "\0"
+        stop = after(POSTS) if before is None else _bound(producer, before)
+        update = self.placed.producers
+        for name, stored in self.tables.scan(update, producer, start, stop, reverse=newest_first):
+            _, ts, post = parts(name)
+            origin, via = producer, None
+            if is_reference(post):
+                (origin, post), via = referred_to(post), producer
+            now = self._now(int(ts), origin, post, stored, via)
+            if now is not None:
+                yield item_of(int(ts), origin, post, now, "pull", via)
+
+    def _fresh(
+        self, producer: str, than: Position | None, before: Position | None, *, newest_first: bool
+    ) -> Iterator[Item]:
+        """A producer's pending posts after a position and before another."""
+        found = []
+        for post, (ts, stored) in self._pending.posts[producer].items():
+            position = (ts, producer, post)
+            inside = (than is None or position > than) and (before is None or position < before)
+            known = entry("id", post)
+            if inside and self.tables.get(self.placed.producers, producer, known) is None:
+                found.append(item_of(ts, producer, post, stored, "pending"))
+        return iter(sorted(found, key=_position, reverse=newest_first))
+
+    def _now(
+        self, ts: int, producer: str, post: str, stored: Stored, via: str | None
+    ) -> Stored | None:
+        """A stored post as it is by what is pending; None if it was deleted."""
+        if via is not None:
+            found = self._references.stored(via, producer, ts, post, stored)
+            if found is None:
+                return None
+            stored = found
+        changed = self._changed.get(producer)
+        return stored if changed is None else changed.get(post, stored)
+
+    def _merged(
+        self, streams: Iterable[Iterator[Item]], most: int, *, newest_first: bool
+    ) -> list[Item]:
+        merged = heapq.merge(*streams, key=_position, reverse=newest_first)
+        return list(islice(_once(merged), most))
+
+    def _get(self, name: str) -> object:
+        return self.tables.get(self.placed.consumers, self.consumer, name)
+
+    def _scan(self, start: str, stop: str, *, reverse: bool = False) -> Iterator[tuple[str, Any]]:
+        return self.tables.scan(self.placed.consumers, self.consumer, start, stop, reverse=reverse)
+
+
+def _once(items: Iterator[Item]) -> Iterator[Item]:
+    """Without repetitions, which follow each other."""
+    last: Position | None = None
+    for item in items:
+        if item.position != last:
+            yield item
+        last = item.position
+
+
+def _bound(producer: str, position: Position) -> str:
+    """The name that divides a producer's posts before a position from those at or after it."""
+    ts, of, post = position
+    return post_entry(ts, post if producer == of else reference(producer, of, post))
+
+
+def _earlier(one: Position | None, other: Position) -> Position:
+    return other if one is None else min(one, other)

@@ -1,0 +1,96 @@
+"""What may be said to feeds: the records of the source `NAME.events`.
+
+Each is an object with a `kind`, the time `at` in microseconds, and what its kind needs:
+
+    follow, unfollow, block, unblock    consumer, producer
+    post                                producer, id, value
+    edit                                producer, id, value
+    delete                              producer, id
+    view                                consumer, and how often: count
+    seen                                consumer, and the post that was read up to: upto
+    aggregate                           producer, and whose posts it has: sources
+
+`checked` is what the server and the map of the records share: a record that it lets pass is taken
+in by every function behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from millstream.errors import InputError
+from millstream.nearest import did_you_mean
+
+OF_CONSUMER = ("follow", "unfollow", "block", "unblock", "view", "seen")
+OF_PRODUCER = ("post", "edit", "delete", "aggregate")
+KINDS = (*OF_CONSUMER, *OF_PRODUCER)
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("follow", "unfollow", "block", "unblock"), ("consumer", "producer")),
+    "view": ("consumer",),
+    "seen": ("consumer", "upto"),
+    "post": ("producer", "id", "value"),
+    "edit": ("producer", "id", "value"),
+    "delete": ("producer", "id"),
+    "aggregate": ("producer", "sources"),
+}
+LONGEST_NAME = 200
+LATEST = 10**17
+"""Times are below this: they are written with 17 digits."""
+
+
+def checked(record: Any) -> dict[str, Any]:
+    """The record, if it is one; InputError says what it must be."""
+    if not isinstance(record, dict):
+        raise InputError(f"a record of feeds must be an object; got {type(record).__name__}")
+    kind = record.get("kind")
+    if not isinstance(kind, str) or kind not in NEEDS:
+        hint = did_you_mean(str(kind), KINDS)
+        raise InputError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}; {hint}")
+    for field in NEEDS[kind]:
+        if field not in record:
+            raise InputError(f"a record of kind {kind!r} must have {field!r}; got {_keys(record)}")
+    for field in ("consumer", "producer", "id"):
+        if field in NEEDS[kind]:
+            check_name(field, record[field])
+    at = record.get("at")
+    if isinstance(at, bool) or not isinstance(at, int) or not 0 < at < LATEST:
+        raise InputError(f"at must be a time in whole microseconds since 1970; got {at!r}")
+    if kind == "seen":
+        _check_upto(record["upto"])
+    if kind == "view" and not _is_number(record.get("count", 1), 0):
+        raise InputError(f"count must be a number over 0; got {record['count']!r}")
+    if kind == "aggregate":
+        _check_sources(record["producer"], record["sources"])
+    return record
+
+
+def check_name(what: str, name: Any) -> None:
+    """A consumer, a producer or an id: text that may be a part of an entry's name."""
+    if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
+        raise InputError(f"{what} must be text of 1 to {LONGEST_NAME} characters; got {name!r}")
+    if not name.isprintable():
+        raise InputError(f"{what} must have no control characters; got {name!r}")
+
+
+def _check_upto(upto: Any) -> None:
+    good = isinstance(upto, list) and len(upto) == 3 and isinstance(upto[0], int)
+    if not good or not all(isinstance(part, str) for part in upto[1:]):
+        raise InputError(f"upto must be [time, producer, id] of a post; got {upto!r}")
+
+
+def _check_sources(producer: str, sources: Any) -> None:
+    if not isinstance(sources, list):
+        raise InputError(f"sources must be a list of producers; got {sources!r}")
+    for source in sources:
+        check_name("a source", source)
+        if source == producer:
+            raise InputError(f"producer {producer!r} must not be a source of itself")
+
+
+def _is_number(given: Any, over: float) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool) and given > over
+
+
+def _keys(record: dict[str, Any]) -> str:
+    return ", ".join(sorted(map(str, record))) or "nothing"

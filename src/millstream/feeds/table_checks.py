@@ -1,0 +1,199 @@
+"""Are the tables of a consumer, and of whom it follows, what the feeds rest on?
+
+- A followed producer is on one side, push or pull; a blocked one is on none.
+- A producer on push has as items its posts from where the pair's turn to push or the consumer's
+  floor went back to, as they are now, and nothing else; unless it is under way, when readers pull.
+- No other producer has items. What the consumer's `meta` counts is what is there.
+- The producer has the follower, under the same follow (`since`), in `of` and in `by`; and high
+  enough that it is pushed to, if the pair is on push.
+- If it is an aggregated one, it refers to all posts of its sources since they joined.
+
+The last two are only so when nothing is on its way between the tables (`settled`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from millstream.feeds.differences import Difference, shortened
+from millstream.feeds.names import (
+    META,
+    after,
+    class_text,
+    entry,
+    is_reference,
+    item_parts,
+    parts,
+    post_entry,
+    prefix,
+    reference,
+    referred_to,
+    time_text,
+)
+from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.tables import Tables
+
+BLOCK, ITEMS, PARTS = prefix("block"), prefix("item"), prefix("part")
+POSTS, PULL, PUSH, SOURCES = prefix("post"), prefix("pull"), prefix("push"), prefix("source")
+END = "\U0010ffff"
+Kept = dict[tuple[int, str], Any]
+"""Posts of one producer by time and id, or reference, as they are stored."""
+
+
+def followed_in(placed: PlacedFeeds, tables: Tables, consumer: str) -> list[str]:
+    """The producers that a consumer follows, by its own table; none twice."""
+    return sorted(
+        {
+            name[len(begin) :]
+            for begin in (PULL, PUSH)
+            for name, _ in tables.scan(placed.consumers, consumer, begin, after(begin))
+        }
+    )
+
+
+def check_tables(
+    placed: PlacedFeeds, tables: Tables, consumer: str, *, settled: bool
+) -> Iterator[Difference]:
+    """What is not as it must be in the tables of a consumer and of whom it follows."""
+    checks = _Checks(placed, tables, consumer)
+    yield from checks.sides()
+    yield from checks.items()
+    yield from checks.counts()
+    if settled:
+        yield from checks.producers()
+
+
+class _Checks:
+    """The tables of one consumer, read once."""
+
+    def __init__(self, placed: PlacedFeeds, tables: Tables, consumer: str) -> None:
+        self._placed, self._tables, self._consumer = placed, tables, consumer
+        self._pull: dict[str, Any] = self._named(PULL)
+        self._push: dict[str, Any] = self._named(PUSH)
+        self._meta = tables.get(placed.consumers, consumer, META) or {}
+        self._items: dict[str, Kept] = {}
+        for name, stored in self._scan(ITEMS):
+            ts, producer, post, via = item_parts(name)
+            if via is not None:
+                producer, post = via, reference(via, producer, post)
+            self._items.setdefault(producer, {})[ts, post] = stored
+        self._under_way = {name for name, _ in tables.scan(placed.fanouts, "", "", END)}
+
+    def sides(self) -> Iterator[Difference]:
+        """Each producer on one side; parts of those on push, and of no others."""
+        for producer in sorted(self._pull.keys() & self._push.keys()):
+            yield self._differs("must be on push or on pull", "both", producer)
+        for producer in sorted(self._named(BLOCK)):
+            if producer in self._pull or producer in self._push:
+                yield self._differs("must not be followed, as it is blocked", "a follow", producer)
+        known = {(parts(name)[2], int(parts(name)[1])) for name, _ in self._scan(PARTS)}
+        must = {(producer, begin) for producer, (_, begin) in self._push.items() if begin}
+        for producer, begin in sorted(must - known):
+            name = f"part {time_text(begin)}"
+            yield self._differs(f"must have the entry {name}", "none", producer)
+        for producer, begin in sorted(known - must):
+            name = f"part {time_text(begin)}"
+            yield self._differs("must have no part but that of its push", name, producer)
+
+    def items(self) -> Iterator[Difference]:
+        """The items are the posts of the producers on push, and nothing else."""
+        for producer in sorted(self._items.keys() - self._push.keys()):
+            for (ts, post), stored in self._items[producer].items():
+                came = f"an item of {ts}: {shortened(stored)}"
+                yield self._differs("must have no items, not being on push", came, producer, post)
+        floor = self._meta.get("floor", 0)
+        for producer, (_, begin) in sorted(self._push.items()):
+            low, items = max(begin, floor), self._items.get(producer, {})
+            for (ts, post), stored in items.items():
+                if ts < low:
+                    came = f"one of {ts}: {shortened(stored)}"
+                    yield self._differs(f"must have no items before {low}", came, producer, post)
+            if producer not in self._under_way:
+                yield from self._compared(producer, low, items)
+
+    def _compared(self, producer: str, low: int, items: Kept) -> Iterator[Difference]:
+        posts = self._posts(producer, low)
+        for (ts, post), stored in posts.items():
+            item = items.get((ts, post))
+            if item != stored:
+                came = "no item" if item is None else shortened(item)
+                yield self._differs(f"must be the item {shortened(stored)}", came, producer, post)
+        for ts, post in items.keys() - posts.keys():
+            if ts >= low:
+                came = f"an item of {ts}: {shortened(items[ts, post])}"
+                yield self._differs(
+                    "must not be there: there is no such post", came, producer, post
+                )
+
+    def counts(self) -> Iterator[Difference]:
+        """What `meta` says is there."""
+        there = {
+            "follows": len(self._pull.keys() | self._push.keys()),
+            "items": sum(map(len, self._items.values())),
+        }
+        for what, count in there.items():
+            said = self._meta.get(what, 0)
+            if said != count:
+                yield self._differs(f"meta must say that {what} are {count}", str(said))
+
+    def producers(self) -> Iterator[Difference]:
+        """What those who are followed know of it."""
+        of = {producer: since for producer, (since, _) in self._push.items()}
+        for producer, since in sorted((self._pull | of).items()):
+            place = Difference(self._consumer, "the producer's table", producer=producer)
+            known = self._of(producer, entry("of", self._consumer))
+            if known is None or known[1] != since:
+                came = "none" if known is None else f"one since {known[1]}"
+                yield place.of(f"must have the follower, since {since}", came)
+                continue
+            by = self._of(producer, entry("by", class_text(known[0]), self._consumer))
+            if by != since:
+                must = f"must have the follower in class {known[0]}, since {since}"
+                yield place.of(must, "none" if by is None else f"one since {by}")
+            need = (self._of(producer, META) or {}).get("need", 0)
+            on_push = producer in self._push and producer not in self._under_way
+            if on_push and known[0] < need:
+                must = f"must be pushed to, from class {need} up, as the pair is on push"
+                yield place.of(must, f"class {known[0]}")
+            yield from self._references(producer)
+
+    def _references(self, producer: str) -> Iterator[Difference]:
+        update = self._placed.producers
+        for name, since in self._tables.scan(update, producer, SOURCES, after(SOURCES)):
+            source = name[len(SOURCES) :]
+            for ts, post in self._posts(source, since):
+                if is_reference(post):
+                    continue
+                known = self._of(producer, post_entry(ts, reference(producer, source, post)))
+                if known != {"s": since}:
+                    yield Difference(
+                        self._consumer,
+                        "the producer's table",
+                        f"must refer to that of its source {source!r}, since {since}",
+                        "nothing" if known is None else shortened(known),
+                        producer,
+                        post,
+                    )
+
+    def _posts(self, producer: str, low: int) -> Kept:
+        update, start = self._placed.producers, POSTS + time_text(low)
+        rows = self._tables.scan(update, producer, start, after(POSTS))
+        return {(int(parts(name)[1]), parts(name)[2]): stored for name, stored in rows}
+
+    def _of(self, producer: str, name: str) -> Any:
+        return self._tables.get(self._placed.producers, producer, name)
+
+    def _scan(self, begin: str) -> Iterator[tuple[str, Any]]:
+        return self._tables.scan(self._placed.consumers, self._consumer, begin, after(begin))
+
+    def _named(self, begin: str) -> dict[str, Any]:
+        return {name[len(begin) :]: value for name, value in self._scan(begin)}
+
+    def _differs(
+        self, must: str, got: str, producer: str | None = None, post: str | None = None
+    ) -> Difference:
+        if post is not None and is_reference(post):
+            origin, post = referred_to(post)
+            must = f"of its source {origin!r}: {must}"
+        return Difference(self._consumer, "the consumer's table", must, got, producer, post)

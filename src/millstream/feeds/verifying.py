@@ -1,0 +1,156 @@
+"""Is a feed what it must be? Compares what a reader is shown with a brute-force query.
+
+The brute force goes through every post of every producer that a consumer follows, and knows nothing
+of what was pushed, how far back, or to whom. What it finds must be what the feed shows, by pages
+from the newest and by pages from the oldest: the same posts, as they are now, newest first, each of
+them once (Feeding Frenzy, 2.2). The tables themselves are looked at too, see `table_checks`: a feed
+that is right today may rest on an entry that makes it wrong tomorrow.
+
+All of it is read as of one batch. What is still on its way between consumers and producers then is
+not held against them: see `settled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.feeds.differences import Difference, shortened
+from millstream.feeds.items import Item
+from millstream.feeds.names import (
+    Position,
+    after,
+    entry,
+    is_reference,
+    parts,
+    post_entry,
+    prefix,
+    referred_to,
+)
+from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.query import FeedQuery, Page
+from millstream.feeds.table_checks import check_tables, followed_in
+from millstream.feeds.tables import Tables
+
+PAGES = 50
+"""Into about so many pages a long feed is read; a short one in those that readers get."""
+OLDEST: Position = (0, "", "")
+EVERYONE = 1 << 40
+"""No limit to the producers that are pulled from: nothing is left out here."""
+
+Posts = dict[Position, tuple[Any, int | None]]
+"""By position: the value of a post, and when it was changed last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was looked at of one consumer, and what differs."""
+
+    consumer: str
+    follows: int
+    posts: int
+    differences: tuple[Difference, ...] = ()
+
+
+def verify_feed(
+    placed: PlacedFeeds, tables: Tables, consumer: str, *, settled: bool = False
+) -> Verified:
+    """Look at the feed of a consumer and at its tables.
+
+    `settled` says that as of this batch nothing is on its way from consumers to producers or from a
+    producer to itself; only then can it be judged whether the two agree.
+    """
+    expected = brute_force(placed, tables, consumer)
+    size = max(placed.options.limit, len(expected) // PAGES)
+    query = FeedQuery(placed, tables, consumer, most_pulled=EVERYONE)
+    found = [
+        *compared(consumer, "from the newest", expected, from_newest(query.older, size)),
+        *compared(consumer, "from the oldest", expected, from_oldest(query.newer, size)),
+        *check_tables(placed, tables, consumer, settled=settled),
+    ]
+    return Verified(
+        consumer, len(followed_in(placed, tables, consumer)), len(expected), tuple(found)
+    )
+
+
+def brute_force(placed: PlacedFeeds, tables: Tables, consumer: str) -> Posts:
+    """Every post of every producer that a consumer follows.
+
+    Of an aggregated producer also what it refers to: posts that are there, of who is a source of it
+    and is not blocked.
+    """
+    posts, update = prefix("post"), placed.producers
+    found: Posts = {}
+    for producer in followed_in(placed, tables, consumer):
+        for name, stored in tables.scan(update, producer, posts, after(posts)):
+            _, ts, post = parts(name)
+            origin, value = producer, stored
+            if is_reference(post):
+                origin, post = referred_to(post)
+                is_source = tables.get(update, producer, entry("source", origin)) == stored["s"]
+                is_blocked = tables.get(placed.consumers, consumer, entry("block", origin))
+                value = tables.get(update, origin, post_entry(int(ts), post))
+                if value is None or not is_source or is_blocked is not None:
+                    continue
+            found[int(ts), origin, post] = value["v"], value.get("e")
+    return found
+
+
+def from_newest(older: Callable[[Position | None, int], Page], size: int) -> Iterator[Item]:
+    """A whole feed by pages, newest first. Ends where a page does not go on."""
+    before: Position | None = None
+    while True:
+        page = older(before, size)
+        yield from page.items
+        if not page.more or not page.items:
+            return
+        last = page.items[-1].position
+        if before is not None and last >= before:
+            return
+        before = last
+
+
+def from_oldest(newer: Callable[[Position, int], Page], size: int) -> Iterator[Item]:
+    """A whole feed by pages in the other direction; newest first all the same."""
+    found, than = list[list[Item]](), OLDEST
+    while True:
+        page = newer(than, size)
+        found.append(page.items)
+        if not page.more or not page.items or page.items[0].position <= than:
+            break
+        than = page.items[0].position
+    return (item for page in reversed(found) for item in page)
+
+
+def compared(
+    consumer: str, read: str, expected: Posts, items: Iterable[Item]
+) -> Iterator[Difference]:
+    """What is not as it must be in a feed that was read whole."""
+    left, last = dict(expected), None
+    for item in items:
+        position, post = item.position, (item.value, item.edited)
+        where = Difference(consumer, f"the feed, {read}", producer=item.producer, post=item.id)
+        if last is not None and position >= last:
+            twice = position in expected and position not in left
+            must = "each post must be there once" if twice else f"must come before {_at(last)}"
+            yield where.of(must, f"{'again' if twice else 'after it'}, at {_at(position)}")
+        last = position
+        if position not in expected:
+            yield where.of("must not be there", shortened(item.value))
+            continue
+        must_be = left.pop(position, post)
+        if must_be != post:
+            yield where.of(f"must be {_said(must_be)}", _said(post))
+    for position, missing in left.items():
+        where = Difference(consumer, f"the feed, {read}", producer=position[1], post=position[2])
+        yield where.of(f"must be {_said(missing)}, of {position[0]}", "nothing")
+
+
+def _said(post: tuple[Any, int | None]) -> str:
+    value, edited = post
+    return shortened(value) + ("" if edited is None else f", edited at {edited}")
+
+
+def _at(position: Position) -> str:
+    return f"({position[0]}, {position[1]}, {position[2]})"

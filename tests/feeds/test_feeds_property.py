@@ -1,0 +1,58 @@
+"""Whatever is posted, followed, changed and cut into batches: a feed is what brute force says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from feeds.feed_runs import FeedRun, Record, brute_force, shown
+from feeds.feed_strategies import CONSUMERS, OPTIONS, records
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import millstream as ms
+
+
+@pytest.mark.parametrize("lane", ["one-task", "shuffled"])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), options=OPTIONS, given=records())
+def test_every_read_at_every_batch(
+    lane: Any, data: st.DataObject, options: ms.feeds.Feeds, given: list[Record]
+) -> None:
+    """As of any batch, with what is pending laid over it: whole feeds, pages older and newer."""
+    run = FeedRun(options, lane)
+    left = list(given)
+    while left:
+        size = data.draw(st.integers(1, len(left)))
+        run.batch(left[:size])
+        left = left[size:]
+        consumer = data.draw(st.sampled_from(CONSUMERS))
+        pending = left[: data.draw(st.integers(0, len(left)))]
+        check(run, consumer, pending, data.draw(st.integers(1, 4)))
+    run.settle()
+    for consumer in CONSUMERS:
+        check(run, consumer, [], 3)
+
+
+def check(run: FeedRun, consumer: str, pending: list[Record], limit: int) -> None:
+    """The whole feed at once, by pages from the newest, and back from the oldest."""
+    expected = brute_force(run.taken + pending, consumer)
+    query = run.query(consumer, pending)
+    assert shown(query.older(None, 1_000).items) == expected
+    paged, before = [], None
+    while True:
+        page = query.older(before, limit)
+        paged += page.items
+        if not page.more:
+            break
+        before = page.items[-1].position
+    assert shown(paged) == expected
+    back: list[Any] = []
+    than = (0, "", "")
+    while True:
+        page = query.newer(than, limit)
+        back = page.items + back
+        if not page.more:
+            break
+        than = page.items[0].position
+    assert shown(back) == expected
