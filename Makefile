@@ -1,5 +1,5 @@
 # One surface for every chore. `make help` lists them.
-.PHONY: help setup setup-tests demo test test-faults faults check bench bench-s4 bench-imr docs pin clean
+.PHONY: help setup setup-tests demo test test-faults faults check bench bench-s4 bench-imr bench-feeds docs pin clean
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
@@ -38,6 +38,10 @@ bench-s4: setup  ## the evaluation of S4 rebuilt, half an hour; QUICK=1 only to 
 
 bench-imr: setup  ## the evaluation of iMR rebuilt, 25 minutes; ONLY="fig8 ..." for some, QUICK=1
 	@$(PY) -m bench imr $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
+	@$(if $(QUICK),,$(PY) -m docs.build)
+
+bench-feeds: setup  ## the evaluation of Feeding Frenzy rebuilt, half an hour; ONLY="fig4 ...", QUICK=1
+	@$(PY) -m bench feeds $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 	@$(if $(QUICK),,$(PY) -m docs.build)
 
 docs: setup  ## check that every link in the docs leads somewhere and draw the pictures anew

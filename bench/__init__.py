@@ -8,6 +8,8 @@
     live            over HTTP: slates read, events taken in, and how soon they can be read
     dump            a million slates over HTTP, in flat memory
     s4              the evaluation of S4, rebuilt on a cluster of this machine (`make bench-s4`)
+    imr             the evaluation of iMR, rebuilt (`make bench-imr`)
+    feeds           the evaluation of Feeding Frenzy, rebuilt (`make bench-feeds`)
 
 Each prints a table, says which bars it holds, and writes all figures, with the machine and the
 commit, to `bench/results/<name>.json`. Everything that a ratio compares is measured in one run of

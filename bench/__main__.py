@@ -28,6 +28,7 @@ from bench import (
 )
 from bench.apart import RunFailedError
 from bench.bench import Bench
+from bench.feeds import cases as feeds
 from bench.figures import Outcome
 from bench.imr import cases as imr
 from bench.machine import commit, machine
@@ -54,6 +55,7 @@ CASES: dict[str, Callable[[Bench], Outcome]] = {
     "ctr": ctr.run,
     "s4": s4.run,
     "imr": imr.run,
+    "feeds": feeds.run,
 }
 NOISY = 0.15
 """More of the machine than this to other processes, and the figures are noise."""
@@ -65,7 +67,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Run benchmarks.")
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(CASES)}; or all")
     parser.add_argument("--quick", action="store_true", help="small: to see that it works")
-    only = "some experiments of the case imr, as in --only fig8"
+    only = "some experiments of the case imr or feeds, as in --only fig8"
     parser.add_argument("--only", nargs="+", default=(), metavar="experiment", help=only)
     parser.add_argument("--check", action="store_true", help="fail where a bar is missed")
     parser.add_argument("--work", type=Path, default=WORK, help="the folder for data and stores")

@@ -130,10 +130,16 @@ def draw_search() -> str:
 def draw_results(results: Path = RESULTS) -> dict[str, str]:
     """The pictures of the benchmarks' results, by their files' names; of those that there are."""
     from bench import ctr_plot
+    from bench.feeds import plots as feeds_plots
     from bench.imr import plots as imr_plots
     from bench.s4 import plots
 
-    cases = {"s4": plots.pictures, "imr": imr_plots.pictures, "ctr": ctr_plot.pictures}
+    cases = {
+        "s4": plots.pictures,
+        "imr": imr_plots.pictures,
+        "feeds": feeds_plots.pictures,
+        "ctr": ctr_plot.pictures,
+    }
     found: dict[str, str] = {}
     for case, pictures in cases.items():
         path = results / f"{case}.json"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import ctr_plot
+from bench.feeds import tables as feeds_tables
 from bench.imr import tables as imr_tables
 from bench.s4 import tables as s4_tables
 
@@ -126,6 +127,7 @@ _SAYS = {
 _PARTS: dict[str, Callable[[dict[str, Any], str], str]] = {
     "s4": s4_tables.part,
     "imr": imr_tables.part,
+    "feeds": feeds_tables.part,
     "ctr": ctr_plot.part,
 }
 """The cases that fill a page in parts, and what makes one."""

@@ -17,6 +17,7 @@ from fault_runs import (
 )
 from fault_runs.agents import cut_off, killed, parent_killed, root_killed
 from fault_runs.agents import disk_full as agent_disk_full
+from fault_runs.feeds import killed as feeds_killed
 from fault_runs.scenario import Scenario
 
 _ALL: tuple[Scenario, ...] = (
@@ -38,5 +39,6 @@ _ALL: tuple[Scenario, ...] = (
     cut_off.CUT_OFF,
     root_killed.ROOT_KILLED,
     parent_killed.PARENT_KILLED,
+    feeds_killed.KILLED,
 )
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in _ALL}

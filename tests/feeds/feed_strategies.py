@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from feeds.feed_runs import Record
 from hypothesis import strategies as st
 
 import millstream as ms
-from feeds.feed_runs import Record
 
 PRODUCERS = ["ann", "bob", "cid"]
 CONSUMERS = ["x", "y", "z"]

@@ -16,7 +16,9 @@ from millstream.feeds.records import LATEST
 NAMES = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=200)
 TIMES = st.integers(0, LATEST - 1)
 POSITIONS = st.tuples(TIMES, NAMES, NAMES)
-DIVERSE = st.builds(Diverse, TIMES, st.integers(1, 100), st.integers(1, LATEST), st.booleans())
+DIVERSE = st.builds(
+    Diverse, TIMES, TIMES, st.integers(1, 100), st.integers(1, LATEST), st.booleans()
+)
 DIRECTIONS: st.SearchStrategy[Direction] = st.sampled_from(["older", "newer"])
 CURSORS = st.builds(Cursor, DIRECTIONS, POSITIONS, st.none() | DIVERSE)
 
@@ -44,14 +46,14 @@ def test_a_changed_cursor_is_refused(cursor: Cursor, data: st.DataObject) -> Non
 @given(st.text(max_size=80))
 def test_no_text_that_is_no_cursor_breaks_anything(text: str) -> None:
     """Whatever a client sends is refused in the same words."""
-    with pytest.raises(InputError, match="^cursor must be what an answer of this feed gave"):
+    with pytest.raises(InputError, match="cursor must be what an answer of this feed gave"):
         Cursor.read(text)
 
 
 @pytest.mark.parametrize(
     "packed",
     [
-        b"[2,'o',1,\"a\",\"b\"]",
+        b'[2,\'o\',1,"a","b"]',
         b'[2,"o",1,"a","b"]',
         b'[1,"x",1,"a","b"]',
         b'[1,"o",true,"a","b"]',
@@ -61,9 +63,9 @@ def test_no_text_that_is_no_cursor_breaks_anything(text: str) -> None:
         b'[1,"o",1,"a"]',
         b'[1,"o",1,"a",null]',
         b'[1,"o",1,"a","\\ud800"]',
-        b'[1,"o",1,"a","b",1,1,1]',
-        b'[1,"o",1,"a","b",1,0,1,0]',
-        b'[1,"o",1,"a","b",1,1,1,2]',
+        b'[1,"o",1,"a","b",1,1,1,1]',
+        b'[1,"o",1,"a","b",1,1,0,1,0]',
+        b'[1,"o",1,"a","b",1,1,1,1,2]',
         b'{"v":1}',
         b"1",
         b"[" * 2_000,

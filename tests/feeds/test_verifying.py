@@ -9,14 +9,22 @@ from typing import Any
 
 import pytest
 from feeds.feed_runs import NAME, FeedRun, Record
-from feeds.test_feeds_property import CONSUMERS, OPTIONS, records
+from feeds.feed_strategies import CONSUMERS, OPTIONS, PRODUCERS, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.feeds.differences import Difference
 from millstream.feeds.items import Item
-from millstream.feeds.names import META, class_text, entry, item_entry, post_entry, time_text
+from millstream.feeds.names import (
+    META,
+    class_text,
+    entry,
+    item_entry,
+    post_entry,
+    reference,
+    time_text,
+)
 from millstream.feeds.placing import PlacedFeeds
 from millstream.feeds.tables import KeptTables
 from millstream.feeds.verifying import compared, verify_feed
@@ -31,9 +39,16 @@ Entries = dict[str, Any]
 def test_feeds_that_are_right(
     data: st.DataObject, options: ms.feeds.Feeds, given: list[Record]
 ) -> None:
-    """As of any batch, whatever is on its way, and when all has settled: nothing differs."""
+    """As of any batch, whatever is on its way, and when all has settled: nothing differs, with
+    aggregated producers too."""
     run = FeedRun(options)
     left = list(given)
+    for at in data.draw(st.sets(st.integers(0, len(left) - 1), max_size=4)):
+        producer = data.draw(st.sampled_from(PRODUCERS))
+        others = sorted({*PRODUCERS} - {producer})
+        sources = data.draw(st.lists(st.sampled_from(others), unique=True))
+        told = {"kind": "aggregate", "producer": producer, "sources": sources}
+        left[at] = told | {"at": left[at]["at"]}
     while left:
         size = data.draw(st.integers(1, len(left)))
         run.batch(left[:size])
@@ -73,7 +88,7 @@ class Kept:
 
 @pytest.fixture
 def kept() -> Kept:
-    """x has 60 posts of ann on push, backfilled from the 11th on, and bob's on pull."""
+    """x has 60 posts of ann on push, backfilled from the 11th on; y follows bob."""
     options = ms.feeds.Feeds(coherency="per-producer", ratio=0.001)
     run = FeedRun(options)
     posts = [a_post(n, "ann") for n in range(60)] + [a_post(60 + n, "bob") for n in range(3)]
@@ -83,11 +98,7 @@ def kept() -> Kept:
     run.batch([{"kind": "follow", "consumer": "x", "producer": "ann", "at": at + 1}])
     run.settle()
     run.batch([{"kind": "view", "consumer": "y", "at": at + 2}])
-    follows = [("y", "bob"), ("y", "ann")]
-    run.batch(
-        {"kind": "follow", "consumer": one, "producer": producer, "at": at + 3 + n}
-        for n, (one, producer) in enumerate(follows)
-    )
+    run.batch([{"kind": "follow", "consumer": "y", "producer": "bob", "at": at + 3}])
     run.settle()
     assert entry("push", "ann") in run.entries("consumers", "x")
     tables = {
@@ -245,13 +256,40 @@ def test_a_post_that_was_deleted(kept: Kept) -> None:
     assert len(matching(said, "'p40': the feed, from the (newest|oldest): must not be there")) == 2
 
 
+def test_a_reference_that_is_missing() -> None:
+    """An aggregated producer must refer to each post of its sources; whoever follows it and is on
+    push must have all of them as items."""
+    run = FeedRun(ms.feeds.Feeds(policy="push"))
+    run.batch([{"kind": "aggregate", "producer": "news", "sources": ["ann"], "at": START - 2}])
+    run.batch([{"kind": "follow", "consumer": "x", "producer": "news", "at": START - 1}])
+    run.settle()
+    run.batch(a_post(n, "ann") for n in range(3))
+    run.settle()
+    tables = {
+        "producers": {one: run.entries("producers", one) for one in ("ann", "news")},
+        "consumers": {"x": run.entries("consumers", "x")},
+    }
+    kept = Kept(run.placed, tables["producers"], tables["consumers"], {"": {}})
+    assert kept.differences() == []
+    of = reference("news", "ann", "p1")
+    del kept.consumers["x"][item_entry(START + 1_000_000, "news", of)]
+    kept.consumers["x"][META]["items"] -= 1
+    said = [*map(str, kept.differences())]
+    assert matching(said, "'ann', post 'p1': the feed, from the newest: must be 1, .* got nothing")
+    assert matching(said, "'news', post 'p1': the consumer's table: of its source 'ann': must be")
+    del kept.producers["news"][post_entry(START + 1_000_000, of)]
+    (said_of,) = map(str, kept.differences())
+    assert "'news', post 'p1': the producer's table: must refer to that of its source" in said_of
+    assert kept.differences(settled=False) == []
+
+
 def test_order_and_repetition() -> None:
     """A feed must be newest first, with each post once, whatever its items are."""
     posts: dict[Any, Any] = {(n, "ann", f"p{n}"): (n, None) for n in (1, 2, 3)}
     items = [Item(n, "ann", f"p{n}", n, "push") for n in (3, 1, 2, 2)]
     first, second = (str(one) for one in compared("x", "from the newest", posts, items))
     assert "'p2': the feed, from the newest: must come before (1, ann, p1); got after it" in first
-    assert "each post must be there once; got again, at (2, ann, p2)" in second
+    assert "must be there once; got again, at (2, ann, p2)" in second
 
 
 def test_a_difference_as_a_record(kept: Kept) -> None:

@@ -18,6 +18,7 @@ from millstream.cli.agent import agent
 from millstream.cli.check import check
 from millstream.cli.deadletters import deadletters
 from millstream.cli.failing import exit_code, show
+from millstream.cli.feeds import feeds
 from millstream.cli.graph import graph
 from millstream.cli.jobs import jobs
 from millstream.cli.new import new
@@ -70,7 +71,7 @@ def main(debug: bool) -> None:
     """
 
 
-READING = (tail, slates, jobs, deadletters, actions, check, graph)
+READING = (tail, slates, jobs, feeds, deadletters, actions, check, graph)
 for command in (new, run, serve, send, agent, reducers, *READING, verify, vacuum):
     main.add_command(command)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from millstream.client.feed_values import Follow, Item
 from millstream.client.values import Refused
 
 
@@ -60,3 +61,33 @@ class GapSaid(msgspec.Struct, rename={"start": "from"}):
     start: int
     to: int
     """The first record that is there again."""
+
+
+class FeedsTaken(msgspec.Struct):
+    """To records of feeds; `ids` are those of the accepted posts, None if they are not known."""
+
+    refused: list[Refused] | None = None
+    accepted: int = 0
+    refused_count: int = 0
+    ids: list[str] | None = None
+
+
+class Follows(msgspec.Struct):
+    """A page of whom a consumer follows."""
+
+    follows: list[Follow]
+    next: str | None = None
+
+
+class NewItems(msgspec.Struct):
+    items: tuple[Item, ...]
+
+
+class GonePost(msgspec.Struct):
+    id: str
+    producer: str
+    ts: int
+
+
+class Gone(msgspec.Struct):
+    items: list[GonePost]

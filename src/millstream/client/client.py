@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Literal, TypeVar
-from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
@@ -18,9 +17,10 @@ import msgspec
 
 from millstream.client.answers import GapSaid, Page, Records, Row, Streams, Taken, Updates
 from millstream.client.batches import Batch, as_lines, batches, encode_event, encoded
+from millstream.client.feeds import Feeds
 from millstream.client.listening import listen
 from millstream.client.values import Gap, Record, Refused, Sent, Slate
-from millstream.client.wire import Wire
+from millstream.client.wire import Wire, path_of
 from millstream.errors import ClientError, CodecError
 
 T = TypeVar("T")
@@ -52,6 +52,8 @@ class Client:
         retries: int | None = 8,
     ) -> None:
         self._wire = Wire(url, token, timeout, retries)
+        self.feeds = Feeds(self._wire)
+        """Follow, post and read feeds, if the application has them."""
         self._updates: set[str] = set()
         """Those that are known to be there, so that a 404 means that there is no slate."""
 
@@ -146,7 +148,7 @@ class Client:
             return Sent(0, tuple(batch.refused), len(batch.refused))
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
         try:
-            response = self._wire.post(_path("streams", stream), batch.body, headers)
+            response = self._wire.post(path_of("streams", stream), batch.body, headers)
         except ClientError as error:
             if error.status is None and self._wire.reached:
                 first, last = batch.numbers[0], batch.numbers[-1]
@@ -165,7 +167,7 @@ class Client:
 
     def get(self, update: str, key: str) -> Slate | None:
         """The slate of a key as of the last committed batch, or None."""
-        response = self._wire.ask(_path("slates", update), {"key": key}, missing=True)
+        response = self._wire.ask(path_of("slates", update), {"key": key}, missing=True)
         if response.status_code == 404:
             if not self._has(update):
                 raise self._wire.refusal(response)
@@ -183,7 +185,7 @@ class Client:
         while left is None or left > 0:
             size = PAGE if left is None else min(left, PAGE)
             query = {"prefix": prefix, "after": after, "limit": size}
-            page = self._asked(_path("slates", update), Page, query)
+            page = self._asked(path_of("slates", update), Page, query)
             for row in page.slates:
                 yield Slate(row.key, row.slate, row.ts, page.batch)
             after, left = page.next, None if left is None else left - len(page.slates)
@@ -199,7 +201,7 @@ class Client:
         decode, tries, count = msgspec.json.Decoder(Row).decode, 0, 0
         while True:
             try:
-                with self._wire.open(_path("slates", update, "dump")) as response:
+                with self._wire.open(path_of("slates", update, "dump")) as response:
                     batch = int(response.headers["Millstream-Batch"])
                     for line in _lines(response.iter_bytes()):
                         row = decode(line)
@@ -217,7 +219,7 @@ class Client:
 
     def watch(self, update: str, key: str) -> Iterator[Slate | None]:
         """The slate of a key now and whenever it changes; None while there is none. Never ends."""
-        for event in listen(self._wire, _path("slates", update, "watch"), {"key": key}):
+        for event in listen(self._wire, path_of("slates", update, "watch"), {"key": key}):
             if event.kind == "slate":
                 yield self._wire.decoded(event.data, Slate)
             elif event.kind == "gone":
@@ -235,7 +237,7 @@ class Client:
         records that were to come, a `Gap` says which, and the tail goes on after them.
         """
         page = self._asked(
-            _path("streams", stream, "records"), Records, {"from": start, "limit": 1}
+            path_of("streams", stream, "records"), Records, {"from": start, "limit": 1}
         )
         if not isinstance(start, int) or start < 0:  # the number means the same when asked again
             start = page.records[0].record if page.records else page.next
@@ -245,7 +247,7 @@ class Client:
         left = limit
         if left == 0:
             return
-        for event in listen(self._wire, _path("streams", stream, "tail"), {"from": first}):
+        for event in listen(self._wire, path_of("streams", stream, "tail"), {"from": first}):
             if event.kind == "gap":
                 gap = self._wire.decoded(event.data, GapSaid)
                 yield Gap(gap.start, gap.to - 1)
@@ -280,11 +282,6 @@ class Client:
             found = self._asked("/slates", Updates)
             self._updates = {one.name for one in found.updates}
         return update in self._updates
-
-
-def _path(*parts: str) -> str:
-    """A path; a part's own slashes are no slashes of it."""
-    return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:

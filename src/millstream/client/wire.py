@@ -21,6 +21,7 @@ from millstream.client.retrying import NOT_NOW, pause, retry_after
 from millstream.errors import ClientError
 
 T = TypeVar("T")
+_DOTS = {".": "%2E", "..": "%2E%2E"}
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -49,6 +50,10 @@ class Wire:
         """A POST that may be made twice, whatever it is answered with."""
         request = self._http.build_request("POST", path, content=body, headers=dict(headers))
         return self._tried(request)
+
+    def change(self, method: str, path: str) -> httpx.Response:
+        """A PUT or a DELETE without a body, made again if need be, whatever it is answered with."""
+        return self._tried(self._http.build_request(method, path))
 
     @contextmanager
     def open(
@@ -150,6 +155,12 @@ class Wire:
         return ClientError(
             f"the connection to {self.url} broke: {str(error) or type(error).__name__}"
         )
+
+
+def path_of(*parts: str) -> str:
+    """A path; a part's own slashes are no slashes of it, nor do its dots lead up."""
+    quoted = (quote(part, safe="") for part in parts)
+    return "".join(f"/{_DOTS.get(part, part)}" for part in quoted)
 
 
 def target(path: str, query: Mapping[str, Any] | None) -> str:

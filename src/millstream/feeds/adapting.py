@@ -4,8 +4,8 @@ Which pulled pairs to push so that latency comes down by so much at the least co
 problem (Lemma 3), and what a pair does for latency is not known beforehand. So the pairs are put in
 one order, by queries a second over penalty, and as many of the first as it takes are pushed:
 `Adapting` goes up that order while reads are too slow, and back while they are fast, never below
-what MinCost pushes. Any number of first moves costs the least of all choices of pairs whose
-consumers look as often in sum.
+what MinCost pushes. With single pairs, any number of first moves costs the least of all choices of
+pairs whose consumers look as often in sum.
 
 The order is made of `Move`s: single pairs, or all pulled pairs of a consumer at once (3.3.2).
 

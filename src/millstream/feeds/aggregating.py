@@ -16,11 +16,13 @@ decided for itself, and what the lemmas say of them holds.
 - A post is in the aggregated stream from the batch after the one that took it in.
 - Who joins brings its newest `backfill` posts, and all that come after it has joined.
 - One level deep: an aggregated producer that is a source passes on its own posts, not references.
+- References to a source that was left are shown to nobody. They are swept out of the aggregated
+  producer's table in steps, newest first; in feeds they stay until these are trimmed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -32,6 +34,7 @@ from millstream.feeds.names import (
     post_entry,
     prefix,
     reference,
+    referred_to,
     time_text,
 )
 from millstream.model.event import Emit, emit
@@ -53,8 +56,8 @@ class Aggregating:
     key: str
     table: Table
 
-    def replaced(self, told: Told) -> Iterator[Emit]:
-        """An aggregated producer: these are its sources from now on."""
+    def replaced(self, told: Told) -> Generator[Emit, None, bool]:
+        """An aggregated producer: these are its sources from now on. Whether any was left."""
         since, named = told["at"], set(told["sources"])
         known = {name[len(SOURCES) :]: at for name, at in self.table.scan(SOURCES, after(SOURCES))}
         for source, at in known.items():
@@ -64,6 +67,7 @@ class Aggregating:
         for source in sorted(named - known.keys()):
             self.table[SOURCES + source] = since
             yield self._tell(source, {"kind": "joined", "into": self.key, "since": since})
+        return not known.keys() <= named
 
     def joined(self, told: Told, backfill: int) -> Iterator[Emit]:
         """A source: whose it is, and what it brings."""
@@ -106,6 +110,19 @@ class Aggregating:
             elif not there and known is not None:
                 del self.table[name]
                 yield at, part, -1
+
+    def swept(self, stop: str, most: int) -> tuple[str | None, int]:
+        """Take out references to sources that were left, among so many entries before `stop`: where
+        to go on, None at the end, and how many there were."""
+        found = list(self.table.scan(POSTS, stop, reverse=True, limit=most))
+        count = 0
+        for name, value in found:
+            post = parts(name)[2]
+            if is_reference(post):
+                if self.table.get(SOURCES + referred_to(post)[0]) != value["s"]:
+                    del self.table[name]
+                    count += 1
+        return (found[-1][0] if len(found) == most else None), count
 
     def _own(self, start: str, stop: str, *, reverse: bool) -> Iterator[tuple[int, str]]:
         found = self.table.scan(start, stop, reverse=reverse, limit=LOOKED_AT if reverse else None)

@@ -137,12 +137,13 @@ def _global_page(query: FeedQuery, asked: Request) -> _Page:
 
 def _diverse_page(query: FeedQuery, asked: Request, now: int) -> _Page:
     cursor, k, t = asked.cursor, asked.k, asked.t
-    as_of = cursor.diverse.as_of if cursor and cursor.diverse else None
-    diverse = DiverseQuery(query, k=k, t=t, now=now, as_of=as_of)
+    begun = cursor.diverse if cursor else None
+    first = begun.now if begun else now
+    diverse = DiverseQuery(query, k=k, t=t, now=first, as_of=begun.as_of if begun else None)
     if cursor is not None and cursor.direction == "newer":
         page = diverse.newer(cursor.key, asked.limit)
         if not page.items:
-            return _later_page(query, asked, cursor)
+            return _later_page(query, asked, cursor, now)
         more = True
     else:
         page = diverse.older(cursor.key if cursor else None, asked.limit)
@@ -152,22 +153,21 @@ def _diverse_page(query: FeedQuery, asked: Request, now: int) -> _Page:
 
     def at(direction: Direction, key: tuple[bool, Position]) -> Cursor:
         lead, position = key
-        return Cursor(direction, position, Diverse(diverse.as_of, k, t, lead))
+        return Cursor(direction, position, Diverse(diverse.as_of, first, k, t, lead))
 
     older = at("older", page.last) if more else None
     return _Page(page.items, older, at("newer", page.first))
 
 
-def _later_page(query: FeedQuery, asked: Request, cursor: Cursor) -> _Page:
+def _later_page(query: FeedQuery, asked: Request, cursor: Cursor, now: int) -> _Page:
     """With per-producer coherency: what came after the first page, all of it."""
     items = query.newer(cursor.position, asked.limit).items
     empty = _empty(cursor)
-    if not items or cursor.diverse is None:
+    if not items:
         return empty
-    newest = items[0]
-    as_of = max(cursor.diverse.as_of, newest.ts)
-    later = Cursor("newer", newest.position, replace(cursor.diverse, as_of=as_of, lead=True))
-    return _Page(items, empty.next, later)
+    ts = items[0].ts
+    begun = Diverse(as_of=ts, now=now, k=asked.k, t=asked.t, lead=ts >= now - asked.t)
+    return _Page(items, empty.next, Cursor("newer", items[0].position, begun))
 
 
 def _empty(cursor: Cursor | None) -> _Page:

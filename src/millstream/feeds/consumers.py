@@ -2,8 +2,8 @@
 
 An update with a table for each consumer (see `names`). A new follow is on pull, so that its old
 posts are seen at once; the producer is told, and says in the next batch whether the pair is better
-on push. Pushed posts are items of the table, ordered by time. No more than twice `keep` of them stay;
-what is older than the `floor` is pulled.
+on push. Pushed posts are items of the table, ordered by time. No more than twice `keep` of them
+stay; what is older than the `floor` is pulled.
 
 How often a consumer looks is told to its producers only when that has changed by `BAND` classes.
 With global coherency the consumer decides by Lemma 2 for all of its producers, and tells them
@@ -164,7 +164,8 @@ class Consumer:
         if self._options.coherency != "global":
             return class_of(rate)
         before: Side = "push" if self._meta["class"] == ALWAYS else "pull"
-        ratio = self._meta.get("ratio", self._options.ratio) / max(1, self._meta["follows"])
+        ratio = self._meta.get("ratio", self._options.ratio)
+        ratio /= max(1, self._meta["follows"])  # a look pulls from each: that is its L in Lemma 2
         side = held(before, rate, self._meta.get("flow", 0.0), ratio, HOLD)
         return ALWAYS if side == "push" else NEVER
 

@@ -36,7 +36,9 @@ class Diverse:
     """What per-producer coherency needs beside a position, in order to go on as it began."""
 
     as_of: int
-    """The time of the first page, in microseconds: later posts are no part of these pages."""
+    """The time of the newest post of the first page: later ones are no part of these pages."""
+    now: int
+    """When the first page was asked for, from which `t` goes back."""
     k: int
     t: int
     """In microseconds."""
@@ -70,7 +72,7 @@ class Cursor:
         said: list[Any] = [VERSION, self.direction[0], *self.position]
         if self.diverse is not None:
             one = self.diverse
-            said += [one.as_of, one.k, one.t, int(one.lead)]
+            said += [one.as_of, one.now, one.k, one.t, int(one.lead)]
         packed = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
         return urlsafe_b64encode(_check(packed) + packed).decode().rstrip("=")
 
@@ -111,7 +113,7 @@ def _read(text: str) -> Cursor:
     if check != _check(packed):
         raise ValueError("damaged")
     version, direction, ts, producer, post, *more = json.loads(packed)
-    if version != VERSION or direction not in _DIRECTIONS or len(more) not in (0, 4):
+    if version != VERSION or direction not in _DIRECTIONS or len(more) not in (0, 5):
         raise ValueError("of another version")
     _check_whole(0, LATEST, ts)
     for name in (producer, post):
@@ -120,11 +122,11 @@ def _read(text: str) -> Cursor:
     position = (ts, producer, post)
     if not more:
         return Cursor(_DIRECTIONS[direction], position)
-    as_of, k, t, lead = more
-    _check_whole(0, LATEST, as_of)
+    as_of, now, k, t, lead = more
+    _check_whole(0, LATEST, as_of, now)
     _check_whole(1, LATEST, k, t)
     _check_whole(0, 1, lead)
-    return Cursor(_DIRECTIONS[direction], position, Diverse(as_of, k, t, bool(lead)))
+    return Cursor(_DIRECTIONS[direction], position, Diverse(as_of, now, k, t, bool(lead)))
 
 
 def _check(packed: bytes) -> bytes:

@@ -11,8 +11,8 @@ are made so that as many producers as can be come first:
 each by recency; a page is the next `limit` posts of that order, and shows them by time. In that
 order the posts of a producer come by recency too, so each is shown without a gap, and none twice.
 
-All pages are as of the time of the first one. What is posted later is no part of them, what is
-deleted is gone: if that was the lead of a producer the next one takes its place, and may then be
+All pages are as of the newest post of the first one. What is posted later is no part of them, what
+is deleted is gone: if that was the lead of a producer the next one takes its place, and may then be
 passed over by a page that is past the leads.
 
 Reading is lazy. Each producer is a line of posts, newest first, and lines are merged. A line that
@@ -68,21 +68,23 @@ class DiverseQuery:
         *,
         k: int,
         t: int,
-        now: int = 0,
+        now: int | None = None,
         as_of: int | None = None,
         chunk: int = CHUNK,
         most_items: int = MOST_ITEMS,
     ) -> None:
-        """A first page is as of `now`, or of the newest post; further ones are `as_of` that."""
+        """`now` is when the first page was asked for, from which `t` goes back; if it is not given,
+        the time of the newest post. Further pages are `as_of` what the first one was."""
         self._query, self._k = query, k
         self._before = None if as_of is None else (as_of + 1, "", "")
         self._shelf = Shelf(query.items_before(self._before), chunk, most_items)
         self._lines = self._all_lines()
         if as_of is None:
             newest = next(self._merged(1), None)
-            as_of = now if newest is None else max(now, newest[0].ts)
+            as_of = 0 if newest is None else newest[0].ts
         self.as_of = as_of
-        self._fresh_from = as_of - t
+        """The time of the newest post that is part of the pages."""
+        self._fresh_from = (as_of if now is None else now) - t
 
     def older(self, before: Key | None, limit: int) -> DiversePage:
         """The next items below a key, or from the first on."""
@@ -133,17 +135,18 @@ class DiverseQuery:
     def _pushed(self, producer: str, begin: int) -> Iterator[Step]:
         """The posts of a producer on push: from the shelf as far as that goes, then its own."""
         shelf, known, taken = self._shelf, self._shelf.of(producer), 0
+        end = (begin, "", "")
         while True:
-            for item in known[taken:]:
-                yield item.position, 0, item
-            taken = len(known)
-            if not shelf.is_open:
+            while taken < len(known):  # which may grow meanwhile
+                yield known[taken].position, 0, known[taken]
+                taken += 1
+            if not shelf.is_open or shelf.low <= end:
                 break
             low = shelf.low
             yield low, 0, None
             if shelf.low == low:  # else another line has had it read
                 shelf.read_on()
-        below = min(max(shelf.low, (begin, "", "")), self._before or TOP)
+        below = min(max(shelf.low, end), self._before or TOP)
         if below > BOTTOM:
             yield below, 0, None
             yield from _steps(self._query.posts_before(producer, below))

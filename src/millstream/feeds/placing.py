@@ -18,15 +18,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any
 
 from millstream.errors import DefinitionError
 from millstream.feeds.consumers import Consumers
 from millstream.feeds.fanouts import FanOuts
 from millstream.feeds.options import Options
-from millstream.feeds.producers import Producers
+from millstream.feeds.producers import Calming, Producers
 from millstream.feeds.records import KINDS, OF_CONSUMER, OF_PRODUCER, checked
 from millstream.model.app import App
+from millstream.model.duration import microseconds, shown_duration
 from millstream.model.event import Emit, Event, emit
 from millstream.model.function import check_name, takes
 from millstream.model.slate import Table
@@ -61,7 +63,7 @@ class PlacedFeeds:
     def described(self) -> dict[str, Any]:
         return {
             "kind": "feeds",
-            "lasting": f"feeds, {self.options.coherency} coherency",
+            "lasting": "feeds",
             **{name: _plain(value) for name, value in asdict(self.options).items()},
         }
 
@@ -89,6 +91,7 @@ def place(app: App, options: Options, name: str) -> None:
         slate=Table,
         name=placed.producers,
         limit=NO_LIMIT,
+        on_timer=Calming(options, name),
     )(Producers(options, name))
     of_consumer = [f"{name}.{kind}" for kind in OF_CONSUMER]
     app.update(
@@ -116,4 +119,7 @@ class Splitting:
 
 
 def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | None) else str(value)
+    """An option as it may be given again."""
+    if isinstance(value, timedelta):
+        return shown_duration(microseconds(value, "feeds"))
+    return value

@@ -43,6 +43,9 @@ def side_of_pair(query_rate: float, event_rate: float, ratio: float) -> Side:
 def side_of_consumer(query_rate: float, all_events: float, ratio: float) -> Side:
     """Lemma 2: the same for all producers of a consumer, whose events come at `all_events`.
 
+    L is here what pulling for one look costs, from all producers together. Where that is as many
+    pulls as there are producers, the ratio is so many times lower.
+
     >>> side_of_consumer(6.0, 2.0, 3.0), side_of_consumer(6.0, 4.0, 3.0)
     ('push', 'pull')
     """
@@ -133,5 +136,7 @@ class Network:
 def above(pairs: Iterable[Pair], threshold: float) -> frozenset[Pair]:
     """The pairs whose query rate is at least so many times their event rate."""
     return frozenset(
-        pair for pair in pairs if side_of_pair(pair.query_rate, pair.event_rate, threshold) == "push"
+        pair
+        for pair in pairs
+        if side_of_pair(pair.query_rate, pair.event_rate, threshold) == "push"
     )

@@ -7,8 +7,9 @@ kept in the table, the producer is said to be under way (`NAME.fanouts`), and it
 batch. Whoever reads pulls from a producer that is under way, so that no feed has half of a pass.
 
 When the class that is needed changes (4.3), a pass tells the followers in between that they are now
-on the other side, and sends what they need for it. Passes run one after the other, and send what a
-post is when they come to it: an edit or a delete never comes out of order.
+on the other side, and sends what they need for it. A flash (5.5) moves pairs to pull, and the next
+post after it moves them back, or, should none come, a timer. Passes run one after the other, and
+send what a post is when they come to it: an edit or a delete never comes out of order.
 
 Each pass, and each word to one consumer, has a time of its own, later than all before: events of a
 time come in the order of their content, and a consumer must hear of a side in the order of the
@@ -37,11 +38,11 @@ from millstream.feeds.names import (
 )
 from millstream.feeds.options import Options
 from millstream.feeds.rates import ALWAYS, MOST, NEVER, Rate, class_from
-from millstream.model.event import Emit, Event, emit
+from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
 from millstream.model.function import takes
 from millstream.model.slate import Table
 
-BAND = 2
+BAND = 3
 """Classes by which the one that is needed must differ before pairs change their side."""
 TOGETHER = 100
 """Posts that one pass takes along."""
@@ -57,10 +58,26 @@ class Producers:
     name: str
     __signature__ = takes("event", "slate")
 
-    def __call__(self, event: Event, table: Table) -> Iterator[Emit]:
+    def __call__(self, event: Event, table: Table) -> Iterator[Emit | SetTimer]:
         producer = Producer(self.options, self.name, event.key, table, event.ts)
         told: Told = event.value
         yield from getattr(producer, told["kind"])(told)
+        yield from producer.save()
+        if producer.rate.peak and self.options.coherency == "per-producer":
+            yield timer(at=producer.rate.over, name="calm")
+
+
+@dataclass(frozen=True)
+class Calming:
+    """The timer function: a flash is over although no post has come that would show it."""
+
+    options: Options
+    name: str
+    __signature__ = takes("timer", "slate")
+
+    def __call__(self, timer: Timer, table: Table) -> Iterator[Emit]:
+        producer = Producer(self.options, self.name, timer.key, table, timer.ts)
+        yield from producer.calm(timer.ts)
         yield from producer.save()
 
 
@@ -86,6 +103,8 @@ class Producer:
         self._aggregating = Aggregating(name, key, table)
         self._is_source: bool = meta.get("source", False)
         """Whether its posts go on to an aggregated producer."""
+        self._sweep: str | None = meta.get("sweep")
+        """Up to where references to former sources may be left."""
         self.counts: dict[str, int] = meta.get("counts", {"posts": 0, "followers": 0})
         if self._aim < 0:
             self._aim = self._need = self._needed()
@@ -121,7 +140,8 @@ class Producer:
 
     def aggregate(self, told: Told) -> Iterator[Emit]:
         """It has other producers' posts too, from now on or no more."""
-        yield from self._aggregating.replaced(told)
+        if (yield from self._aggregating.replaced(told)):
+            self._sweep = after(POSTS)
 
     def joined(self, told: Told) -> Iterator[Emit]:
         """It is a source of an aggregated producer."""
@@ -161,11 +181,10 @@ class Producer:
         was = known[0]
         self._drop(told["consumer"])
         self._keep(told)
-        if told["class"] >= self._aim:
-            if was < self._aim or self._is_pending:  # else a pass may have gone by
-                yield self._changed(told, "push")
-        elif was >= min(self._aim, self._need):
-            yield self._changed(told, "pull")
+        side = "push" if told["class"] >= self._aim else "pull"
+        before = "push" if was >= self._aim else "pull"
+        if side != before or self._is_pending:  # a pass may have gone by, or may not come to it
+            yield self._changed(told, side)
 
     def unfollowed(self, told: Told) -> Iterator[Emit]:
         known = self._table.get(entry("of", told["consumer"]))
@@ -174,14 +193,22 @@ class Producer:
             self.counts["followers"] -= 1
         yield from ()
 
+    def calm(self, now: int) -> Iterator[Emit]:
+        """A flash may be over."""
+        if self.rate.calmed(now):
+            yield from self._reconsider({})
+
     def more(self, told: Told) -> Iterator[Emit]:
-        """Go on with the passes."""
+        """Go on with the passes, and with sweeping."""
         self._more = False
         yield from self._go_on()
+        if self._sweep is not None:
+            self._sweep, gone = self._aggregating.swept(self._sweep, self._options.pushes)
+            self.counts["posts"] -= gone
 
     def save(self) -> Iterator[Emit]:
         """Store what is known, and see to it that what is left is done."""
-        if self._is_pending and not self._more:
+        if (self._is_pending or self._sweep is not None) and not self._more:
             self._more = True
             yield emit(f"{self._name}.more", value={"kind": "more"})
         if self._is_pending != self._under_way:
@@ -198,7 +225,9 @@ class Producer:
         }
         if self._is_source:
             meta["source"] = True
-        if self._is_pending or self._passes[0]:
+        if self._sweep is not None:
+            meta["sweep"] = self._sweep
+        if self._is_pending or self._passes[0] or self._more:
             meta |= {"passes": self._passes, "more": self._more, "under_way": self._under_way}
         self._table[META] = meta
 

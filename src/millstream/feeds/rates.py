@@ -6,10 +6,10 @@ last few gaps. The rate is the one over the other. So it is right for what happe
 for what happens every week.
 
 *A flash* (5.5) is when a second count, with a short memory, has `SUDDEN` events and they come
-`LEAP` times as often as usual. While it lasts, the rate is the highest that was seen in it, so that
-what follows from the rate changes once, and not with every lull. The usual rate is left as it was,
-so that it is there again as soon as the flash is over; a flash that lasts for `LASTING` of the
-memory begins to count.
+`LEAP` times as often as usual. While it lasts, the rate is the highest that was seen in it of late,
+so that what follows from the rate changes once, and not with every lull. The usual rate is left as
+it was, so that it is there again as soon as the flash is over; a flash that lasts for `LASTING` of
+the memory begins to count.
 
 Rates are compared by their class, four to a doubling.
 """
@@ -32,8 +32,11 @@ LASTING = 1 / 8
 """The part of the memory after which a flash counts as usual."""
 FEWEST = 8.0
 """Events that are not forgotten, however long ago they were."""
-YOUNG = 1 / 16
+YOUNG = 1 / 2
 """The part of the memory that the first event is taken to have come after: it is no high rate."""
+BREAK, BREAK_GAPS = 2.0, 8.0
+"""A gap counts for no longer than this much of the memory, or so many gaps as usual: who is back
+from a long break is soon known again."""
 STEPS = 4
 """Classes to a doubling."""
 ZERO = 160
@@ -54,7 +57,7 @@ class Rate:
     at: int = 0
     sudden: float = 0.0
     peak: float = 0.0
-    """Of a flash: the highest rate so far, a second; 0 if there is none."""
+    """Of a flash: the highest rate of late, a second; 0 if there is none."""
     begun: int = 0
 
     @classmethod
@@ -77,7 +80,8 @@ class Rate:
             return
         left = self._left(ts)
         if not (flashes and self._is_flash(ts, left, events, memory)):
-            count, span = self._as_of(ts, memory)
+            longest = max(memory * BREAK, BREAK_GAPS * self.span / self.count)
+            count, span = self._as_of(min(ts, self.at + int(longest)), memory)
             self.count, self.span = count + events, span
         self.sudden = left + events if flashes else 0.0
         self.at = max(self.at, ts)
@@ -87,6 +91,18 @@ class Rate:
         count, span = self._as_of(now, memory)
         usual = count / span * SECOND if span else 0.0
         return max(usual, self.peak) if self._left(now) >= CALM else usual
+
+    @property
+    def over(self) -> int:
+        """When a flash will be over if nothing more happens."""
+        return self.at + int(FLASH * log2(max(1.0, self.sudden / CALM))) + SECOND
+
+    def calmed(self, now: int) -> bool:
+        """Whether there was a flash that is over by then; it is no more."""
+        is_over = self.peak > 0.0 and self._left(now) < CALM
+        if is_over:
+            self.peak = 0.0
+        return is_over
 
     def _is_flash(self, ts: int, left: float, events: float, memory: int) -> bool:
         """Whether these events are of a flash and no part of what is usual; notes its peak."""
@@ -99,7 +115,8 @@ class Rate:
                 return False
             self.begun = ts
             self.count = max(1.0, self.count - left)  # these were the first of it
-        self.peak = max(self.peak, rate)
+        sunk = exp2(-max(0, ts - self.at) / (memory * LASTING))  # else a first surge stays for ever
+        self.peak = max(self.peak * sunk, rate)
         return ts - self.begun < memory * LASTING
 
     def _as_of(self, now: int, memory: int) -> tuple[float, float]:

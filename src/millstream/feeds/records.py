@@ -6,9 +6,12 @@ Each is an object with a `kind`, the time `at` in microseconds, and what its kin
     post                                producer, id, value
     edit                                producer, id, value
     delete                              producer, id
-    view                                consumer, and how often: count
+    view                                consumer, how often (count), and the posts a second in
+                                        its feed (flow)
     seen                                consumer, and the post that was read up to: upto
     aggregate                           producer, and whose posts it has: sources
+
+Posts and views may bring the `ratio` of a push's cost to a pull's, as it was measured by then.
 
 `checked` is what the server and the map of the records share: a record that it lets pass is taken
 in by every function behind it.
@@ -17,6 +20,7 @@ in by every function behind it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 from typing import Any
 
 from millstream.errors import InputError
@@ -34,6 +38,8 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "delete": ("producer", "id"),
     "aggregate": ("producer", "sources"),
 }
+NUMBERS = {"ratio": ("post", "view"), "count": ("view",)}
+"""What must be a number over 0 if it is there, in records of which kinds."""
 LONGEST_NAME = 200
 LATEST = 10**17
 """Times are below this: they are written with 17 digits."""
@@ -58,8 +64,11 @@ def checked(record: Any) -> dict[str, Any]:
         raise InputError(f"at must be a time in whole microseconds since 1970; got {at!r}")
     if kind == "seen":
         _check_upto(record["upto"])
-    if kind == "view" and not _is_number(record.get("count", 1), 0):
-        raise InputError(f"count must be a number over 0; got {record['count']!r}")
+    for field, of in NUMBERS.items():
+        if kind in of and not _is_number(record.get(field, 1)):
+            raise InputError(f"{field} must be a number over 0; got {record[field]!r}")
+    if kind == "view" and record.get("flow", 0) != 0 and not _is_number(record["flow"]):
+        raise InputError(f"flow must be a number from 0; got {record['flow']!r}")
     if kind == "aggregate":
         _check_sources(record["producer"], record["sources"])
     return record
@@ -88,8 +97,9 @@ def _check_sources(producer: str, sources: Any) -> None:
             raise InputError(f"producer {producer!r} must not be a source of itself")
 
 
-def _is_number(given: Any, over: float) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and given > over
+def _is_number(given: Any) -> bool:
+    """Whether it is a number over 0."""
+    return isinstance(given, int | float) and not isinstance(given, bool) and 0 < given < inf
 
 
 def _keys(record: dict[str, Any]) -> str:

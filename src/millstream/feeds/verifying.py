@@ -3,8 +3,9 @@
 The brute force goes through every post of every producer that a consumer follows, and knows nothing
 of what was pushed, how far back, or to whom. What it finds must be what the feed shows, by pages
 from the newest and by pages from the oldest: the same posts, as they are now, newest first, each of
-them once (Feeding Frenzy, 2.2). The tables themselves are looked at too, see `table_checks`: a feed
-that is right today may rest on an entry that makes it wrong tomorrow.
+them once (Feeding Frenzy, 2.2); and with per-producer coherency the newest of each. The tables
+themselves are looked at too, see `table_checks`: a feed that is right today may rest on an entry
+that makes it wrong tomorrow.
 
 All of it is read as of one batch. What is still on its way between consumers and producers then is
 not held against them: see `settled`.
@@ -12,11 +13,14 @@ not held against them: see `settled`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from millstream.feeds.differences import Difference, shortened
+from millstream.feeds.diversity import DiverseQuery
 from millstream.feeds.items import Item
 from millstream.feeds.names import (
     Position,
@@ -28,6 +32,7 @@ from millstream.feeds.names import (
     prefix,
     referred_to,
 )
+from millstream.feeds.options import Options
 from millstream.feeds.placing import PlacedFeeds
 from millstream.feeds.query import FeedQuery, Page
 from millstream.feeds.table_checks import check_tables, followed_in
@@ -58,43 +63,56 @@ def verify_feed(
 ) -> Verified:
     """Look at the feed of a consumer and at its tables.
 
-    `settled` says that as of this batch nothing is on its way from consumers to producers or from a
-    producer to itself; only then can it be judged whether the two agree.
+    `settled` says that as of this batch nothing is on its way from consumers to producers, between
+    producers, or from one to itself; only then can it be judged whether their tables agree.
     """
-    expected = brute_force(placed, tables, consumer)
+    lines = brute_force(placed, tables, consumer)
+    expected = merged(lines)
     size = max(placed.options.limit, len(expected) // PAGES)
-    query = FeedQuery(placed, tables, consumer, most_pulled=EVERYONE)
+
+    def query() -> FeedQuery:
+        return FeedQuery(placed, tables, consumer, most_pulled=EVERYONE)
+
     found = [
-        *compared(consumer, "from the newest", expected, from_newest(query.older, size)),
-        *compared(consumer, "from the oldest", expected, from_oldest(query.newer, size)),
+        *compared(consumer, "from the newest", expected, from_newest(query().older, size)),
+        *compared(consumer, "from the oldest", expected, from_oldest(query().newer, size)),
+        *compared_diverse(consumer, lines, query(), placed.options, size),
         *check_tables(placed, tables, consumer, settled=settled),
     ]
-    return Verified(
-        consumer, len(followed_in(placed, tables, consumer)), len(expected), tuple(found)
-    )
+    return Verified(consumer, len(lines), len(expected), tuple(found))
 
 
-def brute_force(placed: PlacedFeeds, tables: Tables, consumer: str) -> Posts:
-    """Every post of every producer that a consumer follows.
+def brute_force(placed: PlacedFeeds, tables: Tables, consumer: str) -> dict[str, Posts]:
+    """By producer that a consumer follows, every post of it.
 
     Of an aggregated producer also what it refers to: posts that are there, of who is a source of it
     and is not blocked.
     """
     posts, update = prefix("post"), placed.producers
-    found: Posts = {}
-    for producer in followed_in(placed, tables, consumer):
+    found: dict[str, Posts] = {}
+    followed = followed_in(placed, tables, consumer)
+    own = set(followed)
+    for producer in followed:
+        line = found[producer] = {}
         for name, stored in tables.scan(update, producer, posts, after(posts)):
             _, ts, post = parts(name)
             origin, value = producer, stored
             if is_reference(post):
                 origin, post = referred_to(post)
+                if origin in own:
+                    continue  # it is shown as its own
                 is_source = tables.get(update, producer, entry("source", origin)) == stored["s"]
                 is_blocked = tables.get(placed.consumers, consumer, entry("block", origin))
                 value = tables.get(update, origin, post_entry(int(ts), post))
                 if value is None or not is_source or is_blocked is not None:
                     continue
-            found[int(ts), origin, post] = value["v"], value.get("e")
+            line[int(ts), origin, post] = value["v"], value.get("e")
     return found
+
+
+def merged(lines: Mapping[str, Posts]) -> Posts:
+    """The posts of all producers; one that two of them have is there once."""
+    return {position: post for line in lines.values() for position, post in line.items()}
 
 
 def from_newest(older: Callable[[Position | None, int], Page], size: int) -> Iterator[Item]:
@@ -128,23 +146,51 @@ def compared(
 ) -> Iterator[Difference]:
     """What is not as it must be in a feed that was read whole."""
     left, last = dict(expected), None
+    place = Difference(consumer, f"the feed, {read}")
     for item in items:
         position, post = item.position, (item.value, item.edited)
-        where = Difference(consumer, f"the feed, {read}", producer=item.producer, post=item.id)
-        if last is not None and position >= last:
-            twice = position in expected and position not in left
-            must = "each post must be there once" if twice else f"must come before {_at(last)}"
-            yield where.of(must, f"{'again' if twice else 'after it'}, at {_at(position)}")
+        where = replace(place, producer=item.producer, post=item.id)
+        if last is not None and position > last:
+            yield where.of(f"must come before {_at(last)}", f"after it, at {_at(position)}")
         last = position
         if position not in expected:
             yield where.of("must not be there", shortened(item.value))
-            continue
-        must_be = left.pop(position, post)
-        if must_be != post:
+        elif position not in left:
+            yield where.of("must be there once", f"again, at {_at(position)}")
+        elif (must_be := left.pop(position)) != post:
             yield where.of(f"must be {_said(must_be)}", _said(post))
     for position, missing in left.items():
-        where = Difference(consumer, f"the feed, {read}", producer=position[1], post=position[2])
+        where = replace(place, producer=position[1], post=position[2])
         yield where.of(f"must be {_said(missing)}, of {position[0]}", "nothing")
+
+
+def compared_diverse(
+    consumer: str, lines: Mapping[str, Posts], query: FeedQuery, options: Options, size: int
+) -> Iterator[Difference]:
+    """The same with per-producer coherency: the k newest posts of each producer; and no page has
+    the newest of one that comes after a page with posts that are not (k,t-diversity)."""
+    newest = [sorted(line, reverse=True)[: options.k] for line in lines.values() if line]
+    chosen = set(chain(*newest))
+    expected = {position: post for position, post in merged(lines).items() if position in chosen}
+    fresh = max((line[0][0] for line in newest), default=0) - options.t_us
+    leads = {line[0] for line in newest if line[0][0] >= fresh}
+    diverse = DiverseQuery(query, k=options.k, t=options.t_us)
+    pages, key, others = list[Item](), None, False
+    while True:
+        page = diverse.older(key, size)
+        pages += page.items
+        for item in page.items if others else ():
+            if item.position in leads:
+                place = Difference(
+                    consumer, "the feed, per producer", "", "", item.producer, item.id
+                )
+                yield place.of("must come before all that is not the newest of a producer", "later")
+        others = others or any(item.position not in leads for item in page.items)
+        if not page.more or page.last is None or (key is not None and page.last >= key):
+            break
+        key = page.last
+    pages.sort(key=attrgetter("position"), reverse=True)
+    yield from compared(consumer, "per producer", expected, pages)
 
 
 def _said(post: tuple[Any, int | None]) -> str:

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from millstream.errors import StoreError
 from millstream.server import (
     dump,
+    feeds,
     health,
     jobs,
     metrics,
@@ -23,11 +24,14 @@ from millstream.server import (
 )
 from millstream.server.answers import Refusal
 from millstream.server.catalogue import Catalogue
+from millstream.server.feed_networks import Networks
+from millstream.server.feed_overview import FeedMetrics
 from millstream.server.guard import Guard
 from millstream.server.jobs import Jobs
 from millstream.server.paths import Route, Routes
 from millstream.server.service import Service
 from millstream.server.status import Overview
+from millstream.server.streams import Posting
 
 logger = logging.getLogger("millstream.server")
 
@@ -36,16 +40,20 @@ def all_routes(service: Service) -> list[Route]:
     """The routes of all modules."""
     catalogue = Catalogue(service.store)
     service.on_stop(catalogue.close)
+    posting = Posting(service, catalogue)
+    service.on_stop(posting.close)
+    networks = Networks(service, catalogue)
     board = Jobs(service)
     overview = Overview(service, catalogue, board)
     return [
         *slates.routes(service),
         *dump.routes(service),
         *watch.routes(service),
-        *streams.routes(service, catalogue),
+        *streams.routes(service, catalogue, posting),
         *jobs.routes(board),
+        *feeds.routes(service, catalogue, networks, posting),
         *status.routes(service, overview),
-        *metrics.routes(overview),
+        *metrics.routes(overview, FeedMetrics(networks)),
         *page_files.routes(),
         *health.routes(service),
         *openapi.routes(),

@@ -209,9 +209,11 @@ class StatusCollector(Collector):
         return families(self._status())
 
 
-def routes(overview: Overview) -> list[Route]:
+def routes(overview: Overview, *others: Collector) -> list[Route]:
     registry = CollectorRegistry()
     registry.register(StatusCollector(overview.now))
+    for other in others:
+        registry.register(other)
     ProcessCollector(registry=registry)  # the server's own memory, time and open files
 
     async def metrics(request: Request) -> Response:

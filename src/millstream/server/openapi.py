@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from millstream.server.answers import json_answer
+from millstream.server.feed_operations import FEED_OPERATIONS
 from millstream.server.job_operations import JOB_OPERATIONS
 from millstream.server.operations import OPERATIONS, Operation
 from millstream.server.paths import Route, query
@@ -39,7 +40,7 @@ _ERROR = {
 def document() -> dict[str, Any]:
     """The whole of it."""
     paths: dict[str, dict[str, Any]] = {}
-    for operation in (*OPERATIONS, *JOB_OPERATIONS):
+    for operation in (*OPERATIONS, *JOB_OPERATIONS, *FEED_OPERATIONS):
         paths.setdefault(operation.path, {})[operation.method.lower()] = _written(operation)
     return {
         "openapi": "3.1.0",

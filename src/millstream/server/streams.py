@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from starlette.requests import Request
@@ -43,10 +44,8 @@ def _say(sentence: str) -> None:
     print(f"millstream: {sentence}", file=sys.stderr, flush=True)
 
 
-def routes(service: Service, catalogue: Catalogue) -> list[Route]:
-    appenders = Appenders(_say, service.options.retention)
-    service.on_stop(appenders.close)
-    posting, reading = Posting(service, catalogue, appenders), Reading(service, catalogue)
+def routes(service: Service, catalogue: Catalogue, posting: Posting) -> list[Route]:
+    reading = Reading(service, catalogue)
     return [
         Route("GET", ("streams",), reading.streams),
         Route("POST", ("streams", "{name}"), posting.post),
@@ -55,24 +54,59 @@ def routes(service: Service, catalogue: Catalogue) -> list[Route]:
     ]
 
 
-class Posting:
-    """Takes events in."""
+class Check(Protocol):
+    """Makes records of bodies."""
 
-    def __init__(self, service: Service, catalogue: Catalogue, appenders: Appenders) -> None:
+    most_lines: int
+    """That a body may have."""
+
+    def one(self, body: bytes) -> Checked:
+        """Of a body that is a single value."""
+        ...
+
+    def many(self, body: bytes) -> Iterator[Checked]:
+        """Of a body of one value a line, a piece at a time; the last result holds all."""
+        ...
+
+    def lines(self, checked: Checked) -> list[bytes]:
+        """What is appended of what was accepted, asked for just before it is."""
+        ...
+
+
+class Posting:
+    """Takes events in. One a server: it has the writers of all source logs."""
+
+    def __init__(self, service: Service, catalogue: Catalogue) -> None:
         self._service = service
         self._catalogue = catalogue
-        self._appenders = appenders
-        self._checks: dict[SourceDescription, RecordCheck] = {}
+        self._appenders = Appenders(_say, service.options.retention)
+        self._checks: dict[SourceDescription, SourceCheck] = {}
+
+    async def close(self) -> None:
+        await self._appenders.close()
 
     async def post(self, request: Request) -> Response:
         query(request, ())
         name = request.path_params["name"]
         source, path = self._catalogue.source(name)
+        check = self._checks.get(source)
+        if check is None:
+            check = self._checks[source] = SourceCheck(source)
+        checked, appended = await self.taken(request, name, path, check)
+        return json_answer(answer_of(name, checked, appended))
+
+    async def taken(
+        self, request: Request, name: str, path: Path, check: Check
+    ) -> tuple[Checked, Appended]:
+        """The records of a request, which are in the log of the source now.
+
+        Refusal if nothing of it can be.
+        """
         single = _is_single(request)
         tag = _tag(request)
-        self._refuse_behind(name, path)
+        self.refuse_behind(name, path)
         body = await request.body()
-        checked = await self._checked(source, body, single)
+        checked = await self._checked(check, body, single)
         if not checked.lines and not checked.refused_count:
             raise Refusal(400, "the body is empty; send one JSON value, or one a line as NDJSON")
         self._service.counters.refused += checked.refused_count
@@ -82,37 +116,19 @@ class Posting:
                 422,
                 f"nothing was accepted: {'the record' if count == 1 else f'all {count} records'} "
                 f"cannot be taken, the first (line {first.line}) because {first.error}",
-                more=_answer(name, checked, None),
+                more=answer_of(name, checked, None),
             )
-        entry = Entry(checked.lines, tag, await self._digest(body) if tag else 0)
-        appended = await self._appended(path, entry, len(body))
-        if not appended.repeated:
-            self._service.counters.accepted += appended.count
-        return json_answer(_answer(name, checked, appended))
+        digested = await self._digest(body) if tag else 0
+        entry = Entry(check.lines(checked), tag, digested)
+        return checked, await self.append(path, entry, len(body))
 
-    async def _checked(self, source: SourceDescription, body: bytes, single: bool) -> Checked:
-        check = self._checks.get(source)
-        if check is None:
-            check = self._checks[source] = RecordCheck(source)
-        if single:
-            return check.one(body) if body.strip() else Checked()
-        large = len(body) > PIECE_BYTES
-        if large and body.removesuffix(b"\n").count(b"\n") >= MOST_LINES:
-            raise Refusal(413, f"a body must have at most {MOST_LINES} lines; send it in parts")
-        checked = Checked()
-        for part in check.many(body):
-            checked = part
-            if large:
-                await asyncio.sleep(0)  # others are served between two pieces
-        return checked
+    async def append(self, path: Path, entry: Entry, size: int) -> Appended:
+        """Append about `size` bytes to the log of a source; Refusal if that cannot be done now.
 
-    async def _digest(self, body: bytes) -> int:
-        large = len(body) > PIECE_BYTES
-        return await self._service.in_thread(digest, body) if large else digest(body)
-
-    async def _appended(self, path: Path, entry: Entry, size: int) -> Appended:
+        Entries are appended in the order of the calls.
+        """
         try:
-            return await self._appenders.of(path).append(entry, size)
+            appended = await self._appenders.of(path).append(entry, size)
         except TagMismatch:
             raise Refusal(
                 422,
@@ -125,8 +141,28 @@ class Posting:
             raise Refusal(409, str(error)) from None
         except LogError as error:
             raise Refusal(507, f"{error}; nothing was accepted") from None
+        if not appended.repeated:
+            self._service.counters.accepted += appended.count
+        return appended
 
-    def _refuse_behind(self, name: str, path: Path) -> None:
+    async def _checked(self, check: Check, body: bytes, single: bool) -> Checked:
+        if single:
+            return check.one(body) if body.strip() else Checked()
+        large, most = len(body) > PIECE_BYTES, check.most_lines
+        if body.removesuffix(b"\n").count(b"\n") >= most:
+            raise Refusal(413, f"a body must have at most {most} lines; send it in parts")
+        checked = Checked()
+        for part in check.many(body):
+            checked = part
+            if large:
+                await asyncio.sleep(0)  # others are served between two pieces
+        return checked
+
+    async def _digest(self, body: bytes) -> int:
+        large = len(body) > PIECE_BYTES
+        return await self._service.in_thread(digest, body) if large else digest(body)
+
+    def refuse_behind(self, name: str, path: Path) -> None:
         """Turn events away while the application has too many to take in still."""
         taken = self._service.store.progress().sources.get(name)
         position = NOWHERE if taken is None or taken.position is None else taken.position
@@ -139,6 +175,15 @@ class Posting:
                 "may wait; send it again later, or start the application if it does not run",
                 headers={"Retry-After": "1"},
             )
+
+
+class SourceCheck(RecordCheck):
+    """Takes lines as they come."""
+
+    most_lines = MOST_LINES
+
+    def lines(self, checked: Checked) -> list[bytes]:
+        return checked.lines
 
 
 class Reading:
@@ -188,7 +233,8 @@ class Reading:
         return json_answer({"stream": name, "records": records, "next": at, "end": log.end})
 
 
-def _answer(name: str, checked: Checked, appended: Appended | None) -> dict[str, Any]:
+def answer_of(name: str, checked: Checked, appended: Appended | None) -> dict[str, Any]:
+    """What whoever has sent records is told."""
     return {
         "stream": name,
         "accepted": appended.count if appended else 0,

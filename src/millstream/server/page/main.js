@@ -8,6 +8,7 @@
 import { NoAnswer, Refused, path, read } from "./api.js";
 import { Chart, roundMarks } from "./charts.js";
 import { byId, say } from "./dom.js";
+import { Feeds } from "./feeds.js";
 import { Figures, announce } from "./figures.js";
 import { count, rate, span } from "./format.js";
 import { Graph } from "./graph.js";
@@ -24,6 +25,7 @@ const figures = new Figures();
 const graph = new Graph(byId("graph"));
 const tables = new Tables(byId("numbers"));
 const jobs = new Jobs();
+const feeds = new Feeds();
 const slates = new Slates();
 const tails = new Tails();
 const letters = new Letters();
@@ -81,6 +83,7 @@ async function show(status) {
   graph.update(status);
   tables.update(status);
   jobs.update(status);
+  feeds.update(status);
   slates.update(status);
   letters.update(status);
   if (ticks % 2 === 0) {
@@ -104,11 +107,13 @@ async function loadGraph() {
     const description = await read("graph");
     graph.show(description);
     tables.show(description);
+    feeds.load(description);
   } catch (error) {
     // A store whose application has left no description: the rest of the page works.
     if (!(error instanceof Refused)) throw error;
     graph.none(error.message);
     tables.show({ sources: [], functions: [], outputs: [] });
+    feeds.load({});
   }
 }
 

@@ -1,0 +1,228 @@
+"""Random reads, each compared with brute force as of its batch, while everything changes and fails.
+
+The engine runs over the embedded store. Records of all kinds come in batches; the driver dies among
+the commits of a batch, and a task that was cancelled commits before its successor. Reads come
+between any two of these steps, with a part of the next batch's records as pending: first pages,
+older ones and newer ones from any post. A violation is an answer that is not exactly what the
+records up to its batch, and the pending ones, make of the feed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import millstream as ms
+from bench.bench import Bench
+from bench.feeds.driven import Driven
+from bench.feeds.laid import NOW, Record
+from bench.feeds.plan import Correct
+from bench.feeds.truth import Shown, Truth
+from millstream.feeds.names import Position
+from millstream.feeds.pending import Pending
+from millstream.feeds.query import FeedQuery, Page
+from millstream.feeds.rates import SECOND
+from millstream.stores.contract import Changes, Fence, Shard, Store, View
+
+Row = dict[str, Any]
+KINDS = {
+    **{"post": 40, "view": 20, "follow": 14, "delete": 8, "edit": 6, "unfollow": 6},
+    **{"block": 3, "unblock": 2, "seen": 1},
+}
+"""Of a hundred records."""
+
+
+class Killed(Exception):  # it stands for the end of the process
+    """The driver has died."""
+
+
+@dataclass
+class MortalShard:
+    """A shard whose driver dies before a commit, once no more commits are left to it."""
+
+    shard: Shard
+    of: Mortal
+
+    def before(self, batch: int) -> View:
+        return self.shard.before(batch)
+
+    def at(self, committed: int) -> View:
+        return self.shard.at(committed)
+
+    def commit(self, fence: Fence, changes: Mapping[str, Changes]) -> None:
+        if self.of.left == 0:
+            raise Killed
+        if self.of.left is not None:
+            self.of.left -= 1
+        self.shard.commit(fence, changes)
+
+    def roll_back(self, epoch: int, committed: int) -> bool:
+        return self.shard.roll_back(epoch, committed)
+
+    def close(self) -> None:
+        self.shard.close()
+
+
+@dataclass
+class Mortal:
+    """A store with `left` more commits; None: with all."""
+
+    store: Store
+    left: int | None = None
+
+    @property
+    def shards(self) -> int:
+        return self.store.shards
+
+    def shard(self, number: int) -> MortalShard:
+        return MortalShard(self.store.shard(number), self)
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def run(bench: Bench, plan: Correct) -> list[Row]:
+    """A row for each coherency: reads, violations, and what went on meanwhile."""
+    rows = []
+    for number, coherency in enumerate(("global", "per-producer")):
+        reads = plan.reads // 2
+        row = _Disturbed(bench, plan, coherency, reads, plan.seed + number).run()
+        rows.append({"what": f"decided by {coherency} coherency", **row})
+        bench.say(f"    {rows[-1]}")
+    return rows
+
+
+class _Disturbed:
+    def __init__(self, bench: Bench, plan: Correct, coherency: str, reads: int, seed: int) -> None:
+        self._bench, self._plan, self._random = bench, plan, Random(seed)
+        self._options = ms.feeds.Feeds(coherency=coherency, keep=15, backfill=3, pushes=5)
+        self._left = reads
+        self._at = NOW
+        self._truth = Truth()
+        self._found = {"reads": 0, "violations": 0, "batches": 0, "kills": 0, "retries": 0}
+        self._found |= {"flips": 0, "pulled": 0, "items": 0}
+        self._first = ""
+
+    def run(self) -> Row:
+        path = self._bench.fresh("feeds/correct")
+        steps = 3 * self._plan.batches
+        with Driven(path, self._options, shards=4) as driven:
+            mortal = driven.store = Mortal(driven.store)
+            driven.on_side = self._flip
+            for number in range(self._plan.batches):
+                share = -(-self._left // max(1, steps - 3 * number))
+                self._batch(driven, mortal, [*self._records()], share)
+            driven.settle()
+            self._reads(driven, [], self._left)
+        self._bench.fresh("feeds/correct")
+        return {**self._found, **({"first": self._first} if self._first else {})}
+
+    def _batch(self, driven: Driven, mortal: Mortal, records: list[Record], share: int) -> None:
+        """One batch, and what may go wrong with it; reads before, amid and after."""
+        chance = self._random.random()
+        self._reads(driven, records, share)
+        if chance < 0.25:
+            mortal.left = self._random.randrange(mortal.shards)
+            try:
+                driven.batch(records)
+            except Killed:
+                self._found["kills"] += 1
+                self._reads(driven, records, share)
+                driven.epoch += 1
+                for number in range(mortal.shards):
+                    mortal.shard(number).roll_back(driven.epoch, driven.progress.batch)
+                self._reads(driven, records, share)
+                mortal.left = None
+                driven.batch(records)
+            mortal.left = None
+        else:
+            if chance < 0.4:
+                part = records[: len(records) // 2]
+                driven.cancelled(part)
+                self._found["retries"] += 1
+                self._reads(driven, records, share)
+            driven.batch(records)
+        self._found["batches"] += 1
+        self._truth.add(records)
+        self._reads(driven, [], share)
+
+    def _reads(self, driven: Driven, coming: list[Record], count: int) -> None:
+        """So many reads, some of them with records that are to come."""
+        ahead = self._random.randrange(len(coming) + 1)
+        truths = [(self._truth, Pending())]
+        if ahead:
+            truths.append((self._truth.copy(), Pending(coming[:ahead])))
+            truths[-1][0].add(coming[:ahead])
+        for number in range(min(count, self._left)):
+            truth, pending = truths[number % len(truths)]
+            self._read(driven, truth, pending)
+            self._left -= 1
+
+    def _read(self, driven: Driven, truth: Truth, pending: Pending) -> None:
+        random = self._random
+        consumer = f"c{random.randrange(self._plan.consumers)}"
+        limit = random.choice((1, 3, 5, 20))
+        feed = truth.feed(consumer)
+        place: Position | None = None
+        if feed and random.random() < 0.6:
+            ts, producer, post, _ = random.choice(feed)
+            place = ts, producer, post if random.random() < 0.8 else post + "x"
+        newer = place is not None and random.random() < 0.4
+
+        def read(query: FeedQuery) -> Page:
+            return query.newer(place, limit) if newer and place else query.older(place, limit)
+
+        page: Page = driven.query(read, consumer, pending)
+        must, more = expected(feed, place, limit, newer=newer)
+        got = [(one.ts, one.producer, one.id, one.value) for one in page.items]
+        self._found["reads"] += 1
+        self._found["pulled"] += page.pulled
+        self._found["items"] += len(got)
+        if got != must or page.more != more:
+            self._found["violations"] += 1
+            said = f"{consumer} as of {driven.progress.batch}, {place}, {limit}: {got} not {must}"
+            self._first = self._first or said[:400]
+
+    def _flip(self, consumer: str, value: Record) -> None:
+        self._found["flips"] += 1
+
+    def _records(self) -> list[Record]:
+        """The records of a batch."""
+        random, found = self._random, []
+        kinds = random.choices(list(KINDS), list(KINDS.values()), k=self._plan.records)
+        for kind in kinds:
+            self._at += random.randrange(1, 20 * SECOND)
+            producer = f"p{int(self._plan.producers * random.random() ** 2)}"
+            consumer = f"c{random.randrange(self._plan.consumers)}"
+            record: Record = {"kind": kind, "at": self._at}
+            if kind in ("post", "edit", "delete"):
+                post = f"x{self._at}" if kind == "post" else self._truth.any_post(producer, random)
+                record |= {"producer": producer, "id": post}
+                if kind != "delete":
+                    record["value"] = random.randrange(1_000)
+                if kind == "post":
+                    record["ratio"] = random.choice((0.05, 0.5, 2.0, 20.0))
+            elif kind == "view":
+                record |= {"consumer": consumer, "count": random.choice((1, 3, 40, 400))}
+                record |= {"flow": random.choice((0.0, 0.001, 0.1))}
+            elif kind == "seen":
+                record |= {"consumer": consumer, "upto": [self._at, producer, "x"]}
+            else:
+                record |= {"consumer": consumer, "producer": producer}
+            found.append(record)
+        return found
+
+
+def expected(
+    feed: list[Shown], place: Position | None, limit: int, *, newer: bool
+) -> tuple[list[Shown], bool]:
+    """What a page must be, of a whole feed that is newest first; pure."""
+    if place is None:
+        return feed[:limit], len(feed) > limit
+    if newer:
+        found = [one for one in feed if one[:3] > place]
+        return found[-limit:], len(found) > limit
+    found = [one for one in feed if one[:3] < place]
+    return found[:limit], len(found) > limit

@@ -1,0 +1,257 @@
+"""What policies cost over the same network, posts and reads. Figures 4, 5 and 9, and H and L.
+
+Each policy has a store of its own, laid beforehand. Posts and reads come in rounds, each policy in
+turn, so that what else the machine does meets all of them. Costs are CPU time:
+
+    maintenance_us   of a post: taking it in, and pushing it
+    query_us         of a read
+    cpu_us           of a post and the queries that there are for it
+    policy_us        what of it a policy can change: without what a post costs when nothing is
+                     pushed, and a read when nothing is pulled
+    model_us         what the paper's model says of that: H for each push, L for each pull
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import millstream as ms
+from bench.bench import Bench
+from bench.feeds.driven import NAME, Counted, Driven
+from bench.feeds.laid import NOW, TEXT, Laying, Record, consumer, lay, producer
+from bench.feeds.network import HOUR, Network, Shape, Stretch, network, stretch
+from bench.feeds.plan import Diverse, FanOuts, Full, Measured, Ratios, Skews
+from bench.figures import percentile
+from bench.imr.noise import Noise
+from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.rates import SECOND
+
+Row = dict[str, Any]
+WARM = 100
+"""Posts, and reads, that are not counted."""
+PUSH, PULL, HYBRID = "push all", "push none", "hybrid"
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """What a push and a pull cost here, in microseconds."""
+
+    high: float
+    low: float
+    post: float
+    """A post that is pushed to nobody."""
+    query: float
+    """A read that pulls nothing."""
+
+    @property
+    def ratio(self) -> float:
+        return self.high / self.low
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A policy with its threshold, and the consumers that are pushed everything."""
+
+    policy: str
+    threshold: float = 1.0
+    wholesale: frozenset[int] = frozenset()
+
+    @property
+    def options(self) -> ms.feeds.Feeds:
+        policy: Any = {PUSH: "push", PULL: "pull", HYBRID: "hybrid"}[self.policy]
+        return ms.feeds.Feeds(coherency="per-producer", policy=policy, ratio=self.threshold)
+
+
+def runs_of(known: Calibrated) -> dict[str, Run]:
+    """The three policies that are compared."""
+    return {
+        PUSH: Run(PUSH),
+        PULL: Run(PULL),
+        HYBRID: Run(HYBRID, known.ratio),
+    }
+
+
+def ratios(bench: Bench, plan: Ratios, known: Calibrated) -> list[Row]:
+    """Figure 4."""
+    rows: list[Row] = []
+    for ratio in plan.ratios:
+        shape = Shape().scaled(plan.of.scale).at_ratio(ratio)
+        rows += policies(bench, plan.of, shape, ratio, known, f"{ratio:g}:1")
+    return rows
+
+
+def full(bench: Bench, plan: Full, known: Calibrated) -> list[Row]:
+    """One point of Figure 4 at full size."""
+    shape = Shape().scaled(plan.of.scale).at_ratio(plan.ratio)
+    return policies(bench, plan.of, shape, plan.ratio, known, f"{plan.ratio:g}:1")
+
+
+def diverse(bench: Bench, plan: Diverse, known: Calibrated) -> list[Row]:
+    """Figure 4 again, read with per-producer coherency, where a pull costs something else."""
+    own = calibrated(bench, plan.of)
+    rows = ratios(bench, Ratios(plan.of, plan.ratios), own)
+    return [{**row, "high": own.high, "low": own.low} for row in rows]
+
+
+def skews(bench: Bench, plan: Skews, known: Calibrated) -> list[Row]:
+    """Figure 5."""
+    rows: list[Row] = []
+    for factor in plan.factors:
+        shape = Shape().scaled(plan.of.scale).at_ratio(plan.ratio)
+        shape = replace(shape, events=shape.events * factor, queries=shape.queries * factor)
+        said = f"{shape.events:.2f}, {shape.queries:.2f}"
+        found = policies(bench, plan.of, shape, plan.ratio, known, said)
+        rows += [
+            {**row, "factor": factor, "events": shape.events, "queries": shape.queries}
+            for row in found
+        ]
+    return rows
+
+
+def fan_outs(bench: Bench, plan: FanOuts, known: Calibrated) -> list[Row]:
+    """Figure 9."""
+    rows: list[Row] = []
+    for fan_out in plan.fan_outs:
+        pairs = plan.producers * fan_out
+        shape = Shape(plan.producers, plan.consumers, pairs, 0.0, 0.0, 0.0, 0.0)
+        shape = shape.at_ratio(plan.ratio)
+        runs = {HYBRID: Run(HYBRID, known.ratio)}
+        for found in measured(bench, plan.of, network(shape, plan.of.seed), runs, plan.ratio):
+            row = costed(found, plan.ratio, known)
+            rows.append({"what": f"{fan_out} followers", "fan_out": fan_out, **row})
+            bench.say(f"    {rows[-1]['what']}: {row['cpu_us']:,.0f} µs a post")
+    return rows
+
+
+def policies(
+    bench: Bench, plan: Measured, shape: Shape, ratio: float, known: Calibrated, said: str
+) -> list[Row]:
+    """The three policies at one point."""
+    of = network(shape, plan.seed)
+    found = [costed(one, ratio, known) for one in measured(bench, plan, of, runs_of(known), ratio)]
+    rows = [{"what": f"{said}, {row['policy']}", "ratio": ratio, **row} for row in above(found)]
+    told = ", ".join(f"{row['policy']} {row['cpu_us']:,.0f}" for row in rows)
+    bench.say(f"    {said}: {told} µs a post")
+    return rows
+
+
+def calibrated(bench: Bench, plan: Measured) -> Calibrated:
+    """H and L, by pushing everything and pulling everything."""
+    shape = Shape().scaled(plan.scale).at_ratio(16)
+    runs = {PUSH: Run(PUSH), PULL: Run(PULL)}
+    of = network(shape, plan.seed)
+    push, pull = (counted for _, counted, _ in measured(bench, plan, of, runs, 16))
+    post, query = pull.maintenance_s / pull.posts, push.query_s / push.reads
+    known = Calibrated(
+        high=1e6 * max(1e-7, push.maintenance_s - post * push.posts) / push.pushes,
+        low=1e6 * max(1e-7, pull.query_s - query * pull.reads) / pull.pulls,
+        post=1e6 * post,
+        query=1e6 * query,
+    )
+    bench.say(f"  H {known.high:.1f} µs, L {known.low:.1f} µs: H/L {known.ratio:.2f}")
+    return known
+
+
+Found = tuple[Run, Counted, Row]
+"""A policy, what it did, and what the machine did meanwhile."""
+
+
+def measured(
+    bench: Bench, plan: Measured, of: Network, runs: Mapping[str, Run], ratio: float
+) -> list[Found]:
+    """Each policy over the same posts and reads."""
+    part = stretch(of, plan.posts + WARM, plan.reads + WARM, plan.seed + 10)
+    posts, looks = posted(part), [consumer(number) for number in part.consumer.tolist()]
+    with ExitStack() as opened:
+        driven = {
+            name: opened.enter_context(laid_out(bench, of, run, f"{number}", diverse=plan.diverse))
+            for number, (name, run) in enumerate(runs.items())
+        }
+        for one in driven.values():
+            one.run(posts[:WARM])
+            one.read_all(looks[:WARM])
+            one.taken()
+        totals = dict.fromkeys(runs, Counted())
+        with Noise() as noise:
+            for number in range(plan.rounds):
+                for name, one in driven.items():
+                    one.run(_share(posts[WARM:], number, plan.rounds))
+                    one.read_all(_share(looks[WARM:], number, plan.rounds))
+                    totals[name] = totals[name] + one.taken()
+    return [(run, totals[name], noise.row()) for name, run in runs.items()]
+
+
+def costed(found: Found, ratio: float, known: Calibrated) -> Row:
+    """A row of what a policy did."""
+    run, counted, noise = found
+    maintenance = 1e6 * counted.maintenance_s / counted.posts
+    query = 1e6 * counted.query_s / counted.reads
+    pushes, pulls = counted.pushes / counted.posts, counted.pulls / counted.reads
+    return {
+        "policy": run.policy,
+        "threshold": run.threshold,
+        "posts": counted.posts,
+        "reads": counted.reads,
+        "pushes": pushes,
+        "pulls": pulls,
+        "sides": counted.sides,
+        "items": counted.items / counted.reads,
+        "maintenance_us": maintenance,
+        "query_us": query,
+        "cpu_us": maintenance + ratio * query,
+        "model_us": known.high * pushes + known.low * pulls * ratio,
+        "mean_ms": 1e3 * sum(counted.took_s) / len(counted.took_s),
+        "p95_ms": 1e3 * percentile(counted.took_s, 0.95),
+        "cpu_others": noise["cpu_others"],
+    }
+
+
+def above(rows: list[Row]) -> list[Row]:
+    """Rows of one point with what of their cost is the policy's; pure."""
+    by = {row["policy"]: row for row in rows}
+    if PUSH not in by or PULL not in by:
+        return rows
+    push, pull = by[PUSH], by[PULL]
+    queries = (push["cpu_us"] - push["maintenance_us"]) / push["query_us"]
+    floor = pull["maintenance_us"] + queries * push["query_us"]
+    return [{**row, "policy_us": row["cpu_us"] - floor} for row in rows]
+
+
+@contextmanager
+def laid_out(
+    bench: Bench, of: Network, run: Run, name: str, *, diverse: bool = False
+) -> Iterator[Driven]:
+    """A network in a store of its own, as it is under a policy."""
+    laying = Laying(PlacedFeeds(run.options, NAME))
+    lay(laying, of, run.wholesale)
+    with Driven(bench.fresh(f"feeds/{name}"), run.options, diverse=diverse) as driven:
+        driven.lay(laying)
+        laying.tables.clear()
+        gc.collect()
+        yield driven
+    bench.fresh(f"feeds/{name}")
+
+
+def posted(part: Stretch, begin: int = NOW, name: str = "n") -> list[Record]:
+    """The posts of a stretch as records."""
+    return [
+        {
+            "kind": "post",
+            "at": begin + int(at * HOUR * SECOND) + number,
+            "producer": producer(of),
+            "id": f"{name}{number}",
+            "value": TEXT,
+        }
+        for number, (at, of) in enumerate(
+            zip(part.at.tolist(), part.producer.tolist(), strict=True)
+        )
+    ]
+
+
+def _share(of: list[Any], number: int, count: int) -> list[Any]:
+    size = -(-len(of) // count)
+    return of[number * size : (number + 1) * size]

@@ -1,0 +1,197 @@
+"""The rows of the experiments as figures and bars. Pure.
+
+An experiment that was not run has no figures and no bars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from bench.figures import Bar
+
+Row = dict[str, Any]
+Figures = dict[str, float]
+HYBRID, PAIRS = "hybrid", "per pair"
+MEDIAN = 16
+"""Queries for each event: the paper's median scenario."""
+NOTES = [
+    "fig4, full, diverse, fig5: CPU time of a post and the queries that there are for it; policy: "
+    "without what no policy changes, a post that is pushed to nobody and a read that pulls "
+    "nothing; model: H for each push and L for each pull, as measured at the start; reads are a "
+    "sample",
+    "fig6, fig8: the time of a read by the clock, in the same process, without HTTP",
+    "fig7: consumers, and queries, that have so much of their events pushed",
+    "fig8: the threshold is turned, or whole consumers are moved, until as many pulls are saved",
+    "fig10: simulated time; back: the median of three points stays within 10% of the baseline",
+    "reads: over HTTP, from when a read was due until its answer was here",
+    "reads-correct: answers that are not what brute force says as of their batch",
+]
+
+
+def figures(rows: Iterable[Row]) -> Figures:
+    """The figures that matter, of the experiments that there are rows of."""
+    by: dict[str, list[Row]] = {}
+    for row in rows:
+        by.setdefault(row["experiment"], []).append(row)
+    found: Figures = {"failed": float(len(by.pop("failed", [])))}
+    for name, of in by.items():
+        if name in OF:
+            found |= OF[name](of)
+    return found
+
+
+def gains(rows: list[Row], point: str, column: str) -> dict[float, float]:
+    """By point, how much less hybrid costs than the better of the other two."""
+    found: dict[float, float] = {}
+    for at in sorted({row[point] for row in rows}):
+        costs = {row["policy"]: row[column] for row in rows if row[point] == at}
+        others = [cost for policy, cost in costs.items() if policy != HYBRID]
+        if HYBRID in costs and others:
+            found[at] = 1 - costs[HYBRID] / min(others)
+    return found
+
+
+def fig4(rows: list[Row]) -> Figures:
+    whole, policy = gains(rows, "ratio", "cpu_us"), gains(rows, "ratio", "policy_us")
+    found: Figures = {}
+    if whole:
+        found |= {"fig4_least_gain": min(whole.values())}
+        found |= {"fig4_most_gain": max(whole.values())}
+        found |= {"fig4_policy_least_gain": min(policy.values())}
+    if MEDIAN in whole:
+        found |= {"fig4_gain_16": whole[MEDIAN], "fig4_policy_gain_16": policy[MEDIAN]}
+    return found
+
+
+def full(rows: list[Row]) -> Figures:
+    whole, policy = gains(rows, "ratio", "cpu_us"), gains(rows, "ratio", "policy_us")
+    if not whole:
+        return {}
+    return {"full_gain": min(whole.values()), "full_policy_gain": min(policy.values())}
+
+
+def diverse(rows: list[Row]) -> Figures:
+    whole, policy = gains(rows, "ratio", "cpu_us"), gains(rows, "ratio", "policy_us")
+    found: Figures = {"diverse_least_gain": min(whole.values())} if whole else {}
+    if MEDIAN in policy:
+        found["diverse_policy_gain_16"] = policy[MEDIAN]
+    return found
+
+
+def fig5(rows: list[Row]) -> Figures:
+    """How much more is gained with the most skew than with the least."""
+    whole, policy = gains(rows, "factor", "cpu_us"), gains(rows, "factor", "policy_us")
+    found: Figures = {}
+    if len(whole) > 1:
+        least, most = min(whole), max(whole)
+        found["fig5_more_gain"] = whole[most] - whole[least]
+        found["fig5_policy_more_gain"] = policy[most] - policy[least]
+    return found
+
+
+def fig6(rows: list[Row]) -> Figures:
+    """Whether more pushing makes reads faster, and how far H/L is from the cheapest setting."""
+    ordered = sorted(rows, key=lambda row: -float(row["threshold"]))
+    found = {
+        "fig6_latency_of_least": ordered[-1]["mean_ms"] / ordered[0]["mean_ms"],
+        "fig6_p95_of_least": ordered[-1]["p95_ms"] / ordered[0]["p95_ms"],
+    }
+    at = [row["cpu_us"] for row in rows if row["factor"] == 1]
+    if at:
+        found["fig6_over_cheapest"] = at[0] / min(row["cpu_us"] for row in rows) - 1
+    return found
+
+
+def fig7(rows: list[Row]) -> Figures:
+    """The part of consumers that have everything pushed, at the threshold H/L."""
+    at = [row["whole"] for row in rows if row["factor"] == 1]
+    return {"fig7_whole": at[0]} if at else {}
+
+
+def fig8(rows: list[Row]) -> Figures:
+    """What per pair costs beside per consumer, for as many pulls; the worst of the points."""
+    ratios, model = [], []
+    for factor in {row["factor"] for row in rows if row["saved"] > 0}:
+        point = {row["strategy"]: row for row in rows if row["factor"] == factor}
+        if len(point) == 2:
+            pairs = point.pop(PAIRS)
+            (other,) = point.values()
+            ratios.append(pairs["cpu_us"] / other["cpu_us"])
+            model.append(pairs["model_us"] / other["model_us"])
+    return {"fig8_cost": max(ratios), "fig8_model": max(model)} if ratios else {}
+
+
+def fig9(rows: list[Row]) -> Figures:
+    """By how much the cost rises from the least fan-out to the largest, by how much that does."""
+    ordered = sorted(rows, key=lambda row: int(row["fan_out"]))
+    rise = ordered[-1]["cpu_us"] / ordered[0]["cpu_us"]
+    return {"fig9_rise": rise, "fig9_fan_out_rise": ordered[-1]["fan_out"] / ordered[0]["fan_out"]}
+
+
+def fig10(rows: list[Row]) -> Figures:
+    found: Figures = {}
+    for row in rows:
+        if row["what"] == "all":
+            found |= {"fig10_back_s": row["back_s"], "fig10_flips": row["flips"]}
+            found |= {"fig10_peak": row["peak_ms"] / row["before_ms"]}
+            if row["settled"] is not None:
+                found["fig10_settled"] = row["settled"]
+    return found
+
+
+def reads(rows: list[Row]) -> Figures:
+    names = ("p50_ms", "p95_ms", "p99_ms")
+    found = {f"reads_{name}": max(row[name] for row in rows) for name in names}
+    found["reads_posts_per_s"] = min(row["posts_per_s"] for row in rows)
+    found["reads_not_200"] = sum(row["not_200"] for row in rows)
+    return found
+
+
+def correct(rows: list[Row]) -> Figures:
+    return {
+        "correct_reads": sum(row["reads"] for row in rows),
+        "correct_violations": sum(row["violations"] for row in rows),
+    }
+
+
+OF: dict[str, Callable[[list[Row]], Figures]] = {
+    "fig4": fig4,
+    "full": full,
+    "diverse": diverse,
+    "fig5": fig5,
+    "fig6": fig6,
+    "fig7": fig7,
+    "fig8": fig8,
+    "fig9": fig9,
+    "fig10": fig10,
+    "reads": reads,
+    "reads-correct": correct,
+}
+BARS: dict[str, tuple[float, bool]] = {
+    "failed": (0, False),
+    "fig4_least_gain": (0, True),
+    "fig4_gain_16": (0.14, True),
+    "fig4_policy_gain_16": (0.14, True),
+    "fig5_more_gain": (0, True),
+    "fig6_latency_of_least": (1, False),
+    "fig8_cost": (1, False),
+    "fig10_back_s": (60, False),
+    "fig10_settled": (1.1, False),
+    "fig10_flips": (1, False),
+    "reads_p95_ms": (20, False),
+    "reads_p99_ms": (50, False),
+    "reads_posts_per_s": (990, True),
+    "reads_not_200": (0, False),
+    "correct_reads": (100_000, True),
+    "correct_violations": (0, False),
+}
+"""What must be reached (True), or must not be exceeded."""
+
+
+def bars(found: Mapping[str, float]) -> list[Bar]:
+    return [
+        Bar(name, found[name], limit, at_least=at_least)
+        for name, (limit, at_least) in BARS.items()
+        if name in found
+    ]

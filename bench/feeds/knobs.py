@@ -1,0 +1,118 @@
+"""The push threshold: what it does to latency and cost (Figure 6), how much is pushed by it (Figure
+7), and whether pairs or whole consumers are the better thing to move (Figure 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.bench import Bench
+from bench.feeds.costs import HYBRID, Calibrated, Run, costed, measured
+from bench.feeds.laid import consumer, producer
+from bench.feeds.network import HOUR, Network, Shape, network
+from bench.feeds.plan import Strategies, Thresholds
+from millstream.feeds import policy
+from millstream.feeds.adapting import moves_of
+
+Row = dict[str, Any]
+PAIRS, CONSUMERS = "per pair", "per consumer"
+
+
+def thresholds(bench: Bench, plan: Thresholds, known: Calibrated) -> list[Row]:
+    """Figure 6: latency and cost by the threshold."""
+    of = network(Shape().scaled(plan.of.scale).at_ratio(plan.ratio), plan.of.seed)
+    rows: list[Row] = []
+    for factor in plan.factors:
+        run = Run(HYBRID, factor * known.ratio)
+        (found,) = measured(bench, plan.of, of, {HYBRID: run}, plan.ratio)
+        row = costed(found, plan.ratio, known)
+        rows.append({"what": f"threshold {run.threshold:.2f}", "factor": factor, **row})
+        told = f"{row['cpu_us']:,.0f} µs a post, reads {row['mean_ms']:.3f} ms"
+        bench.say(f"    {rows[-1]['what']}: {told}")
+    return rows
+
+
+def pushed_parts(bench: Bench, plan: Thresholds, known: Calibrated) -> list[Row]:
+    """Figure 7: whose events are pushed, by the threshold."""
+    of = network(Shape().scaled(plan.of.scale).at_ratio(plan.ratio), plan.of.seed)
+    rows: list[Row] = []
+    for factor in plan.factors:
+        threshold = factor * known.ratio
+        part = pushed_part(of, of.pushed(threshold))
+        looks = of.query_rates / of.query_rates.sum()
+        rows.append(
+            {
+                "what": f"threshold {threshold:.2f}",
+                "factor": factor,
+                "threshold": threshold,
+                "pairs": float(of.pushed(threshold).mean()),
+                "half": float((part >= 0.5).mean()),
+                "whole": float((part >= 1.0).mean()),
+                "queries_half": float(looks[part >= 0.5].sum()),
+                "queries_whole": float(looks[part >= 1.0].sum()),
+            }
+        )
+    return rows
+
+
+def pushed_part(of: Network, pushed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Of each consumer, the part of the events of its feed that is pushed."""
+    events = of.event_rates[of.producer]
+    count = len(of.query_rates)
+    whole = np.bincount(of.consumer, events, count)
+    some = np.bincount(of.consumer, np.where(pushed, events, 0.0), count)
+    every = np.bincount(of.consumer, ~pushed, count) == 0  # sums of the same may differ a little
+    return np.where(every, 1.0, np.minimum(0.999_999, some / np.maximum(whole, 1e-12)))
+
+
+def strategies(bench: Bench, plan: Strategies, known: Calibrated) -> list[Row]:
+    """Figure 8: from MinCost on, as many pulls are saved by either strategy."""
+    of = network(Shape().scaled(plan.of.scale).at_ratio(plan.ratio), plan.of.seed)
+    moves = _moves(of, known)
+    cheapest = of.pushed(known.ratio)
+    rows: list[Row] = []
+    for factor in plan.factors:
+        moved = of.pushed(factor * known.ratio) & ~cheapest
+        saved = float(of.query_rates[of.consumer][moved].sum())
+        runs = {
+            PAIRS: Run(HYBRID, factor * known.ratio),
+            CONSUMERS: Run(HYBRID, known.ratio, first_moves(moves, saved)),
+        }
+        found = measured(bench, plan.of, of, runs, plan.ratio)
+        for strategy, one in zip(runs, found, strict=True):
+            row = costed(one, plan.ratio, known)
+            what = f"{strategy}, {saved:,.0f} pulls an hour less"
+            rows.append(
+                {"what": what, "strategy": strategy, "factor": factor, "saved": saved, **row}
+            )
+            told = f"{row['cpu_us']:,.0f} µs a post, {row['pulls']:.2f} pulls a read"
+            bench.say(f"    {what}: {told}")
+    return rows
+
+
+def first_moves(moves: list[tuple[int, float]], saved: float) -> frozenset[int]:
+    """The consumers that are moved first, until so many pulls an hour are saved."""
+    chosen, sum_of = set(), 0.0
+    for number, saves in moves:
+        if sum_of >= saved:
+            break
+        chosen.add(number)
+        sum_of += saves
+    return frozenset(chosen)
+
+
+def _moves(of: Network, known: Calibrated) -> list[tuple[int, float]]:
+    """The consumers in the order in which whole ones are moved, and the pulls an hour that it
+    saves."""
+    events, queries = of.event_rates.tolist(), of.query_rates.tolist()
+    pairs = tuple(
+        policy.Pair(consumer(c), producer(p), queries[c] / HOUR, events[p] / HOUR)
+        for p, c in zip(of.producer.tolist(), of.consumer.tolist(), strict=True)
+    )
+    moves = moves_of(policy.Network(pairs, known.high, known.low), "per-consumer")
+    return [
+        (int(move.pairs[0].consumer[1:]), HOUR * sum(pair.query_rate for pair in move.pairs))
+        for move in moves
+    ]

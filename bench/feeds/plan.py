@@ -1,0 +1,164 @@
+"""Which experiments there are, and how much of everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+RATIO = 16.0
+"""Queries for each event in the paper's baseline, and in most experiments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What each policy is run over, the same for all of them."""
+
+    scale: float = 0.1
+    """Of the paper's network."""
+    posts: int = 3_000
+    reads: int = 6_000
+    """A sample: their mean is taken for that of all queries."""
+    rounds: int = 3
+    """In which posts and reads come, each policy in turn."""
+    seed: int = 1
+    diverse: bool = False
+    """Whether feeds are read with per-producer coherency, else with global; which pairs are pushed
+    is decided pair by pair either way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratios:
+    """Figure 4: more and more queries for each event."""
+
+    of: Measured = field(default_factory=Measured)
+    ratios: tuple[float, ...] = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Full:
+    """One point of Figure 4 at the paper's size."""
+
+    of: Measured = field(default_factory=lambda: Measured(1.0, 6_000, 12_000, 2))
+    ratio: float = RATIO
+
+
+@dataclass(frozen=True, slots=True)
+class Diverse:
+    """The same at some ratios, read with per-producer coherency."""
+
+    of: Measured = field(default_factory=lambda: Measured(reads=3_000, diverse=True))
+    ratios: tuple[float, ...] = (4, 16, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class Skews:
+    """Figure 5: rates that are more and more skewed; factors of the Zipf parameters."""
+
+    of: Measured = field(default_factory=Measured)
+    factors: tuple[float, ...] = (0.0, 0.5, 1.0, 1.5)
+    ratio: float = RATIO
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Figures 6 and 7: the push threshold turned from all pull to all push; factors of H/L."""
+
+    of: Measured = field(default_factory=lambda: Measured(rounds=1))
+    factors: tuple[float, ...] = (16, 4, 2, 1, 0.5, 0.25, 0.06, 0.01)
+    ratio: float = RATIO
+
+
+@dataclass(frozen=True, slots=True)
+class Strategies:
+    """Figure 8: the same latency by pairs or by whole consumers."""
+
+    of: Measured = field(default_factory=lambda: Measured(rounds=1))
+    factors: tuple[float, ...] = (1, 0.6, 0.3, 0.15, 0.05)
+    """Thresholds, as factors of H/L: as many queries' pairs are moved by either."""
+    ratio: float = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class FanOuts:
+    """Figure 9: the same producers and consumers with more and more pairs, none skewed."""
+
+    of: Measured = field(default_factory=lambda: Measured(posts=2_000, reads=3_000, rounds=1))
+    producers: int = 2_000
+    consumers: int = 6_000
+    fan_outs: tuple[int, ...] = (5, 15, 45, 90)
+    ratio: float = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Flash:
+    """Figure 10: some producers that seldom post do so all the time, and are followed by many."""
+
+    scale: float = 0.5
+    seed: int = 1
+    step: float = 5.0
+    """Seconds of simulated time that a point of the figure is of."""
+    before: int = 12
+    """Points of the baseline."""
+    after: int = 24
+    part: float = 0.001
+    """Of all producers."""
+    fan_out: int = 100
+    every: float = 4.0
+    """Seconds from one post of a flash to the next."""
+    ratio: float = RATIO
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Reads over HTTP from a server on one core, while posts come in."""
+
+    producers: int = 2_000
+    consumers: int = 6_000
+    pairs: int = 30_000
+    posts_per_s: int = 1_000
+    reads_per_s: int = 100
+    seconds: float = 60.0
+    warm_up: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Correct:
+    """Reads that are compared with brute force, among all that changes feeds and all that fails."""
+
+    reads: int = 100_000
+    producers: int = 60
+    consumers: int = 40
+    batches: int = 300
+    records: int = 40
+    """Of a batch."""
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All of `make bench-feeds`."""
+
+    ratios: Ratios = field(default_factory=Ratios)
+    full: Full = field(default_factory=Full)
+    diverse: Diverse = field(default_factory=Diverse)
+    skews: Skews = field(default_factory=Skews)
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    strategies: Strategies = field(default_factory=Strategies)
+    fan_outs: FanOuts = field(default_factory=FanOuts)
+    flash: Flash = field(default_factory=Flash)
+    live: Live = field(default_factory=Live)
+    correct: Correct = field(default_factory=Correct)
+
+
+_SMALL = Measured(0.005, 150, 200, 1)
+QUICK = Plan(
+    ratios=Ratios(_SMALL, (4, 16)),
+    full=Full(Measured(0.006, 150, 200, 1)),
+    diverse=Diverse(Measured(0.005, 150, 200, 1, diverse=True), (16,)),
+    skews=Skews(_SMALL, (1.0,)),
+    thresholds=Thresholds(_SMALL, (4, 1, 0.05)),
+    strategies=Strategies(_SMALL, (1, 0.2)),
+    fan_outs=FanOuts(_SMALL, 60, 120, (5, 15)),
+    flash=Flash(0.02, before=6, after=14, part=0.002),
+    live=Live(40, 60, 200, 50, 20, 3.0, 1.0),
+    correct=Correct(400, 12, 8, 30, 15),
+)

@@ -1,0 +1,222 @@
+"""The evaluation's results as Markdown, for docs/papers/feeding-frenzy-evaluation.md. Pure.
+
+`docs/figures.py` asks for a part by its name where the page has `<!-- figures:feeds.NAME -->`. A
+part whose experiment was not run says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bench.feeds import paper
+from bench.feeds.judging import gains
+from bench.markdown import head, picture, text
+from bench.markdown import row as a_row
+
+Record = dict[str, Any]
+Row = dict[str, Any]
+POLICIES = ("push all", "push none", "hybrid")
+
+
+def part(found: Record, name: str) -> str:
+    """A part of the page, from a record of the case."""
+    experiment = EXPERIMENTS.get(name)
+    if experiment is not None and not of(found, experiment):
+        return text([f"Not measured yet: `make bench-feeds ONLY={experiment}`."])
+    return PARTS[name](found)
+
+
+def ratios(found: Record) -> str:
+    """Figure 4."""
+    rows = of(found, "fig4")
+    lines = by_policy(rows, "ratio", "queries : events", lambda at: f"{at:g} : 1")
+    return text(
+        [*lines, "", *_costs(found), "", *picture("feeds-ratios", "Cost by queries for each event")]
+    )
+
+
+def full(found: Record) -> str:
+    """One point at full size."""
+    rows = of(found, "full")
+    return text(by_policy(rows, "ratio", "queries : events", lambda at: f"{at:g} : 1"))
+
+
+def diverse(found: Record) -> str:
+    """Figure 4, read with per-producer coherency."""
+    rows = of(found, "diverse")
+    lines = by_policy(rows, "ratio", "queries : events", lambda at: f"{at:g} : 1")
+    high, low = rows[0]["high"], rows[0]["low"]
+    said = f"H = {high:.1f} µs, L = {low:.1f} µs, the threshold {high / low:.1f}."
+    return text([*lines, "", f"With these reads {said}"])
+
+
+def skews(found: Record) -> str:
+    """Figure 5."""
+    rows = of(found, "fig5")
+    said = {row["factor"]: f"{row['events']:.2f} / {row['queries']:.2f}" for row in rows}
+    lines = by_policy(rows, "factor", "Zipf of posts / looks", lambda at: said[at])
+    share = f"{paper.GAIN:.0%} with moderate skew, {paper.GAIN_SKEWED:.0%} with more"
+    lines += ["", f"The paper's hybrid cost {share} less than the better of the others."]
+    return text([*lines, "", *picture("feeds-skews", "Cost by how skewed rates are")])
+
+
+def thresholds(found: Record) -> str:
+    """Figure 6."""
+    names = ["of H/L", "pushes a post", "pulls a read", "read, mean, ms", "p95, ms"]
+    lines = head("threshold", [*names, "cost, µs", "model, µs"])
+    for row in of(found, "fig6"):
+        cells = [f"{row['factor']:g}", f"{row['pushes']:.2f}", f"{row['pulls']:.2f}"]
+        cells += [f"{row['mean_ms']:.3f}", f"{row['p95_ms']:.3f}"]
+        cells += [f"{row['cpu_us']:,.0f}", f"{row['model_us']:,.0f}"]
+        lines.append(a_row([f"{row['threshold']:.2f}", *cells]))
+    over = found["figures"].get("fig6_over_cheapest")
+    if over is not None:
+        lines += ["", f"At H/L the cost is {over:.1%} above that of the cheapest setting."]
+    return text([*lines, "", *picture("feeds-thresholds", "Latency and cost by the threshold")])
+
+
+def pushed(found: Record) -> str:
+    """Figure 7."""
+    names = ["pairs on push", "consumers: half", "all", "queries: half", "all"]
+    lines = head("threshold", names)
+    for row in of(found, "fig7"):
+        columns = ("pairs", "half", "whole", "queries_half", "queries_whole")
+        lines.append(a_row([f"{row['threshold']:.2f}", *(f"{row[c]:.0%}" for c in columns)]))
+    return text([*lines, "", *picture("feeds-pushed", "Whose events are pushed, by the threshold")])
+
+
+def strategies(found: Record) -> str:
+    """Figure 8."""
+    names = ["pulls a read", "read, mean, ms", "p95, ms", "cost, µs", "model, µs"]
+    lines = head("what is moved", names)
+    for row in of(found, "fig8"):
+        cells = [f"{row['pulls']:.2f}", f"{row['mean_ms']:.3f}", f"{row['p95_ms']:.3f}"]
+        cells += [f"{row['cpu_us']:,.0f}", f"{row['model_us']:,.0f}"]
+        lines.append(a_row([row["what"], *cells]))
+    return text([*lines, "", *picture("feeds-strategies", "Cost and latency of both strategies")])
+
+
+def fan_outs(found: Record) -> str:
+    """Figure 9."""
+    lines = head("followers of a producer", ["pushes a post", "pulls a read", "cost, µs"])
+    for row in of(found, "fig9"):
+        cells = [f"{row['pushes']:.2f}", f"{row['pulls']:.2f}", f"{row['cpu_us']:,.0f}"]
+        lines.append(a_row([row["fan_out"], *cells]))
+    return text([*lines, "", *picture("feeds-fan-outs", "Cost by fan-out")])
+
+
+def flash(found: Record) -> str:
+    """Figure 10."""
+    (row,) = (one for one in of(found, "fig10") if one["what"] == "all")
+    settled = "" if row["settled"] is None else f"{row['settled'] - 1:+.0%}"
+    lines = [
+        f"Before the flash {row['before_ms']:.0f} ms of CPU for five seconds, at most "
+        f"{row['peak_ms']:.0f} ms in it; back within 10% after {row['back_s']:.0f} s"
+        + (f", and {settled} on average from 60 s on" if settled else "")
+        + f". {row['flipped']:,} pairs changed side, none more than {row['flips']} "
+        f"{'time' if row['flips'] == 1 else 'times'}.",
+        "",
+    ]
+    return text([*lines, *picture("feeds-flash", "Cost before and in a flash")])
+
+
+def live(found: Record) -> str:
+    """Reads over HTTP."""
+    names = ["reads", "p50, ms", "p95, ms", "p99, ms", "posts/s taken", "server's cores"]
+    lines = head("", [*names, "items a page", "not 200"])
+    for row in of(found, "reads"):
+        cells = [f"{row['reads']:,}", *(f"{row[n]:.1f}" for n in ("p50_ms", "p95_ms", "p99_ms"))]
+        cells += [f"{row['posts_per_s']:,.0f}", f"{row['cores_server']:.2f}"]
+        lines.append(a_row([row["what"], *cells, f"{row['items']:.1f}", row["not_200"]]))
+    return text(lines)
+
+
+def correct(found: Record) -> str:
+    """Reads against brute force."""
+    names = ["reads", "violations", "batches", "kills", "tasks tried again", "sides told"]
+    lines = head("", names)
+    for row in of(found, "reads-correct"):
+        columns = ("reads", "violations", "batches", "kills", "retries", "flips")
+        lines.append(a_row([row["what"], *(f"{row[name]:,}" for name in columns)]))
+    return text(lines)
+
+
+def where(found: Record) -> str:
+    """The bars, and where all of it was measured."""
+    machine = found["machine"]
+    bars = "; ".join(
+        f"{bar['figure']} {_figure(bar['value'])} (bar {_figure(bar['limit'])}, "
+        f"{'held' if bar['held'] else 'missed'})"
+        for bar in found["bars"]
+    )
+    measured = found["settings"]["measured"]
+    commits = sorted({one["commit"][:10] for one in measured.values()})
+    noise = max((row.get("cpu_others", 0.0) for row in found["rows"]), default=0.0)
+    return text(
+        [
+            f"{bars}. Other processes took at most {noise:.0%} of the machine. "
+            f"{'Commit' if len(commits) == 1 else 'Commits'} {', '.join(commits)}, "
+            f"{machine['cores']} cores ({machine['cpu']}), Python {machine['python']}, "
+            f"Java {machine['java']}, Spark {machine['spark']}."
+        ]
+    )
+
+
+PARTS: dict[str, Callable[[Record], str]] = {
+    "ratios": ratios,
+    "full": full,
+    "diverse": diverse,
+    "skews": skews,
+    "thresholds": thresholds,
+    "pushed": pushed,
+    "strategies": strategies,
+    "fan_outs": fan_outs,
+    "flash": flash,
+    "live": live,
+    "correct": correct,
+    "where": where,
+}
+EXPERIMENTS = {
+    **{"ratios": "fig4", "full": "full", "diverse": "diverse", "skews": "fig5"},
+    **{"thresholds": "fig6", "pushed": "fig7"},
+    **{"strategies": "fig8", "fan_outs": "fig9", "flash": "fig10"},
+    **{"live": "reads", "correct": "reads-correct"},
+}
+"""Which experiment a part is of."""
+
+
+def of(found: Record, experiment: str) -> list[Row]:
+    """The rows of an experiment."""
+    return [row for row in found["rows"] if row["experiment"] == experiment]
+
+
+def by_policy(rows: list[Row], point: str, first: str, said: Callable[[float], str]) -> list[str]:
+    """A table of points by policy: the whole cost, what of it is the policy's, and the model's."""
+    names = [f"{policy}, µs" for policy in POLICIES]
+    lines = head(first, [*names, "gain", "by the policies alone", "by the model"])
+    whole, policy, model = (
+        gains(rows, point, column) for column in ("cpu_us", "policy_us", "model_us")
+    )
+    for at in sorted({row[point] for row in rows}):
+        by = {row["policy"]: row for row in rows if row[point] == at}
+        cells = [f"{by[name]['cpu_us']:,.0f}" if name in by else "" for name in POLICIES]
+        cells += [f"{gain[at]:.1%}" if at in gain else "" for gain in (whole, policy, model)]
+        lines.append(a_row([said(at), *cells]))
+    return lines
+
+
+def _costs(found: Record) -> list[str]:
+    known = found["settings"].get("costs")
+    if not known:
+        return []
+    return [
+        f"A push costs H = {known['high']:.1f} µs and a pull L = {known['low']:.1f} µs, so the "
+        f"threshold is {known['high'] / known['low']:.2f} (the paper's: {paper.THRESHOLD:g}). What "
+        f"no policy changes: {known['post']:.0f} µs for a post that is pushed to nobody, "
+        f"{known['query']:.0f} µs for a read that pulls nothing."
+    ]
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1_000 or value == int(value) else f"{value:.3g}"

@@ -1,0 +1,288 @@
+"""`millstream feeds`: read feeds, follow, post, and verify that each feed is what it must be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from millstream.cli.progress import moment
+from millstream.cli.slates import as_json
+from millstream.cli.store import chosen_store, store_options
+from millstream.cli.which_server import open_client, url_instead_options, url_options
+from millstream.errors import CommandError
+
+if TYPE_CHECKING:
+    from millstream.client import Feeds
+    from millstream.client.client import Client
+
+NAMED = click.option("--feeds", "name", metavar="NAME", help="Which feeds, if there are several.")
+MOST_SHOWN = 20
+"""Differences of one consumer that are told; `--json` tells all."""
+
+
+@click.group()
+def feeds() -> None:
+    """Read feeds, follow and post; and verify that every feed is what it must be.
+
+    \b
+    Examples:
+        millstream feeds follow xena ann
+        millstream feeds post ann '{"text": "hello"}'
+        millstream feeds show xena
+        millstream feeds network
+        millstream feeds verify --store .millstream/social --sample 1000
+    """
+
+
+@feeds.command()
+@click.argument("consumer")
+@store_options
+@url_instead_options
+@NAMED
+@click.option("--limit", type=click.IntRange(1), help="Items of the page.")
+@click.option("--cursor", help="From here on: what a page before gave as next or previous.")
+@click.option("--coherency", type=click.Choice(["global", "per-producer"]))
+@click.option("--why", is_flag=True, help="Why each item was pushed or pulled.")
+@click.option("--json", "as_lines", is_flag=True, help="As the server's answer, whole.")
+def show(
+    consumer: str,
+    store: Path | None,
+    app: str | None,
+    url: str | None,
+    token_file: Path | None,
+    name: str | None,
+    limit: int | None,
+    cursor: str | None,
+    coherency: str | None,
+    why: bool,
+    as_lines: bool,
+) -> None:
+    """Show the feed of CONSUMER, newest first, as the store has it or as a server answers.
+
+    Only a server shows what it has acknowledged and the application has not taken in yet. That
+    somebody has a look in this way changes nothing.
+
+    \b
+    Examples:
+        millstream feeds show xena
+        millstream feeds show xena --limit 5 --why --url http://127.0.0.1:8470
+    """
+    if url is not None and (store is not None or app is not None):
+        raise CommandError("name a server with --url, or a store with --store or --app, not both")
+    if url is None and token_file is not None:
+        raise CommandError("--token-file is for a server; name it with --url")
+    if url is not None:
+        with open_client(url, token_file) as client:
+            found = _feeds(client, name).read(
+                consumer, limit=limit, cursor=cursor, coherency=coherency, why=why, view=False
+            )
+            page = msgspec.to_builtins(found)
+    else:
+        from millstream.cli.stored_feeds import page_of
+
+        given = {"limit": limit, "cursor": cursor, "coherency": coherency, "why": int(why)}
+        asked = {name: str(value) for name, value in given.items() if value is not None}
+        now = time.time_ns() // 1_000
+        page = page_of(chosen_store(store, app), name, consumer, asked, now)
+    if as_lines:
+        click.echo(as_json(page))
+    else:
+        for item in page["items"]:
+            click.echo(one_item(item))
+        if page["next"]:
+            click.echo(f"older: --cursor {page['next']}", err=True)
+        if not page["complete"]:
+            click.echo(f"not complete: {as_json(page['left_out'])}", err=True)
+
+
+def one_item(item: Mapping[str, Any]) -> str:
+    """An item in a line: when, whose, which, how it came there, and what it says."""
+    words = [moment(item["ts"]), item["producer"], item["id"], item["how"]]
+    words += ["edited"] if item["edited"] is not None else []
+    words += [f"via {item['via']}"] if item["via"] else []
+    words += [as_json(item["why"])] if item.get("why") else []
+    return f"{'  '.join(words)}  {as_json(item['value'])}"
+
+
+@feeds.command()
+@click.argument("consumer")
+@click.argument("producer")
+@url_options
+@NAMED
+def follow(
+    consumer: str, producer: str, url: str | None, token_file: Path | None, name: str | None
+) -> None:
+    """Let CONSUMER follow PRODUCER."""
+    with open_client(url, token_file) as client:
+        _feeds(client, name).follow(consumer, producer)
+    click.echo(f"{consumer} follows {producer}")
+
+
+@feeds.command()
+@click.argument("consumer")
+@click.argument("producer")
+@url_options
+@NAMED
+def unfollow(
+    consumer: str, producer: str, url: str | None, token_file: Path | None, name: str | None
+) -> None:
+    """Let CONSUMER no longer follow PRODUCER: its posts are gone from the feed at once."""
+    with open_client(url, token_file) as client:
+        _feeds(client, name).unfollow(consumer, producer)
+    click.echo(f"{consumer} does not follow {producer}")
+
+
+@feeds.command()
+@click.argument("consumer")
+@click.argument("producer")
+@click.option("--undo", is_flag=True, help="Unblock: it may be followed again.")
+@url_options
+@NAMED
+def block(
+    consumer: str,
+    producer: str,
+    undo: bool,
+    url: str | None,
+    token_file: Path | None,
+    name: str | None,
+) -> None:
+    """Let CONSUMER see nothing of PRODUCER, nor follow it."""
+    with open_client(url, token_file) as client:
+        change = _feeds(client, name).unblock if undo else _feeds(client, name).block
+        change(consumer, producer)
+    click.echo(f"{consumer} {'does not block' if undo else 'blocks'} {producer}")
+
+
+@feeds.command()
+@click.argument("producer")
+@click.argument("value")
+@click.option("--id", "post_id", metavar="ID", help="Its id.  [default: the server makes one]")
+@url_options
+@NAMED
+def post(
+    producer: str,
+    value: str,
+    post_id: str | None,
+    url: str | None,
+    token_file: Path | None,
+    name: str | None,
+) -> None:
+    """Post VALUE, JSON or plain text, for PRODUCER; prints its id.
+
+    \b
+    Examples:
+        millstream feeds post ann hello
+        millstream feeds post ann '{"text": "hello"}' --id first
+    """
+    with open_client(url, token_file) as client:
+        click.echo(_feeds(client, name).post(producer, _value(value), id=post_id))
+
+
+@feeds.command()
+@click.argument("producer")
+@click.argument("post_id", metavar="ID")
+@url_options
+@NAMED
+def delete(
+    producer: str, post_id: str, url: str | None, token_file: Path | None, name: str | None
+) -> None:
+    """Delete the post ID of PRODUCER: it is gone from all feeds at once."""
+    with open_client(url, token_file) as client:
+        _feeds(client, name).delete(producer, post_id)
+    click.echo(f"{producer}: {post_id} is deleted")
+
+
+@feeds.command()
+@url_options
+@click.option("--json", "as_lines", is_flag=True, help="As JSON, whole.")
+def network(url: str | None, token_file: Path | None, as_lines: bool) -> None:
+    """Show how many pairs are pushed and pulled, and what that costs."""
+    with open_client(url, token_file) as client:
+        found = client.feeds.network()
+    if as_lines:
+        click.echo(as_json(found))
+        return
+    if not found:
+        click.echo("no feeds", err=True)
+    for name, of in found.items():
+        click.echo(one_line(name, of))
+
+
+def one_line(name: str, of: Mapping[str, Any]) -> str:
+    """Some feeds in a line."""
+    counts = [f"{of[what]:,} {what}" for what in ("producers", "consumers", "pairs")]
+    counts += [f"{of['pushed']:,} pushed", f"{of['pulled']:,} pulled"]
+    counts += [f"{of['under_way']:,} under way"] if of["under_way"] else []
+    return f"{name}: {of['coherency']} coherency: {', '.join(counts)}"
+
+
+@feeds.command()
+@store_options
+@click.option("--url", metavar="URL", help="Read the same feeds from this server too.")
+@click.option(
+    "--token-file", type=click.Path(path_type=Path), help="A file with the server's token."
+)
+@NAMED
+@click.option("--sample", type=click.IntRange(1), help="So many consumers.  [default: 1000]")
+@click.option("--all", "everyone", is_flag=True, help="All consumers.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which ones, by chance.")
+@click.option("--json", "as_lines", is_flag=True, help="Each difference as a line of JSON.")
+@click.pass_context
+def verify(
+    ctx: click.Context,
+    store: Path | None,
+    app: str | None,
+    url: str | None,
+    token_file: Path | None,
+    name: str | None,
+    sample: int | None,
+    everyone: bool,
+    seed: int,
+    as_lines: bool,
+) -> None:
+    """Compare feeds with a brute-force query over all posts; exit 1 if anything differs.
+
+    Reads each consumer's feed whole, by pages in both directions, as of one committed batch, and
+    looks at the tables that it rests on. Changes nothing; the application may run meanwhile. With
+    --url the same feeds are also read from a server, as long as nothing is on its way to the
+    application.
+
+    \b
+    Examples:
+        millstream feeds verify --store .millstream/social --all
+        millstream feeds verify --sample 200 --seed 7 --url http://127.0.0.1:8470
+    """
+    if sample is not None and everyone:
+        raise CommandError("say --sample or --all, not both")
+    from millstream.cli.verify_feeds import Verifying
+
+    client = None if url is None else open_client(url, token_file)
+    run = Verifying(chosen_store(store, app), name, client)
+    count = None if everyone else sample or 1_000
+    for verified in run.consumers(count, seed):
+        told = [one.record() for one in verified.differences]
+        lines = [*map(as_json, told)] if as_lines else [*map(str, verified.differences)]
+        for line in lines if as_lines else lines[:MOST_SHOWN]:
+            click.echo(line)
+        if len(lines) > MOST_SHOWN and not as_lines:
+            more = len(lines) - MOST_SHOWN
+            click.echo(f"consumer {verified.consumer!r}: ... and {more:,} more differences")
+    click.echo(run.words(), err=as_lines)
+    ctx.exit(1 if run.differences else 0)
+
+
+def _feeds(client: Client, name: str | None) -> Feeds:
+    return client.feeds if name is None else client.feeds.named(name)
+
+
+def _value(text: str) -> Any:
+    """What a post says: JSON if it is some, else the text itself."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text

@@ -1,0 +1,184 @@
+"""What a push and a pull cost, as measured, and the ratio that follows. Pure: times are arguments.
+
+*L* is the slope of a line: processor time of a read over the producers that it pulled, with the
+items that it gave as a second cause and what every read costs as its start. *H* is what an event
+has cost the consumers' function of late, and the slope of the producers' time over the pushes that
+they sent. H leaves out what is not a function's own time: encoding events between functions, the
+shuffle and the commit, most of which a batch costs however many pushes it has; and events that are
+no pushes count as if they were.
+
+Old measures are forgotten little by little, and one far off the line counts for little (`Line`).
+Until a slope is told apart from chance it is not known. The ratio is kept within bounds, and is
+changed only when it is off by `OFF`, so that no pair changes its side because of noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import sqrt
+
+LEAST, MOST = 1 / 64, 64.0
+"""The ratio's bounds."""
+OFF = 0.2
+"""The part by which a new ratio must differ from the one in force."""
+FIRST = 32
+"""Measures that are taken together at the start, without the highest eighth."""
+FAR = 4.0
+"""Times its usual distance from the line, from which on a measure counts for less."""
+SURE = 3.0
+"""Times its likely error that a slope must be."""
+READS, BATCHES = 1 / 2_000, 1 / 200
+"""The part that is forgotten with each read, and with each batch."""
+
+
+@dataclass(slots=True)
+class Line:
+    """cost = start + slope * x + other * z, by least squares over measures that are forgotten."""
+
+    forgets: float
+    weight: float = 0.0
+    squares: float = 0.0
+    """The sum of the weights' squares: how many measures there are of equal weight."""
+    x: float = 0.0
+    z: float = 0.0
+    cost: float = 0.0
+    """Means; and sums of products of the distances from them:"""
+    xx: float = 0.0
+    xz: float = 0.0
+    zz: float = 0.0
+    x_cost: float = 0.0
+    z_cost: float = 0.0
+    scale: float = 0.0
+    """How far a measure is off the line, usually."""
+    first: list[tuple[float, float, float]] = field(default_factory=list)
+
+    def add(self, x: float, z: float, cost: float) -> None:
+        """One more measure."""
+        if self.weight:
+            self._add(x, z, cost, self._trust(self._off(x, z, cost)))
+            return
+        self.first.append((cost, x, z))
+        if len(self.first) == FIRST:
+            for cost, x, z in sorted(self.first)[: FIRST - FIRST // 8]:
+                self._add(x, z, cost, 1.0)
+            offs = [self._off(x, z, cost) for cost, x, z in self.first]
+            self.scale = sorted(offs)[FIRST // 2]
+            self.first.clear()
+
+    @property
+    def slope(self) -> float | None:
+        """What one more of `x` costs; None if that is not known."""
+        if not self.weight or self.xx <= 0:
+            return None
+        slope, _, spread = self._slopes()
+        count = self.weight * self.weight / self.squares
+        error = 1.25 * self.scale / sqrt(count * spread / self.weight) if spread > 0 else slope
+        return slope if slope > SURE * error else None
+
+    def _slopes(self) -> tuple[float, float, float]:
+        """Of x, of z, and how much x varies apart from z."""
+        if self.zz <= 0:
+            return (self.x_cost / self.xx if self.xx > 0 else 0.0), 0.0, self.xx
+        spread = self.xx - self.xz * self.xz / self.zz
+        if spread <= 1e-6 * self.xx:
+            return 0.0, self.z_cost / self.zz, 0.0  # one cannot be told from the other
+        slope = (self.x_cost - self.z_cost * self.xz / self.zz) / spread
+        return slope, (self.z_cost - slope * self.xz) / self.zz, spread
+
+    def _off(self, x: float, z: float, cost: float) -> float:
+        slope, other, _ = self._slopes()
+        return abs(cost - self.cost - slope * (x - self.x) - other * (z - self.z))
+
+    def _trust(self, off: float) -> float:
+        """How much a measure counts; the usual distance follows, slowly if it is far."""
+        usual = max(self.scale, 0.01 * abs(self.cost))
+        limit = FAR * usual
+        self.scale += 10 * self.forgets * (min(off, limit) - self.scale)
+        return min(1.0, limit / off) if off else 1.0
+
+    def _add(self, x: float, z: float, cost: float, weight: float) -> None:
+        keeps = 1.0 - self.forgets
+        before = self.weight * keeps
+        self.weight = before + weight
+        self.squares = self.squares * keeps * keeps + weight * weight
+        by_x, by_z, by_cost = x - self.x, z - self.z, cost - self.cost
+        part = weight / self.weight
+        self.x, self.z, self.cost = (
+            self.x + part * by_x,
+            self.z + part * by_z,
+            self.cost + part * by_cost,
+        )
+        joint = before * part
+        self.xx = self.xx * keeps + joint * by_x * by_x
+        self.xz = self.xz * keeps + joint * by_x * by_z
+        self.zz = self.zz * keeps + joint * by_z * by_z
+        self.x_cost = self.x_cost * keeps + joint * by_x * by_cost
+        self.z_cost = self.z_cost * keeps + joint * by_z * by_cost
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What the application has spent on feeds, since its store was made; times in seconds."""
+
+    pushes: int
+    """Events that producers have sent to consumers."""
+    processed: int
+    """Events that producers have taken."""
+    producers: float
+    """Seconds that they took for them."""
+    consumers: float | None
+    """Seconds that an event has cost the consumers' function of late, if that is known."""
+
+
+class Calibration:
+    """H and L from what was measured, and the ratio that is in force."""
+
+    def __init__(self) -> None:
+        self.in_force: float | None = None
+        """H/L; None until both are known."""
+        self._reads = Line(READS)
+        self._sending = Line(BATCHES)
+        self._spent: Spent | None = None
+
+    @property
+    def low(self) -> float | None:
+        """Seconds that pulling from one producer takes."""
+        return self._reads.slope
+
+    @property
+    def high(self) -> float | None:
+        """Seconds that pushing one post to one consumer takes."""
+        if self._spent is None or not self._spent.consumers:
+            return None
+        return self._spent.consumers + (self._sending.slope or 0.0)
+
+    def read_took(self, cpu: float, pulled: int, items: int) -> None:
+        """A read took so much processor time, for so many producers and items."""
+        self._reads.add(pulled, items, cpu)
+
+    def spent(self, now: Spent) -> None:
+        """The application has gone on; of another store nothing known before is compared with."""
+        before, self._spent = self._spent, now
+        if before is None or now.processed <= before.processed or now.pushes < before.pushes:
+            return
+        pushes, processed = now.pushes - before.pushes, now.processed - before.processed
+        self._sending.add(pushes, processed, now.producers - before.producers)
+
+    def settled(self) -> float | None:
+        """The ratio that is in force from now on."""
+        high, low = self.high, self.low
+        if high is not None and low is not None:
+            self.in_force = kept(self.in_force, high / low)
+        return self.in_force
+
+
+def kept(before: float | None, found: float) -> float:
+    """The ratio in force after another was found.
+
+    >>> kept(None, 3.0), kept(3.0, 3.5), kept(3.0, 3.7), kept(60.0, 500.0)
+    (3.0, 3.0, 3.7, 60.0)
+    """
+    found = min(MOST, max(LEAST, found))
+    if before is not None and before / (1 + OFF) < found < before * (1 + OFF):
+        return before
+    return found

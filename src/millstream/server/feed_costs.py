@@ -1,0 +1,121 @@
+"""What reads and pushes of feeds cost on this server, and the ratio that goes with its records.
+
+A shell around `feeds.costs` and `feeds.latency`, which decide: it has the clock, takes the numbers
+out of the application's progress, and lets one thread in at a time. Nothing of it is stored: after
+a start the ratio is not known until enough was measured, and records go without one; producers and
+consumers then go by the last one that they were told.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from threading import Lock
+from typing import Any
+
+from millstream.feeds.costs import LEAST, Calibration, Spent
+from millstream.feeds.latency import FACTOR, SETTLE, Latencies, Steps, Wholesale
+from millstream.feeds.placing import PlacedFeeds
+from millstream.model.duration import microseconds
+from millstream.stores.progress import Progress
+
+
+class FeedCosts:
+    """Of the feeds of one name; may be used by any thread."""
+
+    def __init__(self, placed: PlacedFeeds, clock: Callable[[], float] = time.monotonic) -> None:
+        self._placed, self._clock = placed, clock
+        options = placed.options
+        self._target = (
+            None
+            if options.latency is None
+            else microseconds(options.latency, "feeds: latency") / 1e6
+        )
+        self._calibration = Calibration()
+        self._latencies = Latencies()
+        self._steps = Steps()
+        self._wholesale = Wholesale()
+        self._due = clock() + SETTLE
+        self._reads = 0
+        self._lock = Lock()
+
+    @property
+    def stamp(self) -> float | None:
+        """The ratio to put on posts and views; None: leave it out, nothing is known yet."""
+        with self._lock:
+            self._decide()
+            return self._stamp()
+
+    @property
+    def ratio(self) -> float:
+        """The same, and until then what the application says."""
+        stamp = self.stamp
+        return self._placed.options.ratio if stamp is None else stamp
+
+    def wholesale(self, consumer: str) -> bool:
+        """Whether the consumer is to have all on push, to be said with its next view."""
+        with self._lock:
+            return consumer in self._wholesale
+
+    def read_took(self, consumer: str, seconds: float, cpu: float, pulled: int, items: int) -> None:
+        """A consumer's read took so long, and so much processor time, for so many producers pulled
+        and items shown."""
+        with self._lock:
+            self._reads += 1
+            self._latencies.add(seconds)
+            self._calibration.read_took(cpu, pulled, items)
+            if self._is_by_consumer:
+                self._wholesale.read(consumer, pulled)
+            self._decide()
+
+    def progressed(self, progress: Progress) -> None:
+        """The application has committed a batch; the same one again does no harm."""
+        placed = self._placed
+        cost = progress.costs.get(placed.consumers)
+        spent = Spent(
+            pushes=progress.emitted.get(f"{placed.name}.push", 0),
+            processed=progress.processed.get(placed.producers, 0),
+            producers=progress.spent.get(placed.producers, 0) / 1e6,
+            consumers=None if cost is None else cost / 1e6,
+        )
+        with self._lock:
+            self._calibration.spent(spent)
+
+    def overview(self) -> dict[str, Any]:
+        """For who looks at the server; costs and times in seconds, None where not known."""
+        ratio = self.ratio
+        with self._lock:
+            p50, p95, p99 = self._latencies.percentiles(50, 95, 99)
+            return {
+                "high": self._calibration.high,
+                "low": self._calibration.low,
+                "ratio": ratio,
+                "reads": self._reads,
+                "latency": {"p50": p50, "p95": p95, "p99": p99},
+            }
+
+    @property
+    def _is_by_consumer(self) -> bool:
+        return self._target is not None and self._placed.options.strategy == "per-consumer"
+
+    def _stamp(self) -> float | None:
+        measured, steps = self._calibration.in_force, self._steps.taken
+        if not steps or self._is_by_consumer:
+            return measured
+        base = self._placed.options.ratio if measured is None else measured
+        return max(LEAST, base / FACTOR**steps)
+
+    def _decide(self) -> None:
+        """Once in a while: what are the ratio and the steps from now on?"""
+        now = self._clock()
+        if now < self._due:
+            return
+        self._due = now + SETTLE
+        self._calibration.settled()
+        if self._target is None:
+            return
+        took = self._latencies.since_decision(self._placed.options.percentile)
+        if took is not None:
+            self._steps = self._steps.decided(took, self._target)
+        if self._is_by_consumer:
+            self._wholesale.choose(self._steps.taken)

@@ -1,0 +1,151 @@
+"""GET /feeds: how the pairs of a network are split between push and pull, and what reads cost.
+
+Counting goes through all producers, beside the event loop and in short reads; only when somebody
+asks, and not again before it is `KEPT` seconds old, or twenty times as old as it took.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.requests import Request
+from starlette.responses import Response
+
+from millstream.feeds.names import META, after, class_text, prefix
+from millstream.feeds.placing import PlacedFeeds
+from millstream.server.answers import json_answer
+from millstream.server.feed_networks import Network, Networks
+from millstream.server.paths import query
+from millstream.server.service import Service
+from millstream.stores.reader import SlateReader
+from millstream.stores.tables import BatchTables
+
+KEPT = 5.0
+SHARE = 20
+"""Counting is done a twentieth of the time, at most."""
+TOGETHER = 500
+"""Producers whose followers are counted in one read."""
+BY = prefix("by")
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What there is in a network, about as of a batch."""
+
+    batch: int
+    producers: int
+    consumers: int
+    pairs: int
+    pushed: int
+    under_way: int
+
+
+def counted(reader: SlateReader, placed: PlacedFeeds, consumers: int) -> Counted:
+    """Count. All is of one batch but the pairs on push, which are counted right after."""
+    if placed.producers not in reader.updates:  # the store is of before the feeds were added
+        return Counted(reader.batch, 0, 0, 0, 0, 0)
+    batch, tables = reader.entries(placed.producers, (META,))
+    needs = {one: table[META] for one, table in tables.items() if META in table}
+    followed = [one for one, meta in needs.items() if meta["counts"]["followers"]]
+    pushed = 0
+    for begin in range(0, len(followed), TOGETHER):
+        some = [(one, needs[one]["need"]) for one in followed[begin : begin + TOGETHER]]
+        pushed += reader.read_tables(_counting(placed, some))
+    pairs = sum(needs[one]["counts"]["followers"] for one in followed)
+    fan_outs = reader.read_tables(lambda tables: _length(tables, placed.fanouts, "", ""))
+    return Counted(batch, len(tables), consumers, pairs, min(pushed, pairs), fan_outs)
+
+
+def _counting(
+    placed: PlacedFeeds, producers: Sequence[tuple[str, int]]
+) -> Callable[[BatchTables], int]:
+    """Counts the followers of producers from a class up: those who are on push."""
+
+    def count(tables: BatchTables) -> int:
+        return sum(
+            _length(tables, placed.producers, one, BY + class_text(need), after(BY))
+            for one, need in producers
+        )
+
+    return count
+
+
+def _length(
+    tables: BatchTables, update: str, key: str, start: str, stop: str = "\U0010ffff"
+) -> int:
+    return sum(1 for _ in tables.scan(update, key, start, stop))
+
+
+class FeedOverview:
+    """What is known of all feeds of a server."""
+
+    def __init__(self, service: Service, networks: Networks) -> None:
+        self._service, self._networks = service, networks
+        self._counting = asyncio.Lock()
+        self._counted: dict[str, Counted] = {}
+        self._due: dict[str, float] = {}
+
+    async def feeds(self, request: Request) -> Response:
+        query(request, ())
+        return json_answer(
+            {"feeds": {name: await self._of(one) for name, one in self._networks.all().items()}}
+        )
+
+    async def _of(self, network: Network) -> dict[str, Any]:
+        async with self._counting:  # whoever asks meanwhile gets the same
+            if time.monotonic() >= self._due.get(network.name, 0.0):
+                await self._count(network)
+        known, options = self._counted[network.name], network.placed.options
+        return {
+            "coherency": options.coherency,
+            "policy": options.policy,
+            "producers": known.producers,
+            "consumers": known.consumers,
+            "pairs": known.pairs,
+            "pushed": known.pushed,
+            "pulled": known.pairs - known.pushed,
+            "under_way": known.under_way,
+            **network.costs.overview(),
+            "batch": known.batch,
+        }
+
+    async def _count(self, network: Network) -> None:
+        begun, store = time.monotonic(), self._service.store
+        consumers = store.progress().slates.get(network.placed.consumers, 0)
+        with store.lease() as reader:
+            self._counted[network.name] = await self._service.in_thread(
+                counted, reader, network.placed, consumers
+            )
+        now = time.monotonic()
+        self._due[network.name] = now + max(KEPT, SHARE * (now - begun))
+
+
+class FeedMetrics(Collector):
+    """What reads of feeds take, for Prometheus."""
+
+    def __init__(self, networks: Networks) -> None:
+        self._networks = networks
+
+    def collect(self) -> Iterator[Metric]:
+        reads = CounterMetricFamily(
+            "millstream_feed_reads", "Reads of pages of feeds.", labels=["feeds"]
+        )
+        times = GaugeMetricFamily(
+            "millstream_feed_read_quantile_seconds",
+            "What the last reads of feeds took.",
+            labels=["feeds", "quantile"],
+        )
+        for name, network in self._networks.all().items():
+            known = network.costs.overview()
+            reads.add_metric([name], known["reads"])
+            for quantile in ("p50", "p95", "p99"):
+                if (took := known["latency"][quantile]) is not None:
+                    times.add_metric([name, f"0.{quantile[1:].rstrip('0')}"], took)
+        yield reads
+        yield times

@@ -1,0 +1,111 @@
+"""What is said to feeds over HTTP: POST /feeds/events, PUT and DELETE of follows.
+
+All of it becomes records of the log of `NAME.events` (see millstream.feeds.records), stamped here,
+and is answered when they are on disk. Every read that begins after the answer sees them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from millstream.feeds.names import entry
+from millstream.feeds.pending import Pending
+from millstream.feeds.tables import Tables
+from millstream.log.writer import Appended, Entry
+from millstream.server.answers import Refusal, json_answer
+from millstream.server.catalogue import Catalogue
+from millstream.server.feed_networks import Network, Networks, name_in
+from millstream.server.feed_stamps import FeedCheck, FeedRecords, stamped
+from millstream.server.paths import query
+from millstream.server.records import Checked
+from millstream.server.streams import Posting, answer_of
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+READ_BYTES = 4 << 20
+
+
+class FeedPosting:
+    """Takes records of feeds in."""
+
+    def __init__(self, networks: Networks, catalogue: Catalogue, posting: Posting) -> None:
+        self._networks, self._catalogue, self._posting = networks, catalogue, posting
+
+    async def events(self, request: Request) -> Response:
+        network = self._networks.named(query(request, ("feeds",)).get("feeds"))
+        source = network.placed.events
+        _, path = self._catalogue.source(source)
+        await network.log.now()  # no stamp must be below one that is in the log
+        check = FeedCheck(network.log.stamps, lambda: network.costs.stamp)
+        checked, appended = await self._posting.taken(request, source, path, check)
+        answer = answer_of(source, checked, appended)
+        return json_answer({**answer, "ids": await self._ids(network, checked, appended)})
+
+    async def follow(self, request: Request) -> Response:
+        return await self._follow(request, "follow")
+
+    async def unfollow(self, request: Request) -> Response:
+        return await self._follow(request, "unfollow")
+
+    async def append(self, feeds: str, records: list[dict[str, Any]]) -> None:
+        """Append records that the server makes itself; Refusal if that cannot be done now."""
+        network = self._networks.named(feeds)
+        source = network.placed.events
+        _, path = self._catalogue.source(source)
+        self._posting.refuse_behind(source, path)
+        await network.log.now()
+        stamps, ratio = network.log.stamps, network.costs.stamp
+        for record in records:
+            if record["kind"] == "view" and network.costs.wholesale(record["consumer"]):
+                record["wholesale"] = True
+            record |= stamped(record, stamps, ratio)
+        lines = [_encode(record) for record in records]
+        await self._posting.append(path, Entry(lines), sum(map(len, lines)))
+
+    async def _follow(self, request: Request, kind: str) -> Response:
+        network = self._networks.named(query(request, ("feeds",)).get("feeds"))
+        consumer, producer = (name_in(request.path_params, one) for one in ("consumer", "producer"))
+        if kind == "follow":
+            await self._refuse_blocked(network, consumer, producer)
+        record = {"kind": kind, "consumer": consumer, "producer": producer}
+        await self.append(network.name, [record])
+        follows = kind == "follow"
+        return json_answer({"consumer": consumer, "producer": producer, "follows": follows})
+
+    async def _refuse_blocked(self, network: Network, consumer: str, producer: str) -> None:
+        update = network.placed.consumers
+
+        def is_blocked(tables: Tables, pending: Pending) -> bool:
+            known = pending.blocks.get(consumer, {}).get(producer)
+            stored = tables.get(update, consumer, entry("block", producer)) is not None
+            return stored if known is None else known
+
+        if (await network.read(consumer, is_blocked)).value:
+            raise Refusal(
+                409,
+                f"consumer {consumer!r} has blocked producer {producer!r}, and follows nobody it "
+                "has blocked; send a record of kind unblock to POST /feeds/events first",
+            )
+
+    async def _ids(self, network: Network, checked: Checked, appended: Appended) -> list[str]:
+        """The ids of the accepted posts, in order; of a repeated request, those that it got first,
+        or none if its records are no longer there."""
+        assert isinstance(checked, FeedRecords)
+        if not appended.repeated:
+            return checked.ids
+        log = self._catalogue.log_of(network.placed.events)
+        await log.locate(appended.first, self._networks.service)
+        at, end = appended.first, appended.first + appended.count
+        ids: list[str] = []
+        while at < end:
+            lines = log.lines(at, end - at, READ_BYTES)
+            if not lines:
+                return []
+            records = map(_decode, lines)
+            ids += [record["id"] for record in records if record["kind"] == "post"]
+            at += len(lines)
+        return ids

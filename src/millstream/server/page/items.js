@@ -1,0 +1,78 @@
+/**
+ * An item of a feed as an element: who posted it, when, how it came here, what it says, and why.
+ */
+
+import { make, set } from "./dom.js";
+import { count, exactJson, exactTime, time } from "./format.js";
+import { beginning, content, why } from "./reasons.js";
+
+const HOWS = {
+  push: "from the feed that is kept for this consumer",
+  pull: "read from the producer",
+  pending: "acknowledged, and not taken in by the application yet",
+};
+
+/** What tells an item from all others. */
+export const keyOf = ({ ts, producer, id }) => JSON.stringify([ts, producer, id]);
+
+/** An answer with items; what they say keeps the digits of its numbers. */
+export function itemsIn(text) {
+  const [plain, exact] = [JSON.parse(text), exactJson(text)];
+  plain.items.forEach((item, at) => {
+    item.value = exact.items[at].value;
+  });
+  return plain;
+}
+
+/** How an item came into the feed, or a pair is read, as a small label. */
+export function howLabel(how) {
+  return make("span", { class: "how", "data-how": how, title: HOWS[how] }, how);
+}
+
+/** The element of an item; `changed` marks it for a moment. `of` is what the reasons speak of. */
+export function itemRow(item, of, changed) {
+  const node = make("li", { class: changed ? "item changed" : "item" }, head(item), ...said(item.value));
+  set(node, { "data-unread": item.unread ? "" : null });
+  if (item.why) {
+    const parts = why(item.why, { ...of, producer: item.via ?? item.producer, how: item.how });
+    const words = parts.map((part) => (part.name ? make("bdi", {}, part.name) : part));
+    node.append(make("p", { class: "why" }, ...words));
+  }
+  return node;
+}
+
+function head({ producer, via, ts, edited, how, unread }) {
+  // Milliseconds are in the title.
+  const when = make("time", { class: "when", title: exactTime(ts) }, time(ts).replace(/\.\d+$/, ""));
+  const name = make("span", { class: "by" }, make("bdi", { class: "key" }, producer));
+  if (via) name.append(" via ", make("bdi", {}, via));
+  const about = make("span", { class: "about" }, when);
+  if (edited) about.append(make("span", { class: "quiet", title: exactTime(edited) }, "edited"));
+  if (unread) about.append(make("span", { class: "new" }, "new"));
+  return make("div", { class: "head" }, make("div", { class: "who" }, name, about), howLabel(how));
+}
+
+/** The text, with the rest of it behind a button if it is long, and what else the post has. */
+function said(value) {
+  const { text, rest } = content(value);
+  const parts = [];
+  if (text) parts.push(...paragraph(text));
+  if (rest) parts.push(make("p", { class: "rest" }, rest));
+  return parts;
+}
+
+function paragraph(text) {
+  const short = beginning(text);
+  const words = make("p", { class: "text" }, short ?? text);
+  if (short === null) return [words];
+  const button = make("button", { type: "button", class: "more", "aria-expanded": "false" });
+  const label = (open) => (open ? "Show less" : `Show all ${count(text.length)} characters`);
+  button.textContent = label(false);
+  button.addEventListener("click", () => {
+    const open = button.getAttribute("aria-expanded") === "false";
+    words.textContent = open ? text : short;
+    button.textContent = label(open);
+    set(button, { "aria-expanded": open });
+  });
+  return [words, button];
+}

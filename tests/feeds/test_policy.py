@@ -1,0 +1,102 @@
+"""The lemmas and theorems of Feeding Frenzy, section 3.2, against brute force."""
+
+from __future__ import annotations
+
+from feeds.networks import COSTS, RATES, choices, networks
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from millstream.feeds.policy import (
+    Network,
+    Pair,
+    above,
+    held,
+    pull_cost,
+    push_cost,
+    side_of_consumer,
+    side_of_pair,
+)
+
+NEAR = 1 + 1e-9
+"""Sums are rounded."""
+
+
+@given(query=RATES, events=RATES, high=COSTS, low=COSTS)
+def test_lemma_1_takes_the_cheaper_side(
+    query: float, events: float, high: float, low: float
+) -> None:
+    """The side of a pair costs no more than the other."""
+    costs = {"push": push_cost(events, high), "pull": pull_cost(query, low)}
+    assert costs[side_of_pair(query, events, high / low)] <= NEAR * min(costs.values())
+
+
+@given(query=RATES, events=st.lists(RATES, min_size=1, max_size=5), high=COSTS, low=COSTS)
+def test_lemma_2_takes_the_cheaper_side(
+    query: float, events: list[float], high: float, low: float
+) -> None:
+    """With global coherency, where a look costs L once, the side of a consumer is the cheaper."""
+    costs = {"push": sum(events) * high, "pull": query * low}
+    side = side_of_consumer(query, sum(events), high / low)
+    assert costs[side] <= NEAR * min(costs.values())
+
+
+@settings(max_examples=150, deadline=None)
+@given(network=networks())
+def test_min_cost_is_the_least_of_all_choices(network: Network) -> None:
+    """Theorems 1 and 2: deciding each pair by itself costs no more than any set of pushes."""
+    least = min(network.cost(pushed) for pushed in choices(network.pairs))
+    assert network.cost(network.cheapest()) <= NEAR * least
+
+
+@given(network=networks(most=16))
+def test_hybrid_is_never_above_push_all_and_pull_all(network: Network) -> None:
+    """MinCost is at or under both of the simple policies (Figure 4)."""
+    hybrid = network.cost(network.cheapest())
+    assert hybrid <= NEAR * network.cost(frozenset(network.pairs))
+    assert hybrid <= NEAR * network.cost(frozenset())
+
+
+@given(network=networks(coherency="global", most=16))
+def test_with_global_coherency_a_consumer_has_one_side(network: Network) -> None:
+    """Lemma 2 never parts the pairs of a consumer, and all its pulls together cost L a look."""
+    pushed = network.cheapest()
+    for consumer in {pair.consumer for pair in network.pairs}:
+        mine = [pair for pair in network.pairs if pair.consumer == consumer]
+        assert len({pair in pushed for pair in mine}) == 1
+        look = mine[0].query_rate * network.low
+        assert look / NEAR <= sum(map(network.pulling, mine)) <= look * NEAR
+
+
+@given(network=networks(coherency="per-producer", most=16), threshold=st.floats(0.01, 100.0))
+def test_the_threshold_is_best_at_the_ratio(network: Network, threshold: float) -> None:
+    """Figure 6: whatever the threshold of pushing is, H/L costs no more; a higher one pushes
+    fewer pairs."""
+    ratio = network.high / network.low
+    assert above(network.pairs, ratio) == network.cheapest()
+    assert network.cost_above(ratio) <= NEAR * network.cost_above(threshold)
+    assert above(network.pairs, threshold * 2) <= above(network.pairs, threshold)
+
+
+@given(query=RATES, events=RATES, ratio=COSTS, band=st.floats(1.0, 4.0))
+def test_a_held_side_stays_within_its_band(
+    query: float, events: float, ratio: float, band: float
+) -> None:
+    """Past the band both sides become what the lemma says; within it each stays as it is; to
+    decide again with the same rates changes nothing."""
+    off = query / (events * ratio)
+    for before in ("push", "pull"):
+        after = held(before, query, events, ratio, band)
+        assert held(after, query, events, ratio, band) == after
+        if off > band * NEAR or off < 1 / band / NEAR:
+            assert after == side_of_pair(query, events, ratio)
+        elif 1 / band * NEAR < off < band / NEAR:
+            assert after == before
+
+
+def test_no_events_are_pushed_and_no_queries_pulled() -> None:
+    """A silent producer costs nothing on push, a consumer that never looks nothing on pull."""
+    silent, absent = Pair("c", "p", 1.0, 0.0), Pair("d", "q", 0.0, 1.0)
+    for coherency in ("global", "per-producer"):
+        network = Network((silent, absent), 2.0, 1.0, coherency)
+        assert network.cheapest() == {silent}
+        assert network.cost(network.cheapest()) == 0.0

@@ -1,0 +1,102 @@
+"""The example of feeds: its traffic, on the engine and over HTTP, leaves feeds that are right."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from feeds.feed_runs import FeedRun, Record, brute_force, shown
+from feeds.stored_feeds import StoredFeeds
+from server.served import served
+
+from examples import social, social_traffic
+from examples.social_traffic import Step, traffic
+from millstream.cli.verify_feeds import Verifying
+from millstream.feeds.feeds import Feeds
+from millstream.feeds.verifying import verify_feed
+
+START = 1_700_000_000_000_000
+USERS = [f"user{number}" for number in range(12)]
+
+
+def options() -> Feeds:
+    """Those of the example."""
+    found = social.app.checked().parts["feeds"]
+    assert found["kind"] == "feeds"
+    return Feeds(limit=found["limit"], memory=found["memory"])
+
+
+def record(step: Step, at: int) -> Record:
+    """What a step says to feeds."""
+    told: Record = {"kind": "view" if step.kind == "read" else step.kind, "at": at}
+    if step.kind in ("follow", "unfollow"):
+        return told | {"consumer": step.user, "producer": step.other}
+    if step.kind == "read":
+        return told | {"consumer": step.user, "flow": 1.0}
+    return told | {"producer": step.user, "id": str(step.post), "value": step.text}
+
+
+def test_its_traffic_on_the_engine() -> None:
+    """After each batch all feeds are what brute force over the records says, and pairs are on both
+    sides."""
+    run = FeedRun(options())
+    steps = islice(traffic(len(USERS), seed=7), 1_500)
+    records = [record(step, START + 100_000 * n) for n, step in enumerate(steps)]
+    kinds = {one["kind"] for one in records}
+    assert kinds == {"follow", "unfollow", "post", "edit", "delete", "view"}
+    for begin in range(0, len(records), 500):
+        run.batch(records[begin : begin + 500])
+        for user in USERS:
+            expected = brute_force(run.taken, user)
+            assert shown(run.query(user).older(None, 10_000).items) == expected
+    run.settle()
+    tables = run.tables()
+    for user in USERS:
+        assert verify_feed(run.placed, tables, user, settled=True).differences == ()
+    sides = [set(run.query(user).follows().values()) for user in USERS]
+    assert set.union(*sides) == {"push", "pull"}
+
+
+def test_the_same_for_the_same_seed() -> None:
+    """Whoever runs it again sees the same; with another seed, other traffic."""
+    first, again, other = (list(islice(traffic(20, seed), 300)) for seed in (1, 1, 2))
+    assert first == again != other
+
+
+@pytest.mark.timeout(120)
+def test_its_traffic_over_http(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It stops by itself and says how many pairs are pushed and pulled; feeds are right."""
+    stored, stop = StoredFeeds(tmp_path / "store", options()), Event()
+    stored.take()
+
+    def run() -> None:
+        while not stop.wait(0.1):
+            stored.take()
+
+    with served(stored.path) as url:
+        application = Thread(target=run)
+        application.start()
+        try:
+            social_traffic.main(["--url", url, "--seconds", "3", "--users", "10"])
+        finally:
+            stop.set()
+            application.join()
+        stored.take()
+        stored.settle()
+        said = capsys.readouterr().out
+        assert re.search(r"\d+ posts, \d+ reads", said)
+        assert re.search(
+            r"feeds: \d+ producers, \d+ consumers, \d+ pairs, \d+ pushed and \d+", said
+        )
+    verifying = Verifying(stored.path, None, None)
+    assert [one for verified in verifying.consumers(None, 0) for one in verified.differences] == []
+    assert verifying.words().endswith("all is well")
+
+
+def test_no_server(capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence, no traceback."""
+    with pytest.raises(SystemExit, match="no server answers at"):
+        social_traffic.main(["--url", "http://127.0.0.1:9", "--seconds", "1"])
