@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 from threading import Event, Thread
 
+import httpx
 import pytest
+from click.testing import CliRunner
 from feeds.feed_runs import FeedRun, Record, brute_force, shown
 from feeds.stored_feeds import StoredFeeds
 from server.served import served
 
 from examples import social, social_traffic
 from examples.social_traffic import Step, traffic
+from millstream.cli.main import main
 from millstream.cli.verify_feeds import Verifying
 from millstream.feeds.feeds import Feeds
 from millstream.feeds.verifying import verify_feed
@@ -100,3 +105,66 @@ def test_no_server(capsys: pytest.CaptureFixture[str]) -> None:
     """One sentence, no traceback."""
     with pytest.raises(SystemExit, match="no server answers at"):
         social_traffic.main(["--url", "http://127.0.0.1:9", "--seconds", "1"])
+
+
+PAGE = Path(social.__file__).parent.parent / "docs" / "feeds.md"
+HERE = "http://127.0.0.1:8470"
+
+
+def typed(url: str) -> list[str]:
+    """What docs/feeds.md has its readers type, in its order: commands, and blocks of Python."""
+    text = PAGE.read_text(encoding="utf-8").replace("\\\n        ", "").replace("|\n        ", "| ")
+    blocks = re.findall(r"```python\n(.*?)```|^    (\S[^\n]*)$", text, re.S | re.M)
+    return [(python or command).replace(HERE, url) for python, command in blocks]
+
+
+def call(words: list[str]) -> httpx.Response:
+    """What curl does with these words."""
+    given = iter(words)
+    method, headers, body, url = "GET", dict[str, str](), None, ""
+    for word in given:
+        if word == "-X":
+            method = next(given)
+        elif word == "-H":
+            name, _, value = next(given).partition(": ")
+            headers[name] = value
+        elif word == "-d":
+            method, body = "POST", next(given)
+        else:
+            url = word
+    return httpx.request(method, url, headers=headers, content=body)
+
+
+@pytest.mark.timeout(120)
+def test_the_page_of_the_docs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every command and every example of docs/feeds.md does what it is there for."""
+    monkeypatch.chdir(tmp_path)
+    stored = StoredFeeds(tmp_path / ".millstream" / "social")
+    stored.take()
+    done: Counter[str] = Counter()
+    with served(stored.path) as url:
+        monkeypatch.setenv("MILLSTREAM_URL", url)
+        for one in typed(url):
+            words = [] if "\n" in one else shlex.split(one)
+            if "\n" in one:
+                exec(compile(one, "docs/feeds.md", "exec"), {"__name__": "page"})
+                done["python"] += 1
+            elif words[:2] == ["millstream", "feeds"]:
+                result = CliRunner().invoke(main, words[1:])
+                assert result.exit_code == 0, (one, result.output)
+                done["millstream"] += 1
+            elif words[0] == "printf":
+                lines, _, rest = one.partition(" | curl ")
+                body = "\n".join(shlex.split(lines)[2:])
+                answer = call([*shlex.split(rest.replace("--data-binary @-", "")), "-d", body])
+                assert answer.json()["accepted"] == 2, answer.text
+                done["curl"] += 1
+            elif words[0] == "curl" and "-N" not in words:
+                assert call(words[1:]).status_code == 200, one
+                done["curl"] += 1
+            stored.take()
+            stored.settle()
+    assert done == {"python": 4, "millstream": 12, "curl": 7}
+    assert "hello again" in capsys.readouterr().out

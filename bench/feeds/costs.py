@@ -33,6 +33,8 @@ from millstream.feeds.rates import SECOND
 Row = dict[str, Any]
 WARM = 100
 """Posts, and reads, that are not counted."""
+TOGETHER = 100
+"""Reads of one policy before the next one's turn."""
 PUSH, PULL, HYBRID = "push all", "push none", "hybrid"
 
 
@@ -46,6 +48,8 @@ class Calibrated:
     """A post that is pushed to nobody."""
     query: float
     """A read that pulls nothing."""
+    view: float = 0.0
+    """A look that is told to the application, so that it knows how often consumers look."""
 
     @property
     def ratio(self) -> float:
@@ -151,9 +155,24 @@ def calibrated(bench: Bench, plan: Measured) -> Calibrated:
         low=1e6 * max(1e-7, pull.query_s - query * pull.reads) / pull.pulls,
         post=1e6 * post,
         query=1e6 * query,
+        view=_view_cost(bench, plan, of),
     )
     bench.say(f"  H {known.high:.1f} µs, L {known.low:.1f} µs: H/L {known.ratio:.2f}")
     return known
+
+
+def _view_cost(bench: Bench, plan: Measured, of: Network) -> float:
+    """Of one look that is told and changes nothing."""
+    looks = stretch(of, 1, plan.reads, plan.seed + 10).consumer.tolist()
+    records = [
+        {"kind": "view", "at": NOW + number, "consumer": consumer(one), "count": 1}
+        for number, one in enumerate(looks)
+    ]
+    with laid_out(bench, of, Run(PULL), "views") as driven:
+        driven.run(records[:WARM])
+        driven.taken()
+        driven.run(records[WARM:])
+        return 1e6 * driven.taken().maintenance_s / max(1, len(records) - WARM)
 
 
 Found = tuple[Run, Counted, Row]
@@ -178,9 +197,13 @@ def measured(
         totals = dict.fromkeys(runs, Counted())
         with Noise() as noise:
             for number in range(plan.rounds):
-                for name, one in driven.items():
+                for one in driven.values():
                     one.run(_share(posts[WARM:], number, plan.rounds))
-                    one.read_all(_share(looks[WARM:], number, plan.rounds))
+                some = _share(looks[WARM:], number, plan.rounds)
+                for begin in range(0, len(some), TOGETHER):
+                    for one in driven.values():
+                        one.read_all(some[begin : begin + TOGETHER])
+                for name, one in driven.items():
                     totals[name] = totals[name] + one.taken()
     return [(run, totals[name], noise.row()) for name, run in runs.items()]
 

@@ -214,7 +214,9 @@ def _costs(found: Record) -> list[str]:
         f"A push costs H = {known['high']:.1f} µs and a pull L = {known['low']:.1f} µs, so the "
         f"threshold is {known['high'] / known['low']:.2f} (the paper's: {paper.THRESHOLD:g}). What "
         f"no policy changes: {known['post']:.0f} µs for a post that is pushed to nobody, "
-        f"{known['query']:.0f} µs for a read that pulls nothing."
+        f"{known['query']:.0f} µs for a read that pulls nothing. Not in the tables: "
+        f"{known['view']:.0f} µs for a look that is told to the application, which the server does "
+        "at most every five seconds for a consumer."
     ]
 
 

@@ -25,7 +25,7 @@ from fault_runs.scenario import Context, Scenario
 from fault_runs.spark_app import SparkApp
 
 KILLS = 2
-ROUNDS = 400
+ROUNDS = 150
 """Between two kills."""
 PRODUCERS, CONSUMERS = 12, 40
 APP = str(ROOT / "fault_runs" / "feeds" / "app.py")

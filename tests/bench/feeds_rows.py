@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 Row = dict[str, Any]
-COSTS = {"high": 45.0, "low": 15.0, "post": 80.0, "query": 100.0}
+COSTS = {"high": 45.0, "low": 15.0, "post": 80.0, "query": 100.0, "view": 40.0}
 CPU = {
     4: {"push all": 1_200.0, "push none": 900.0, "hybrid": 810.0},
     16: {"push all": 2_000.0, "push none": 2_500.0, "hybrid": 1_600.0},

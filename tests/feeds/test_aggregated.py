@@ -141,7 +141,7 @@ def test_what_a_former_source_brought_is_swept_out() -> None:
     what is posted meanwhile."""
     told = Told()
     run = begun(
-        ms.feeds.Feeds(policy="push", pushes=2),
+        ms.feeds.Feeds(policy="push", pushes=5),
         told.aggregate("news", "ann", "bob"),
         told.follow("news"),
         *(told.post(one, str(number)) for number in range(9) for one in ("ann", "bob", "news")),
@@ -217,6 +217,39 @@ def paged(
         page = query.newer(page.items[0].position, limit)
         found = page.items + found
     assert shown(found) == expected
+
+
+@pytest.mark.parametrize("lane", ["one-task", "shuffled"])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), options=OPTIONS, given=records())
+def test_posts_of_sources_are_there_at_once(
+    lane: Any, data: st.DataObject, options: ms.feeds.Feeds, given: list[Record]
+) -> None:
+    """Once sources have joined, feeds are what brute force says at every batch, with what is
+    pending: no post comes later than another that is after it."""
+    run = FeedRun(options, lane)
+    begin = [("news", "ann", "bob"), ("all", "ann", "cid", "news")]
+    records: list[Record] = [
+        {"kind": "aggregate", "at": number, "producer": one, "sources": sources}
+        for number, (one, *sources) in enumerate(begin, 1)
+    ]
+    records += [
+        {"kind": "follow", "at": number, "consumer": one, "producer": by}
+        for number, (one, by) in enumerate([("x", "news"), ("y", "all"), ("z", "all")], 3)
+    ]
+    run.batch([*records, {"kind": "follow", "at": 6, "consumer": "y", "producer": "news"}])
+    run.settle()
+    left = list(given)
+    while left:
+        size = data.draw(st.integers(1, len(left)))
+        run.batch(left[:size])
+        left = left[size:]
+        consumer = data.draw(st.sampled_from(CONSUMERS))
+        pending = left[: data.draw(st.integers(0, len(left)))]
+        limit = data.draw(st.integers(1, 4))
+        paged(run, consumer, pending, limit, brute_force(run.taken + pending, consumer))
+    run.settle()
+    assert not run.entries("fanouts", "on the way")
 
 
 @pytest.mark.parametrize("lane", ["one-task", "shuffled"])

@@ -175,6 +175,57 @@ def test_a_post_that_is_ahead_of_the_clock_is_shown() -> None:
     assert ids(again.older(page.last, 1)) == ["a1"]
 
 
+def with_part_of_cid() -> FeedRun:
+    """All on push; of cid's four posts only the newest is an item, and all of bob's one."""
+    run = FeedRun(ms.feeds.Feeds(policy="push", backfill=1))
+    run.batch(posts(("bob", "b1"), *(("cid", f"c{n}") for n in range(1, 5))))
+    run.batch(follows("cid", "bob"))
+    run.settle()
+    assert run.query("x").pushed() == {"cid": START + 4_000_001, "bob": 0}
+    return run
+
+
+def test_a_producer_is_pulled_from_where_its_items_end() -> None:
+    """Although older items of others were read before: their order is that of all posts."""
+    run = with_part_of_cid()
+    for chunk, limit in product((1, 2, 100), (1, 2, 3, 4)):
+        query = DiverseQuery(run.query("x"), k=3, t=1, now=START + HOUR, chunk=chunk)
+        assert ids(query.older(None, limit)) == ["c4", "c3", "c2", "b1"][:limit]
+
+
+def test_pages_end_at_their_time_although_items_begin_later() -> None:
+    """A pair that turned to push between two pages shows nothing that is newer than the first."""
+    run = with_part_of_cid()
+    query = DiverseQuery(run.query("x"), k=3, t=1, now=START + HOUR, as_of=START + 3_000_000)
+    assert ids(query.older(None, 9)) == ["c2", "c1", "b1"]
+
+
+def test_a_lead_may_be_as_old_as_t() -> None:
+    """No older than t is a lead, older is not: a page of two has ann's post or bob's second."""
+    run = FeedRun()
+    run.batch(follows("ann", "bob"))
+    run.batch(posts(("ann", "a1"), ("bob", "b1"), ("bob", "b2")))
+    for age, expected in ((0, ["b2", "a1"]), (1, ["b2", "b1"])):
+        now = START + 1_000_000 + HOUR + age
+        assert ids(DiverseQuery(run.query("x"), k=2, t=HOUR, now=now).older(None, 2)) == expected
+
+
+def test_an_aggregated_producer_is_one_producer() -> None:
+    """Its k newest posts are of all of its sources together, on either side; a source that is
+    followed as well has its own, and no post comes twice."""
+    for policy in ("push", "pull"):
+        run = FeedRun(ms.feeds.Feeds(policy=policy))  # type: ignore[arg-type]
+        sources = ["ann", "bob", "cid"]
+        run.batch([{"kind": "aggregate", "at": START, "producer": "news", "sources": sources}])
+        run.batch(follows("news", "ann"))
+        run.settle()
+        run.batch(posts(("bob", "b1"), ("ann", "a1"), ("cid", "c1"), ("ann", "a2"), ("bob", "b2")))
+        run.settle()
+        page = DiverseQuery(run.query("x"), k=2, t=HOUR, now=START + HOUR).older(None, 9)
+        found = [(item.id, item.via) for item in page.items]
+        assert found == [("b2", "news"), ("a2", None), ("c1", "news"), ("a1", None)]
+
+
 class CountedTables:
     """Tables that count the scans of producers' posts."""
 

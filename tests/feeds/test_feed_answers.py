@@ -311,6 +311,19 @@ def test_a_cursor_goes_on_as_it_began() -> None:
         ask(run, cursor=cursor, coherency="per-producer")
 
 
+def test_what_was_a_lead_stays_one() -> None:
+    """A page that is asked for much later goes on as the first one was, with nothing repeated."""
+    run = FeedRun(ms.feeds.Feeds(coherency="per-producer", t="10s"))
+    run.batch([*follow("ann", "bob"), post(1), post(2, "bob"), post(3, "bob")])
+    found, met = {"next": None}, list[str]()
+    for seconds in (4, 100, 200):
+        given = {"limit": "1"} | ({"cursor": found["next"]} if found["next"] else {})
+        asked = Request.read(given, run.options)
+        found = answer(run.query("x"), asked, START + seconds * SECOND)
+        met += ids(found)
+    assert (met, found["next"]) == (["i3", "i1", "i2"], None)
+
+
 def test_no_cursor_asks_for_more_than_a_request_may() -> None:
     """One that was made by hand does not have the server read all of every producer."""
     cursor = Cursor.read(ask(with_posts(3), coherency="per-producer", limit=1)["next"])

@@ -64,6 +64,7 @@ def test_feeds_after_every_recovery(
         needed = brute_force(run.taken, consumer, aggregated=False)
         assert [one for one in allowed if one in found] == found
         assert [one for one in found if one in needed] == needed
+        assert verify_feed(run.placed, run.tables(), consumer).differences == ()
     run.settle()
     tables = run.tables()
     for consumer in CONSUMERS:

@@ -264,6 +264,17 @@ def test_what_was_pending_is_taken_in(page: Page, made: FeedStore, url: str) -> 
     expect(page.locator("#feed-items .key", has_text="harbour weather")).to_have_count(0)
 
 
+def test_many_follows(page: Page, url: str) -> None:
+    """Whom a consumer follows comes a page at a time, with how many there are in all."""
+    pairs = [{"consumer": "kim", "producer": f"producer {number:03d}"} for number in range(70)]
+    post(url, *({"kind": "follow", **pair} for pair in pairs))
+    look_at(page, "kim")
+    expect(page.locator("#follows-count")).to_have_text("70 producers")
+    expect(page.locator("#follows-list > li")).to_have_count(50)
+    page.get_by_role("button", name="More").click()
+    expect(page.locator("#follows-count")).to_have_text("0 push, 70 pull")
+
+
 def test_by_way_of_another(page: Page, made: FeedStore, url: str) -> None:
     """A post that is here by an aggregated producer says by which."""
     post(url, {"kind": "aggregate", "producer": "town news", "sources": ["library"]})

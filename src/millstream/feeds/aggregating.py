@@ -13,7 +13,8 @@ What is upstream is always pushed. "If we decide to push for a given edge, we ca
 for any adjacent upstream edges" (3.4): so all edges downstream stay free to be either, each is
 decided for itself, and what the lemmas say of them holds.
 
-- A post is in the aggregated stream from the batch after the one that took it in.
+- A post is told of in the batch after the one that took it in. Until then it is `ON_WAY` (see
+  `fanouts`), where readers find it; so a feed has it at once, and in its place.
 - Who joins brings its newest `backfill` posts, and all that come after it has joined.
 - One level deep: an aggregated producer that is a source passes on its own posts, not references.
 - References to a source that was left are shown to nobody. They are swept out of the aggregated
@@ -27,9 +28,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from millstream.feeds.fanouts import ON_WAY
+from millstream.feeds.fanouts import SOURCES as SOURCES_KEY
 from millstream.feeds.names import (
     after,
     is_reference,
+    on_way_entry,
     parts,
     post_entry,
     prefix,
@@ -72,6 +76,8 @@ class Aggregating:
     def joined(self, told: Told, backfill: int) -> Iterator[Emit]:
         """A source: whose it is, and what it brings."""
         into, since = told["into"], told["since"]
+        if not self.is_source():
+            yield self._keep(SOURCES_KEY, self.key, 1)
         self.table[INTO + into] = since
         divide = POSTS + time_text(since)
         newer = list(self._own(divide, after(POSTS), reverse=False))
@@ -80,11 +86,13 @@ class Aggregating:
         for start in range(0, len(items), TOGETHER):
             yield self._tell(into, self._referred(since, items[start : start + TOGETHER]))
 
-    def parted(self, told: Told) -> None:
+    def parted(self, told: Told) -> Iterator[Emit]:
         """A source that is one no more."""
         name = INTO + told["into"]
         if self.table.get(name) == told["since"]:
             del self.table[name]
+            if not self.is_source():
+                yield self._keep(SOURCES_KEY, self.key, None)
 
     def is_source(self) -> bool:
         return any(True for _ in self.table.scan(INTO, after(INTO), limit=1))
@@ -92,7 +100,15 @@ class Aggregating:
     def passed_on(self, at: int, post: str, there: bool) -> Iterator[Emit]:
         """A source has a post, or has it no more."""
         for name, since in self.table.scan(INTO, after(INTO)):
-            yield self._tell(name[len(INTO) :], self._referred(since, [[at, post, there]]))
+            into = name[len(INTO) :]
+            yield self._tell(into, self._referred(since, [[at, post, there]], on_way=there))
+            if there:
+                yield self._keep(ON_WAY, on_way_entry(into, at, self.key, post), {"s": since})
+
+    def arrived(self, told: Told) -> Iterator[Emit]:
+        """An aggregated producer was told: what it was told of is on its way no more."""
+        for at, post, _ in told["items"] if told.get("on_way") else ():
+            yield self._keep(ON_WAY, on_way_entry(self.key, at, told["origin"], post), None)
 
     def taken(self, told: Told) -> Iterator[tuple[int, str, int]]:
         """An aggregated producer keeps what it was told of. The references that changed, each with
@@ -118,10 +134,11 @@ class Aggregating:
         count = 0
         for name, value in found:
             post = parts(name)[2]
-            if is_reference(post):
-                if self.table.get(SOURCES + referred_to(post)[0]) != value["s"]:
-                    del self.table[name]
-                    count += 1
+            if not is_reference(post):
+                continue
+            if self.table.get(SOURCES + referred_to(post)[0]) != value["s"]:
+                del self.table[name]
+                count += 1
         return (found[-1][0] if len(found) == most else None), count
 
     def _own(self, start: str, stop: str, *, reverse: bool) -> Iterator[tuple[int, str]]:
@@ -131,8 +148,12 @@ class Aggregating:
             if not is_reference(post):
                 yield int(ts), post
 
-    def _referred(self, since: int, items: list[list[Any]]) -> Told:
-        return {"kind": "referred", "origin": self.key, "since": since, "items": items}
+    def _referred(self, since: int, items: list[list[Any]], *, on_way: bool = False) -> Told:
+        told = {"kind": "referred", "origin": self.key, "since": since, "items": items}
+        return told | {"on_way": True} if on_way else told
+
+    def _keep(self, key: str, name: str, kept: Any) -> Emit:
+        return emit(f"{self.name}.fanout", key=key, value={"entry": name, "kept": kept})
 
     def _tell(self, producer: str, told: Told) -> Emit:
         return emit(f"{self.name}.told", key=producer, value=told)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from millstream.feeds.names import Position
 
 How = Literal["push", "pull", "pending"]
 """How an item came into the feed: from the materialised feed, from its producer, or from a record
-that the application has not taken in yet."""
+that the application has not taken in yet, or not all the way to the producer that is followed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A post in a feed."""
+class Item(NamedTuple):
+    """A post in a feed. A tuple, which is made in a third of the time: a page has many."""
 
     ts: int
     producer: str

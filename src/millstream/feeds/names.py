@@ -113,6 +113,11 @@ def pushed_by(name: str) -> str:
     return via or producer
 
 
+def on_way_entry(aggregated: str, ts: int, origin: str, post: str) -> str:
+    """A post of a source that an aggregated producer is to be told of."""
+    return entry(aggregated, time_text(ts), origin, post)
+
+
 def reference(aggregated: str, origin: str, post: str) -> str:
     """How an aggregated producer names another's post among its own: where positions have it.
 

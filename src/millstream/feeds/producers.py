@@ -149,12 +149,12 @@ class Producer:
         yield from self._aggregating.joined(told, self._options.backfill)
 
     def parted(self, told: Told) -> Iterator[Emit]:
-        self._aggregating.parted(told)
+        yield from self._aggregating.parted(told)
         self._is_source = self._aggregating.is_source()
-        yield from ()
 
     def referred(self, told: Told) -> Iterator[Emit]:
         """Posts of a source: new, or gone."""
+        yield from self._aggregating.arrived(told)
         changed = []
         for at, post, more in self._aggregating.taken(told):
             changed.append([at, post])

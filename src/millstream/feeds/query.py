@@ -47,7 +47,7 @@ ITEMS, PARTS, POSTS = prefix("item"), prefix("part"), prefix("post")
 PULL, PUSH = prefix("pull"), prefix("push")
 MOST_PULLED = 10_000
 """Producers that one read pulls from; of those past it nothing is shown, and the answer says so."""
-_position = attrgetter("position")
+_position = attrgetter("ts", "producer", "id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,9 @@ class FeedQuery:
         self._pending = pending
         self._changed = pending.changed
         self._follows = self._pending_follows()
-        self._references = References(placed.producers, tables, pending, self._is_hidden)
+        self._references = References(
+            placed.producers, placed.fanouts, tables, pending, self._is_hidden
+        )
         self.meta = tables.get(placed.consumers, consumer, META) or {}
         self._floor: int = self.meta.get("floor", 0)
         self.left_out = 0
@@ -89,9 +91,7 @@ class FeedQuery:
         """The newest items before a position, or of all."""
         streams = [self.items_before(before)]
         streams += [self._posts(one, None, before, newest_first=True) for one in self._pulled]
-        streams += [
-            self._fresh(producer, None, before, newest_first=True) for producer in self._posting()
-        ]
+        streams += self.pending_before(before).values()
         found = self._merged(streams, limit + 1, newest_first=True)
         low = found[limit].ts if len(found) > limit else 0
         deeper = [
@@ -110,9 +110,7 @@ class FeedQuery:
             self._posts(one, than, (until, "", ""), newest_first=False)
             for one, until in self._not_here(than[0])
         ]
-        streams += [
-            self._fresh(producer, than, None, newest_first=False) for producer in self._posting()
-        ]
+        streams += self._not_taken(than, None, newest_first=False).values()
         found = self._merged(streams, limit + 1, newest_first=False)
         return self._page(found[:limit][::-1], len(found) > limit)
 
@@ -148,8 +146,9 @@ class FeedQuery:
         return self._posts(producer, None, before, newest_first=True)
 
     def pending_before(self, before: Position | None) -> dict[str, Iterator[Item]]:
-        """By followed producer: its pending posts, newest first."""
-        return {one: self._fresh(one, None, before, newest_first=True) for one in self._posting()}
+        """By followed producer: its pending posts, newest first; of an aggregated one also what is
+        pending at its sources, or on its way from them."""
+        return self._not_taken(None, before, newest_first=True)
 
     def seen(self) -> Position | None:
         """The post that the consumer has read up to, by what it said last; None if it never did."""
@@ -170,6 +169,8 @@ class FeedQuery:
                 found[producer] = None
         pulled = [one for one in found if self._is_followed(one)]
         self.left_out = max(0, len(pulled) - most)
+        # Of those past it nothing is shown: what was pushed of one under way may be half of a pass.
+        self._follows.update(dict.fromkeys(pulled[most:]))
         return pulled[:most]
 
     def _pending_follows(self) -> dict[str, int | None]:
@@ -226,12 +227,14 @@ class FeedQuery:
     def _items(self, start: str, stop: str, *, newest_first: bool) -> Iterator[Item]:
         """What was pushed and is to be seen."""
         pulled = set(self._pulled)
+        as_stored = not self._follows and not self._changed  # nothing pending: nearly always
         for name, stored in self._scan(start, stop, reverse=newest_first):
             ts, producer, post, via = item_parts(name)
             by = via or producer
-            if by in pulled or not self._is_followed(by):
+            if by in pulled or not (as_stored or self._is_followed(by)):
                 continue
-            now = self._now(ts, producer, post, stored, via)
+            plain = as_stored and via is None
+            now = stored if plain else self._now(ts, producer, post, stored, via)
             if now is not None:
                 yield item_of(ts, producer, post, now, "push", via)
 
@@ -256,8 +259,50 @@ class FeedQuery:
             if now is not None:
                 yield item_of(int(ts), origin, post, now, "pull", via)
 
+    def _not_taken(
+        self, than: Position | None, before: Position | None, *, newest_first: bool
+    ) -> dict[str, Iterator[Item]]:
+        """By followed producer: what its table does not have yet, between two positions."""
+        bounds = than, before
+        streams: dict[str, list[Iterator[Item]]] = {
+            one: [self._fresh(one, *bounds, newest_first=newest_first)] for one in self._posting()
+        }
+        for via in filter(self._is_read, self._references.waited_for):
+            on_way = self._on_way(via, *bounds, newest_first=newest_first)
+            streams.setdefault(via, []).append(on_way)
+        for via, source in self._references.posting:
+            if self._is_read(via):
+                fresh = self._fresh(source, *bounds, newest_first=newest_first, via=via)
+                streams.setdefault(via, []).append(fresh)
+        return {
+            one: heapq.merge(*some, key=_position, reverse=newest_first)
+            for one, some in streams.items()
+        }
+
+    def _is_read(self, producer: str) -> bool:
+        """Whether a producer is followed, and not left out."""
+        if producer in self._pulled:
+            return True
+        return self._get(PUSH + producer) is not None and self._is_followed(producer)
+
+    def _on_way(
+        self, via: str, than: Position | None, before: Position | None, *, newest_first: bool
+    ) -> Iterator[Item]:
+        """What is on its way to an aggregated producer, between two positions."""
+        found = self._references.on_way(via, than, before, newest_first=newest_first)
+        for ts, origin, post, kept in found:
+            now = self._now(ts, origin, post, kept, via)
+            if now is not None:
+                yield item_of(ts, origin, post, now, "pending", via)
+
     def _fresh(
-        self, producer: str, than: Position | None, before: Position | None, *, newest_first: bool
+        self,
+        producer: str,
+        than: Position | None,
+        before: Position | None,
+        *,
+        newest_first: bool,
+        via: str | None = None,
     ) -> Iterator[Item]:
         """A producer's pending posts after a position and before another."""
         found = []
@@ -266,7 +311,7 @@ class FeedQuery:
             inside = (than is None or position > than) and (before is None or position < before)
             known = entry("id", post)
             if inside and self.tables.get(self.placed.producers, producer, known) is None:
-                found.append(item_of(ts, producer, post, stored, "pending"))
+                found.append(item_of(ts, producer, post, stored, "pending", via))
         return iter(sorted(found, key=_position, reverse=newest_first))
 
     def _now(
@@ -298,9 +343,10 @@ def _once(items: Iterator[Item]) -> Iterator[Item]:
     """Without repetitions, which follow each other."""
     last: Position | None = None
     for item in items:
-        if item.position != last:
+        position = _position(item)
+        if position != last:
             yield item
-        last = item.position
+        last = position
 
 
 def _bound(producer: str, position: Position) -> str:

@@ -22,8 +22,9 @@ from math import ceil, exp2, floor, log, log2
 SECOND = 1_000_000
 FLASH = 60 * SECOND
 """The short memory, in microseconds."""
-SUDDEN = 5.0
-"""Events within the short memory that may be a flash."""
+SUDDEN = 8.0
+"""Events within the short memory that may be a flash. Turning a pair twice costs several pushes: a
+few posts in a row are not worth it."""
 LEAP = 4.0
 """How much more often than usual events come in a flash."""
 CALM = 0.25

@@ -41,6 +41,8 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
 NUMBERS = {"ratio": ("post", "view"), "count": ("view",)}
 """What must be a number over 0 if it is there, in records of which kinds."""
 LONGEST_NAME = 200
+MOST_SOURCES = 10_000
+"""Of an aggregated producer."""
 LATEST = 10**17
 """Times are below this: they are written with 17 digits."""
 
@@ -91,6 +93,8 @@ def _check_upto(upto: Any) -> None:
 def _check_sources(producer: str, sources: Any) -> None:
     if not isinstance(sources, list):
         raise InputError(f"sources must be a list of producers; got {sources!r}")
+    if len(sources) > MOST_SOURCES:
+        raise InputError(f"sources must be {MOST_SOURCES} at most; got {len(sources)}")
     for source in sources:
         check_name("a source", source)
         if source == producer:

@@ -21,6 +21,7 @@ from typing import Any
 
 from millstream.feeds.differences import Difference, shortened
 from millstream.feeds.diversity import DiverseQuery
+from millstream.feeds.fanouts import ON_WAY
 from millstream.feeds.items import Item
 from millstream.feeds.names import (
     Position,
@@ -30,6 +31,7 @@ from millstream.feeds.names import (
     parts,
     post_entry,
     prefix,
+    reference,
     referred_to,
 )
 from millstream.feeds.options import Options
@@ -85,8 +87,8 @@ def verify_feed(
 def brute_force(placed: PlacedFeeds, tables: Tables, consumer: str) -> dict[str, Posts]:
     """By producer that a consumer follows, every post of it.
 
-    Of an aggregated producer also what it refers to: posts that are there, of who is a source of it
-    and is not blocked.
+    Of an aggregated producer also what it refers to, or will when it is told: posts that are there,
+    of who is a source of it and is neither blocked nor followed itself.
     """
     posts, update = prefix("post"), placed.producers
     found: dict[str, Posts] = {}
@@ -94,7 +96,8 @@ def brute_force(placed: PlacedFeeds, tables: Tables, consumer: str) -> dict[str,
     own = set(followed)
     for producer in followed:
         line = found[producer] = {}
-        for name, stored in tables.scan(update, producer, posts, after(posts)):
+        stored_posts = tables.scan(update, producer, posts, after(posts))
+        for name, stored in chain(stored_posts, _on_way(placed, tables, producer)):
             _, ts, post = parts(name)
             origin, value = producer, stored
             if is_reference(post):
@@ -108,6 +111,14 @@ def brute_force(placed: PlacedFeeds, tables: Tables, consumer: str) -> dict[str,
                     continue
             line[int(ts), origin, post] = value["v"], value.get("e")
     return found
+
+
+def _on_way(placed: PlacedFeeds, tables: Tables, producer: str) -> Iterator[tuple[str, Any]]:
+    """What is on its way to an aggregated producer, as it will be kept there."""
+    begin = prefix(producer)
+    for name, stored in tables.scan(placed.fanouts, ON_WAY, begin, after(begin)):
+        _, ts, origin, post = parts(name)
+        yield post_entry(int(ts), reference(producer, origin, post)), stored
 
 
 def merged(lines: Mapping[str, Posts]) -> Posts:

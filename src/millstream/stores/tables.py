@@ -8,7 +8,6 @@ this is closed. Raises StaleRead if the shard has forgotten the batch by then: r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from typing import Any, Self
 
 from millstream.codec import decode_value, shard_of
@@ -23,18 +22,22 @@ class BatchTables:
         self.batch = batch
         self._shards = shards
         self._views: dict[int, View] = {}
-        self._opened = ExitStack()
+        self._places: dict[tuple[str, str], tuple[View, bytes]] = {}
+        """Of each table that was asked for: the view of its shard, and how its rows begin."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._views.clear()
-        self._opened.close()
+        views, self._views = self._views, {}
+        self._places.clear()
+        for view in views.values():
+            view.__exit__(None, None, None)
 
     def get(self, update: str, key: str, entry: str) -> Any:
         """The value of an entry; None if it is not there."""
-        found = self._view(update, key).get_many([table_of(update, key) + entry.encode()])[0]
+        view, prefix = self._place(update, key)
+        found = view.get_many([prefix + entry.encode()])[0]
         return None if found is None else decode_value(found)
 
     def scan(
@@ -42,17 +45,18 @@ class BatchTables:
     ) -> Iterator[tuple[str, Any]]:
         """Entries with `start <= entry < stop`, in the order of their names or the reverse; read
         as they are taken."""
-        prefix = table_of(update, key)
+        view, prefix = self._place(update, key)
         size = len(prefix)
-        rows = self._view(update, key).scan(
-            prefix + start.encode(), prefix + stop.encode(), reverse=reverse
-        )
+        rows = view.scan(prefix + start.encode(), prefix + stop.encode(), reverse=reverse)
         return ((row[size:].decode(), decode_value(value)) for row, value in rows)
 
-    def _view(self, update: str, key: str) -> View:
-        number = shard_of(update, key, len(self._shards))
-        view = self._views.get(number)
-        if view is None:
-            view = self._opened.enter_context(self._shards[number].at(self.batch))
-            self._views[number] = view
-        return view
+    def _place(self, update: str, key: str) -> tuple[View, bytes]:
+        known = update, key
+        place = self._places.get(known)
+        if place is None:
+            number = shard_of(update, key, len(self._shards))
+            view = self._views.get(number)
+            if view is None:
+                view = self._views[number] = self._shards[number].at(self.batch).__enter__()
+            place = self._places[known] = view, table_of(update, key)
+        return place

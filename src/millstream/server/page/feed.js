@@ -7,7 +7,7 @@
  */
 
 import { NoAnswer, Refused, follow, path, read } from "./api.js";
-import { byId, make, say, set } from "./dom.js";
+import { byId, say, set } from "./dom.js";
 import { announce } from "./figures.js";
 import { Follows } from "./follows.js";
 import { count, counted, span } from "./format.js";
@@ -54,8 +54,8 @@ export class Feed {
     this.reading?.abort();
     this.#unfollow();
     this.follows.close();
-    Object.assign(this, { consumer: null, answer: null, rows: new Map(), waiting: 0, told: -QUIET });
-    this.batch = null;
+    Object.assign(this, { consumer: null, reading: null, answer: null, batch: null });
+    Object.assign(this, { rows: new Map(), waiting: 0, told: -QUIET });
     byId("feed-head").hidden = byId("feed-pager").hidden = byId("feed-notice").hidden = true;
     this.#none("Name a consumer to see its feed, live.");
   }

@@ -12,7 +12,7 @@ import { count, counted, span } from "./format.js";
 import { costs, rough } from "./reasons.js";
 
 const EVERY = 3000;
-const SUGGESTED = 20;
+const SUGGESTED = 8;
 const PAUSE = 200;
 
 /** Each fact of a network: its name, and from what the server says of it its number and a remark. */
@@ -134,7 +134,9 @@ export class Feeds {
     this.feed.open(this.choice.value, part, consumer, this.coherency.value);
   }
 
+  /** Show the feed that the address names. It may also be the skip link's. */
   #fromAddress() {
+    if (!this.names.length) return;
     const [name, value] = location.hash.slice(1).split("=");
     if (name !== "feed" || !value) {
       this.#suggest();

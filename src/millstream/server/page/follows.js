@@ -44,15 +44,15 @@ export class Follows {
     this.list.replaceChildren();
   }
 
-  async #read(after) {
+  async #read(cursor) {
     const mine = new AbortController();
     Object.assign(this, { reading: mine, asked: performance.now() });
     try {
-      const query = { limit: PAGE, ...(after !== null && { after }) };
+      const query = { limit: PAGE, ...(cursor !== null && { cursor }) };
       const found = await read(this.where(query), { signal: mine.signal });
-      if (after === null) this.#clear();
+      if (cursor === null) this.#clear();
       this.#show(found);
-      this.single = after === null && found.next === null;
+      this.single = cursor === null && found.next === null;
     } catch (error) {
       if (this.reading !== mine) return; // of another consumer
       if (error instanceof Refused) say(byId("follows-count"), error.message);

@@ -75,18 +75,19 @@ function decision({ side, query_rate: looks, event_rate: rate, ratio }, of) {
     looks > 0 ? ` looks ${looking}, ` : " is not known to look, ",
     ...(together ? ["all whom it follows post "] : [producer, " posts "]),
     writes > 0 ? `${writing}, ` : "nothing lately, ",
-    `${costs(ratio)}${verdict(side, looks, writes * ratio, of.latency)}.`,
+    `${costs(ratio)}${verdict(side, looks, writes * ratio, of)}.`,
   ];
 }
 
 /** What the other side would cost; `pulling` and `pushing` are costs, in pulls a second. */
-function verdict(side, pulling, pushing, latency) {
+function verdict(side, pulling, pushing, { latency, coherency }) {
   if (!(pushing > 0 && pulling > 0)) return "";
   const [other, times] = side === "push" ? ["pulling", pulling / pushing] : ["pushing", pushing / pulling];
   if (times >= 1.05) return `: ${other} would cost ${rough(times)} times as much`;
   if (times > 0.95) return `: ${other} would cost the same`;
   if (latency && side === "push") return ": pulling would be cheaper, but reads are to be fast";
-  return `: ${other} would be cheaper now, but a pair changes side only past a margin`;
+  const when = coherency === "global" ? "a feed changes side only when it is looked at, and" : "a pair changes side only";
+  return `: ${other} would be cheaper now, but ${when} past a margin`;
 }
 
 /** A name that fits into a sentence. */
