@@ -149,16 +149,16 @@ class Plan:
     correct: Correct = field(default_factory=Correct)
 
 
-_SMALL = Measured(0.005, 150, 200, 1)
+_SMALL = Measured(0.003, 100, 150, 1)
 QUICK = Plan(
     ratios=Ratios(_SMALL, (4, 16)),
-    full=Full(Measured(0.006, 150, 200, 1)),
-    diverse=Diverse(Measured(0.005, 150, 200, 1, diverse=True), (16,)),
+    full=Full(Measured(0.004, 100, 150, 1)),
+    diverse=Diverse(Measured(0.003, 100, 150, 1, diverse=True), (16,)),
     skews=Skews(_SMALL, (1.0,)),
     thresholds=Thresholds(_SMALL, (4, 1, 0.05)),
     strategies=Strategies(_SMALL, (1, 0.2)),
     fan_outs=FanOuts(_SMALL, 60, 120, (5, 15)),
-    flash=Flash(0.02, before=6, after=14, part=0.002),
-    live=Live(40, 60, 200, 50, 20, 3.0, 1.0),
-    correct=Correct(400, 12, 8, 30, 15),
+    flash=Flash(0.005, before=3, after=14, part=0.005),
+    live=Live(40, 60, 200, 100, 20, 3.0, 1.0),
+    correct=Correct(300, 12, 8, 16, 15),
 )

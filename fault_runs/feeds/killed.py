@@ -28,6 +28,7 @@ KILLS = 2
 ROUNDS = 150
 """Between two kills."""
 PRODUCERS, CONSUMERS = 12, 40
+DAY = 86_400_000_000
 APP = str(ROOT / "fault_runs" / "feeds" / "app.py")
 PATIENCE = 120.0
 KINDS = ("post",) * 8 + ("follow",) * 6 + ("edit", "delete", "unfollow", "block", "unblock")
@@ -41,7 +42,7 @@ class Client:
     random: Random
     truth: Truth = field(default_factory=Truth)
     sent: int = 0
-    at: int = field(default_factory=lambda: time.time_ns() // 1_000 - 3_600_000_000)
+    at: int = field(default_factory=lambda: time.time_ns() // 1_000 - DAY)
     reads: int = 0
     missing: int = 0
     wrong: int = 0
@@ -56,16 +57,17 @@ class Client:
         self._post(records)
         for record in records:
             self.truth.take(record)
-        often = self.random.randrange(4) if self.random.random() < 0.5 else None
+        often = self.random.randrange(12) if self.random.random() < 0.8 else None
         chosen = self.random.randrange(CONSUMERS) if often is None else often
         self.read(f"c{chosen}")
 
     def _record(self) -> Record:
         random, kind = self.random, self.random.choice(KINDS)
-        self.at += random.choice((1, 1_000, 100_000))
         self.sent += 1
-        burst = random.randrange(2) if self.sent % 500 < 150 else random.randrange(PRODUCERS)
-        record: Record = {"kind": kind, "at": self.at, "producer": f"p{burst}"}
+        burst = self.sent % 500 < 150  # now and then two producers post much more than others
+        self.at += 1_000 if burst else random.choice((1_000, 5_000_000, 30_000_000))
+        producer = random.randrange(2 if burst else PRODUCERS)
+        record: Record = {"kind": kind, "at": self.at, "producer": f"p{producer}"}
         if kind not in ("post", "edit", "delete"):
             return {**record, "consumer": f"c{random.randrange(CONSUMERS)}"}
         new = kind == "post" and random.random() < 0.95

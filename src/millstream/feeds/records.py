@@ -9,7 +9,8 @@ Each is an object with a `kind`, the time `at` in microseconds, and what its kin
     view                                consumer, how often (count), and the posts a second in
                                         its feed (flow)
     seen                                consumer, and the post that was read up to: upto
-    aggregate                           producer, and whose posts it has: sources
+    aggregate                           producer, and whose posts it has: sources (all of them; none
+                                        of them ends it)
 
 Posts and views may bring the `ratio` of a push's cost to a pull's, as it was measured by then.
 
