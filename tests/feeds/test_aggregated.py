@@ -210,12 +210,14 @@ def paged(
     while page.more:
         page = query.older(page.items[-1].position, limit)
         found = found + page.items
+        assert len(found) <= len(expected)  # else pages may go on for ever
     assert shown(found) == expected
     page = query.newer((0, "", ""), limit)
     found = page.items
     while page.more:
         page = query.newer(page.items[0].position, limit)
         found = page.items + found
+        assert len(found) <= len(expected)  # else pages may go on for ever
     assert shown(found) == expected
 
 

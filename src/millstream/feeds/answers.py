@@ -182,16 +182,22 @@ def _empty(cursor: Cursor | None) -> _Page:
 
 
 def _reason(query: FeedQuery, producer: str) -> dict[str, Any]:
-    """Why the posts of a followed producer are pushed or pulled (Feeding Frenzy, Lemma 1)."""
-    options = query.placed.options
+    """Why the posts of a followed producer are pushed or pulled: by Lemma 1 of Feeding Frenzy, or,
+    if feeds are decided on as a whole, by Lemma 2 with the posts of all whom the consumer
+    follows."""
+    options, own = query.placed.options, query.meta
     memory = options.memory_us
     meta = query.tables.get(query.placed.producers, producer, META) or {}
     pair = query.tables.get(query.placed.consumers, query.consumer, entry("push", producer))
+    together = options.coherency == "global"
+    ratio = (own if together else meta).get("ratio", options.ratio)
     return {
         "side": "pull" if pair is None else "push",
-        "query_rate": Rate.read(query.meta.get("rate")).per_second(memory),
-        "event_rate": Rate.read(meta.get("rate")).per_second(memory),
-        "ratio": meta.get("ratio", options.ratio),
+        "query_rate": Rate.read(own.get("rate")).per_second(memory),
+        "event_rate": own.get("flow", 0.0)
+        if together
+        else Rate.read(meta.get("rate")).per_second(memory),
+        "ratio": ratio / max(1, own.get("follows", 1)) if together else ratio,
     }
 
 

@@ -1,7 +1,7 @@
 """Reading entries of many tables, all as of one committed batch.
 
-A shard is looked into only when an entry of it is asked for, and from then on shows that batch until
-this is closed. Raises StaleRead if the shard has forgotten the batch by then: read anew, as
+A shard is looked into only when an entry of it is asked for, and from then on shows that batch
+until this is closed. Raises StaleRead if the shard has forgotten the batch by then: read anew, as
 `SlateReader.read_tables` does.
 """
 

@@ -116,7 +116,7 @@ export class Feed {
     Object.assign(this, { answer, cursor });
     if (newest) {
       const top = Math.max(0, ...answer.items.map(({ ts }) => ts));
-      Object.assign(this, { top, waiting: 0, flow: flowOf(answer.items) });
+      Object.assign(this, { top, waiting: 0 });
     }
     this.#arrange(answer.items);
     if (!answer.items.length) this.#none(newest ? this.#whyEmpty() : "There are no items past this.");
@@ -206,7 +206,7 @@ export class Feed {
   /** Put these items on the page; those in `changed` are marked for a moment. */
   #arrange(items, changed = new Set()) {
     const { coherency, policy, latency } = this.part;
-    const of = { consumer: this.consumer, coherency, policy, latency, flow: this.flow };
+    const of = { consumer: this.consumer, coherency, policy, latency };
     const rows = new Map();
     for (const item of items) {
       const key = keyOf(item);
@@ -268,12 +268,6 @@ function newestFirst(one, other) {
     if (one[field] !== other[field]) return one[field] < other[field] ? 1 : -1;
   }
   return 0;
-}
-
-/** Posts a second that come into a feed, by the items of its newest page. */
-function flowOf(items) {
-  const oldest = Math.min(...items.map(({ ts }) => ts));
-  return items.length / Math.max(1, Date.now() / 1e3 - oldest / 1e6);
 }
 
 function leftOut(left) {

@@ -40,17 +40,17 @@ function words(rate, [seconds, unit]) {
   return `${{ 1: "once", 2: "twice" }[times] ?? `${times} times`} ${unit}`;
 }
 
-/** What a push is taken to cost beside a pull. */
-export function costs(ratio) {
-  return `a push counts as ${rough(ratio)} pull${rough(ratio) === "1" ? "" : "s"}`;
+/** What a push is taken to cost beside a pull, or beside a look, which pulls from all. */
+export function costs(ratio, beside = "pull") {
+  return `a push counts as ${rough(ratio)} ${beside}${rough(ratio) === "1" ? "" : "s"}`;
 }
 
 /**
  * Why an item is here as it is: what was decided on its pair, by which rates. Parts of a sentence:
  * text, and names as `{ name }`, which may be in any script.
  *
- * `of` says who looks, who posts, how the item was read, by which coherency and policy pairs are decided
- * on, and how much comes into the feed.
+ * `of` says who looks, who posts, how the item was read, and by which coherency and policy pairs are
+ * decided on.
  */
 export function why(reason, of) {
   return [...wayHere(reason, of), ...decision(reason, of)];
@@ -68,14 +68,13 @@ function decision({ side, query_rate: looks, event_rate: rate, ratio }, of) {
   const [consumer, producer] = [{ name: short(of.consumer) }, { name: short(of.producer) }];
   // With global coherency it is decided for all of a feed, by all that comes into it (Lemma 2).
   const together = of.coherency === "global";
-  const writes = together ? of.flow : rate;
-  const [looking, writing] = often(looks, writes);
+  const [looking, writing] = often(looks, rate);
   return [
     consumer,
     looks > 0 ? ` looks ${looking}, ` : " is not known to look, ",
     ...(together ? ["all whom it follows post "] : [producer, " posts "]),
-    writes > 0 ? `${writing}, ` : "nothing lately, ",
-    `${costs(ratio)}${verdict(side, looks, writes * ratio, of)}.`,
+    rate > 0 ? `${writing}, ` : "nothing lately, ",
+    `${costs(ratio, together ? "look" : "pull")}${verdict(side, looks, rate * ratio, of)}.`,
   ];
 }
 
