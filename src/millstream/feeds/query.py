@@ -17,7 +17,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import islice
 from operator import attrgetter
 from typing import Any
 
@@ -329,19 +329,8 @@ class FeedQuery:
     def _merged(
         self, streams: Iterable[Iterator[Item]], most: int, *, newest_first: bool
     ) -> list[Item]:
-        """The first of all streams together. The first stream, which is nearly all of most feeds,
-        is not taken through a heap with the others: that would double what it costs."""
-        first, *others = streams
-        found = list(islice(_once(first), most))
-        if not others:
-            return found
-        rest = heapq.merge(*others, key=_position, reverse=newest_first)
-        if len(found) == most:
-            last = _position(found[-1])
-            rest = takewhile(lambda item: (_position(item) > last) == newest_first, rest)
-        found += islice(_once(rest), most)
-        found.sort(key=_position, reverse=newest_first)
-        return list(islice(_once(iter(found)), most))
+        merged = heapq.merge(*streams, key=_position, reverse=newest_first)
+        return list(islice(_once(merged), most))
 
     def _get(self, name: str) -> object:
         return self.tables.get(self.placed.consumers, self.consumer, name)
