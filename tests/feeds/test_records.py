@@ -72,7 +72,6 @@ def test_what_a_kind_needs(kind: str) -> None:
 def test_options_are_described_so_that_they_can_be_given_again() -> None:
     """The server makes the same options of the description, durations too."""
     options = ms.feeds.Feeds(t=timedelta(days=7), memory="2h")
-    described = PlacedFeeds(options, "feeds").described()
-    named = {name: one for name, one in described.items() if name not in ("kind", "lasting")}
-    again = ms.feeds.Feeds(**named)
+    placed = PlacedFeeds(options, "feeds")
+    again = PlacedFeeds.read("feeds", placed.described()).options
     assert (again.t_us, again.memory_us) == (options.t_us, options.memory_us)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from millstream.description import Description, read_description
 from millstream.errors import CommandError
 from millstream.feeds.answers import Request, answer
-from millstream.feeds.options import Options
 from millstream.feeds.placing import PlacedFeeds
 from millstream.feeds.query import FeedQuery
 from millstream.nearest import did_you_mean
 from millstream.stores.reader import SlateReader
 from millstream.stores.tables import BatchTables
-
-OPTIONS = {field.name for field in fields(Options)}
 
 
 def placed_in(store: Path, name: str | None) -> tuple[PlacedFeeds, Description]:
@@ -36,9 +32,7 @@ def placed_in(store: Path, name: str | None) -> tuple[PlacedFeeds, Description]:
 
 def _feeds(parts: Mapping[str, Any]) -> dict[str, PlacedFeeds]:
     return {
-        name: PlacedFeeds(Options(**{key: of[key] for key in OPTIONS if key in of}), name)
-        for name, of in parts.items()
-        if of.get("kind") == "feeds"
+        name: PlacedFeeds.read(name, of) for name, of in parts.items() if of.get("kind") == "feeds"
     }
 
 

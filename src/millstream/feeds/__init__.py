@@ -1,7 +1,7 @@
 """Followed feeds: Feeding Frenzy's push and pull, complete and without a gap.
 
-    app = ms.App("social")
-    app.add(ms.feeds.Feeds(), name="feeds")
+app = ms.App("social")
+app.add(ms.feeds.Feeds(), name="feeds")
 """
 
 from millstream.feeds.feeds import Feeds

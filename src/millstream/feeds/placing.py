@@ -16,8 +16,8 @@ would be given a share of each batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from typing import Any
 
@@ -42,6 +42,12 @@ class PlacedFeeds:
 
     options: Options
     name: str
+
+    @classmethod
+    def read(cls, name: str, described: Mapping[str, Any]) -> PlacedFeeds:
+        """Them, from how they are described; DefinitionError if an option is unknown."""
+        known = {field.name for field in fields(Options)}
+        return cls(Options(**{key: one for key, one in described.items() if key in known}), name)
 
     @property
     def events(self) -> str:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from millstream.description import Description
 from millstream.errors import DefinitionError, InputError, StaleRead, StoreError
 from millstream.feeds.names import META
-from millstream.feeds.options import Options
 from millstream.feeds.pending import Pending
 from millstream.feeds.placing import PlacedFeeds
 from millstream.feeds.records import check_name
@@ -37,7 +36,6 @@ T = TypeVar("T")
 MANY = 200
 """Producers; a consumer who follows more is read beside the event loop."""
 TRIES = 20
-OPTIONS = [field.name for field in fields(Options)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +173,8 @@ class Networks:
 
     def _network(self, name: str, part: dict[str, Any], known: dict[str, Network]) -> Network:
         """The one that there was, if it is still the same."""
-        given = {field: part[field] for field in OPTIONS if field in part}
         try:
-            placed = PlacedFeeds(Options(**given), name)
+            placed = PlacedFeeds.read(name, part)
         except DefinitionError as error:
             raise StoreError(
                 f"{self.service.store.path}: the description of feeds {name!r} says something "
