@@ -203,6 +203,8 @@ def measured(
             one.read_all(looks[:WARM])
             one.taken()
         totals = dict.fromkeys(runs, Counted())
+        gc.collect()
+        gc.freeze()  # what is there now is looked through in nobody's measured time
         with Noise() as noise:
             for number in range(plan.rounds):
                 for one in driven.values():
@@ -213,6 +215,7 @@ def measured(
                         one.read_all(some[begin : begin + TOGETHER])
                 for name, one in driven.items():
                     totals[name] = totals[name] + one.taken()
+        gc.unfreeze()
     return [(run, totals[name], noise.row()) for name, run in runs.items()]
 
 

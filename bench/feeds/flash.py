@@ -27,8 +27,8 @@ from millstream.feeds.rates import SECOND
 Row = dict[str, Any]
 WITHIN = 0.1
 """Back is who costs no more than this above the baseline."""
-SMOOTH = 3
-"""Steps whose median is looked at: one that was disturbed counts for nothing."""
+SMOOTH = 6
+"""Steps from then on whose median must be as low: one that was disturbed counts for nothing."""
 Pair = tuple[str, str]
 
 
@@ -133,15 +133,18 @@ def summary(rows: list[Row], step: float, flips: dict[Pair, int]) -> Row:
     before = fmean(row["cpu_ms"] for row in rows if row["phase"] == "before")
     after = [row for row in rows if row["phase"] == "after"]
     costs = [row["cpu_ms"] for row in after]
-    smooth = [median(costs[n : n + SMOOTH]) for n in range(len(costs) - SMOOTH + 1)]
     limit = before * (1 + WITHIN)
-    high = [n for n, cost in enumerate(smooth) if cost > limit]
+    low = [
+        n
+        for n in range(max(1, len(costs) - SMOOTH + 1))
+        if costs[n] <= limit and median(costs[n : n + SMOOTH]) <= limit
+    ]
     settled = [row["cpu_ms"] for row in after if row["at"] >= 60.0]
     return {
         "before_ms": before,
         "peak_ms": max(costs),
         "settled": fmean(settled) / before if settled else None,
-        "back_s": 0.0 if not high else (high[-1] + SMOOTH) * step,
+        "back_s": (low[0] if low else len(costs)) * step,
         "flips": max(flips.values(), default=0),
         "flipped": len(flips),
     }

@@ -23,7 +23,8 @@ NOTES = [
     "fig6, fig8: the time of a read by the clock, in the same process, without HTTP",
     "fig7: consumers, and queries, that have so much of their events pushed",
     "fig8: the threshold is turned, or whole consumers are moved, until as many pulls are saved",
-    "fig10: simulated time; back: the median of three points stays within 10% of the baseline",
+    "fig10: simulated time; back: a point, and the median of six from it on, is within 10% of the "
+    "baseline",
     "reads: over HTTP, from when a read was due until its answer was here",
     "reads-correct: answers that are not what brute force says as of their batch",
 ]

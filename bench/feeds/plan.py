@@ -102,7 +102,7 @@ class Flash:
     part: float = 0.001
     """Of all producers."""
     fan_out: int = 100
-    every: float = 4.0
+    every: float = 2.5
     """Seconds from one post of a flash to the next."""
     ratio: float = RATIO
 

@@ -74,8 +74,8 @@ def test_what_of_a_cost_is_the_policys() -> None:
 
 
 def test_a_flash_is_over_when_costs_stay_low() -> None:
-    """Back is the end of the last three points whose median is above the baseline and 10%: one
-    disturbed point alone is none."""
+    """Back is the first point that is within 10% of the baseline, with most of those after it: one
+    disturbed point among them counts for nothing."""
     costs_of = [10.0] * 4 + [30.0] * 5 + [10.0, 30.0] + [10.0] * 9
     points = [
         {"at": 5.0 * (n - 4), "phase": "before" if n < 4 else "after", "cpu_ms": cost}
@@ -84,7 +84,9 @@ def test_a_flash_is_over_when_costs_stay_low() -> None:
     found = flash.summary(points, 5.0, {("c", "p"): 1, ("d", "p"): 2})
     assert (found["before_ms"], found["peak_ms"], found["settled"]) == (10.0, 30.0, 1.0)
     assert (found["flips"], found["flipped"]) == (2, 2)
-    assert found["back_s"] == 35.0
+    assert found["back_s"] == 25.0
+    never = [{**point, "cpu_ms": 10.0 if point["at"] < 0 else 30.0} for point in points]
+    assert flash.summary(never, 5.0, {})["back_s"] == 80.0
     calm = [{**point, "cpu_ms": 10.5} for point in points]
     assert flash.summary(calm, 5.0, {})["back_s"] == 0.0
 
