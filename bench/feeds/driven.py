@@ -160,7 +160,9 @@ class Driven:
     def read(self, consumer: str) -> list[Item]:
         """The first page of a feed, counted."""
         clock, began = time.perf_counter(), time.process_time()
-        pulled, items = self._reader.read_tables(lambda tables: self._page(tables, consumer))
+        pulled, items = self._reader.read_tables(
+            lambda tables: self._page(tables, consumer), hold=True
+        )
         self.counted.query_s += time.process_time() - began
         self.counted.took_s.append(time.perf_counter() - clock)
         self.counted.reads += 1

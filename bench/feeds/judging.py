@@ -5,13 +5,10 @@ An experiment that was not run has no figures and no bars.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-from bench.figures import Bar
+from bench.experiments import Figures, Judging, Row
 
-Row = dict[str, Any]
-Figures = dict[str, float]
 HYBRID, PAIRS = "hybrid", "per pair"
 MEDIAN = 16
 """Queries for each event: the paper's median scenario."""
@@ -28,18 +25,6 @@ NOTES = [
     "reads: over HTTP, from when a read was due until its answer was here",
     "reads-correct: answers that are not what brute force says as of their batch",
 ]
-
-
-def figures(rows: Iterable[Row]) -> Figures:
-    """The figures that matter, of the experiments that there are rows of."""
-    by: dict[str, list[Row]] = {}
-    for row in rows:
-        by.setdefault(row["experiment"], []).append(row)
-    found: Figures = {"failed": float(len(by.pop("failed", [])))}
-    for name, of in by.items():
-        if name in OF:
-            found |= OF[name](of)
-    return found
 
 
 def gains(rows: list[Row], point: str, column: str) -> dict[float, float]:
@@ -187,12 +172,6 @@ BARS: dict[str, tuple[float, bool]] = {
     "correct_reads": (100_000, True),
     "correct_violations": (0, False),
 }
-"""What must be reached (True), or must not be exceeded."""
 
 
-def bars(found: Mapping[str, float]) -> list[Bar]:
-    return [
-        Bar(name, found[name], limit, at_least=at_least)
-        for name, (limit, at_least) in BARS.items()
-        if name in found
-    ]
+JUDGING = Judging(OF, BARS, NOTES)

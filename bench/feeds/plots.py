@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bench.feeds.tables import POLICIES, of
+from bench.experiment_pages import drawn
+from bench.feeds.tables import POLICIES
 from docs.charts import Marker, Series, bar_chart, line_chart, panels
 
 Record = dict[str, Any]
@@ -15,12 +16,8 @@ WIDTH, HEIGHT = 560, 320
 
 
 def pictures(found: Record) -> dict[str, str]:
-    """Each picture by its file's name, as SVG; of the experiments that there are rows of."""
-    return {
-        f"feeds-{name}.svg": draw(of(found, experiment))
-        for name, (experiment, draw) in PICTURES.items()
-        if of(found, experiment)
-    }
+    """Each picture by its file's name, as SVG."""
+    return drawn("feeds", found, PICTURES)
 
 
 def ratios(rows: list[Row]) -> str:

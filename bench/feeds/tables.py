@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from bench.experiment_pages import of, where
 from bench.feeds import paper
 from bench.feeds.judging import gains
 from bench.markdown import head, picture, text
@@ -142,27 +143,6 @@ def correct(found: Record) -> str:
     return text(lines)
 
 
-def where(found: Record) -> str:
-    """The bars, and where all of it was measured."""
-    machine = found["machine"]
-    bars = "; ".join(
-        f"{bar['figure']} {_figure(bar['value'])} (bar {_figure(bar['limit'])}, "
-        f"{'held' if bar['held'] else 'missed'})"
-        for bar in found["bars"]
-    )
-    measured = found["settings"]["measured"]
-    commits = sorted({one["commit"][:10] for one in measured.values()})
-    noise = max((row.get("cpu_others", 0.0) for row in found["rows"]), default=0.0)
-    return text(
-        [
-            f"{bars}. Other processes took at most {noise:.0%} of the machine. "
-            f"{'Commit' if len(commits) == 1 else 'Commits'} {', '.join(commits)}, "
-            f"{machine['cores']} cores ({machine['cpu']}), Python {machine['python']}, "
-            f"Java {machine['java']}, Spark {machine['spark']}."
-        ]
-    )
-
-
 PARTS: dict[str, Callable[[Record], str]] = {
     "ratios": ratios,
     "full": full,
@@ -184,11 +164,6 @@ EXPERIMENTS = {
     **{"live": "reads", "correct": "reads-correct"},
 }
 """Which experiment a part is of."""
-
-
-def of(found: Record, experiment: str) -> list[Row]:
-    """The rows of an experiment."""
-    return [row for row in found["rows"] if row["experiment"] == experiment]
 
 
 def by_policy(rows: list[Row], point: str, first: str, said: Callable[[float], str]) -> list[str]:
@@ -218,7 +193,3 @@ def _costs(found: Record) -> list[str]:
         f"{known['view']:.0f} µs for a look that is told to the application, which the server does "
         "at most every five seconds for a consumer."
     ]
-
-
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1_000 or value == int(value) else f"{value:.3g}"

@@ -5,13 +5,10 @@ An experiment that was not run has no figures and no bars.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable
 
-from bench.figures import Bar
+from bench.experiments import Figures, Judging, Row
 
-Row = dict[str, Any]
-Figures = dict[str, float]
 HALF = 0.5
 NOTES = [
     "fig7: logs that are there at once, words counted over windows of records; busy: of all cores",
@@ -25,18 +22,6 @@ NOTES = [
     "were closed; told: new agents say where they begin; silent: they do not",
     "clocks: from the end of a window until it was closed, for the windows of the other nodes",
 ]
-
-
-def figures(rows: Iterable[Row]) -> Figures:
-    """The figures that matter, of the experiments that there are rows of."""
-    by: dict[str, list[Row]] = {}
-    for row in rows:
-        by.setdefault(row["experiment"], []).append(row)
-    found: Figures = {"failed": float(len(by.pop("failed", [])))}
-    for name, of in by.items():
-        if name in OF:
-            found |= OF[name](of)
-    return found
 
 
 def fig7(rows: list[Row]) -> Figures:
@@ -184,15 +169,9 @@ BARS: dict[str, tuple[float, bool]] = {
     "idle_longer_s": (0.25, False),
     "ahead_longer_s": (0.25, False),
 }
-"""What must be reached (True), or must not be exceeded."""
 
 
-def bars(found: Mapping[str, float]) -> list[Bar]:
-    return [
-        Bar(name, found[name], limit, at_least=at_least)
-        for name, (limit, at_least) in BARS.items()
-        if name in found
-    ]
+JUDGING = Judging(OF, BARS, NOTES)
 
 
 def _sum(rows: list[Row], name: str) -> float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from bench.experiment_pages import drawn
 from bench.imr import paper
-from bench.imr.tables import POLICIES, SAID, of
+from bench.imr.tables import POLICIES, SAID
 from docs.charts import Marker, Series, bar_chart, line_chart, panels
 
 Record = dict[str, Any]
@@ -16,12 +17,8 @@ WIDTH, HEIGHT = 560, 320
 
 
 def pictures(found: Record) -> dict[str, str]:
-    """Each picture by its file's name, as SVG; of the experiments that there are rows of."""
-    return {
-        f"imr-{name}.svg": draw(of(found, experiment))
-        for name, (experiment, draw) in PICTURES.items()
-        if of(found, experiment)
-    }
+    """Each picture by its file's name, as SVG."""
+    return drawn("imr", found, PICTURES)
 
 
 def scaling(rows: list[Row]) -> str:

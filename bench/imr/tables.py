@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from bench.experiment_pages import of, where
 from bench.imr import paper
 from bench.markdown import count as count_of
 from bench.markdown import head, picture, text
@@ -190,27 +191,6 @@ def crossover(found: Record) -> str:
     return text([*lines, "", said, "", *picture("imr-crossover", "Time to put a window together")])
 
 
-def where(found: Record) -> str:
-    """The bars, and where all of it was measured."""
-    machine = found["machine"]
-    bars = "; ".join(
-        f"{bar['figure']} {_figure(bar['value'])} (bar {_figure(bar['limit'])}, "
-        f"{'held' if bar['held'] else 'missed'})"
-        for bar in found["bars"]
-    )
-    measured = found["settings"]["measured"]
-    commits = sorted({one["commit"][:10] for one in measured.values()})
-    noise = max((row.get("cpu_others", 0.0) for row in found["rows"]), default=0.0)
-    return text(
-        [
-            f"{bars}. Other processes took at most {noise:.0%} of the machine. "
-            f"{'Commit' if len(commits) == 1 else 'Commits'} {', '.join(commits)}, "
-            f"{machine['cores']} cores ({machine['cpu']}), Python {machine['python']}, "
-            f"Java {machine['java']}, Spark {machine['spark']}."
-        ]
-    )
-
-
 PARTS: dict[str, Callable[[Record], str]] = {
     "scaling": scaling,
     "shedding": shedding,
@@ -245,11 +225,6 @@ EXPERIMENTS = {
 """Which experiment a part is of."""
 
 
-def of(found: Record, experiment: str) -> list[Row]:
-    """The rows of an experiment."""
-    return [row for row in found["rows"] if row["experiment"] == experiment]
-
-
 def by_part(found: Record, experiment: str, columns: dict[str, str]) -> list[str]:
     """A table of specifications by the part of the data that they ask for."""
     rows = of(found, experiment)
@@ -269,7 +244,3 @@ def _seconds(value: float | None) -> str:
 
 def _part(value: float) -> str:
     return f"{100 * value:.1f}%"
-
-
-def _figure(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1_000 or value == int(value) else f"{value:.3g}"

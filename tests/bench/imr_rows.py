@@ -78,6 +78,7 @@ def _pressed(experiment: str, **of: Any) -> Row:
         windows=10,
         met=1.0 if shed else 0.2,
         fidelity=0.6 if shed else 0.3,
+        whenever=0.6 if shed else 0.4,
         latency_s=1.0 if shed else None,
         latency_max_s=1.2 if shed else None,
         never=0 if shed else 10,

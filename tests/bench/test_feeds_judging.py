@@ -21,8 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def judged_record() -> dict[str, Any]:
-    found = judging.figures(rows())
-    bars = [{**asdict(bar), "held": bar.held} for bar in judging.bars(found)]
+    found = judging.JUDGING.figures(rows())
+    bars = [{**asdict(bar), "held": bar.held} for bar in judging.JUDGING.bars(found)]
     return record(rows(), found, bars)
 
 
@@ -36,7 +36,7 @@ def test_the_gain_is_over_the_better_of_the_others() -> None:
 def test_figures_and_bars_of_feeds() -> None:
     """Each bar's figure comes from the rows that it is about, the worst of them where there are
     several."""
-    found = judging.figures(rows())
+    found = judging.JUDGING.figures(rows())
     assert found["fig4_least_gain"] == pytest.approx(0.1)
     assert found["fig4_gain_16"] == pytest.approx(0.2)
     assert found["fig4_policy_gain_16"] == pytest.approx(1 - 1_100 / 1_500)
@@ -46,15 +46,15 @@ def test_figures_and_bars_of_feeds() -> None:
     assert found["fig10_peak"] == 4.0
     assert (found["correct_reads"], found["correct_violations"]) == (100_000, 0)
     assert set(judging.BARS) <= set(found)
-    assert {bar.figure for bar in judging.bars(found) if not bar.held} == {"reads_p99_ms"}
+    assert {bar.figure for bar in judging.JUDGING.bars(found) if not bar.held} == {"reads_p99_ms"}
 
 
 def test_what_was_not_run_of_feeds_has_no_bar() -> None:
     """Bars are only of experiments that have rows; one that failed is counted."""
     some = [row for row in rows() if row["experiment"] == "reads-correct"]
     failed = {"experiment": "failed", "what": "fig8", "error": "no"}
-    found = judging.figures([*some, failed])
-    names = {bar.figure for bar in judging.bars(found)}
+    found = judging.JUDGING.figures([*some, failed])
+    names = {bar.figure for bar in judging.JUDGING.bars(found)}
     assert names == {"failed", "correct_reads", "correct_violations"}
     assert found["failed"] == 1
 

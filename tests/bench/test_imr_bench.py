@@ -28,8 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def judged_record() -> dict[str, Any]:
-    found = judging.figures(rows())
-    bars = [{**asdict(bar), "held": bar.held} for bar in judging.bars(found)]
+    found = judging.JUDGING.figures(rows())
+    bars = [{**asdict(bar), "held": bar.held} for bar in judging.JUDGING.bars(found)]
     return record(rows(), found, bars)
 
 
@@ -80,7 +80,8 @@ def test_windows_are_judged_by_their_end() -> None:
     late = Window(11, 22.5, 24.0 + 1.0 + SLACK + 0.01, [told])
     found = judged([in_time, late, Window(12)], timed, 1.0)
     assert found["met"] == pytest.approx(1 / 3)
-    assert found["fidelity"] == pytest.approx(1 / 3)
+    assert found["whenever"] == pytest.approx(1 / 3)
+    assert found["fidelity"] == pytest.approx(in_time.area / 3)  # a late answer has none
     assert (found["never"], found["why"]) == (1, "failure 2")
 
 
@@ -134,7 +135,7 @@ def test_both_ways_to_a_window_are_timed(tmp_path: Path) -> None:
 def test_figures_and_bars() -> None:
     """Each bar's figure comes from the rows that it is about, the worst of them where there are
     several."""
-    found = judging.figures(rows())
+    found = judging.JUDGING.figures(rows())
     assert found["fig7_two_to_one"] == 2.0
     assert (found["fig7_busy"], found["fig7_efficiency"]) == (0.95, pytest.approx(0.4 / 0.475))
     assert found["agent_mib"] == 42.0
@@ -146,7 +147,7 @@ def test_figures_and_bars() -> None:
     assert found["waiting_error"] == 0.5
     assert found["crossover_slides"] == 8
     assert set(judging.BARS) <= set(found)
-    missed = {bar.figure for bar in judging.bars(found) if not bar.held}
+    missed = {bar.figure for bar in judging.JUDGING.bars(found) if not bar.held}
     assert missed == {"ahead_longer_s", "fig7_efficiency"}
 
 
@@ -154,8 +155,8 @@ def test_what_was_not_run_has_no_bar() -> None:
     """Bars are only of experiments that have rows; one that failed is counted."""
     some = [row for row in rows() if row["experiment"] == "fig10"]
     failed = {"experiment": "failed", "what": "fig8", "error": "no"}
-    found = judging.figures([*some, failed])
-    assert {bar.figure for bar in judging.bars(found)} == {"failed", "fig10_gain"}
+    found = judging.JUDGING.figures([*some, failed])
+    assert {bar.figure for bar in judging.JUDGING.bars(found)} == {"failed", "fig10_gain"}
     assert found["failed"] == 1
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.in_process import InProcess
 
@@ -17,6 +17,7 @@ from millstream.feeds.tables import Rows, Tables
 from millstream.model.event import Event
 from millstream.stores.tables import BatchTables
 
+T = TypeVar("T")
 NAME = "feeds"
 LAST = "\U0010ffff"
 Record = dict[str, Any]
@@ -80,6 +81,9 @@ class ReadOnce:
         table = self._table(update, key)
         names = [name for name in table if start <= name < stop]
         return ((name, table[name]) for name in (reversed(names) if reverse else names))
+
+    def once(self, what: str, make: Callable[[], T]) -> T:
+        return self._tables.once(what, make)
 
     def _table(self, update: str, key: str) -> dict[str, Any]:
         if (update, key) not in self._read:

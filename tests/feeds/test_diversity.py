@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, product
 from typing import Any
 
@@ -238,6 +238,9 @@ class CountedTables:
     def scan(self, update: str, key: str, start: str, stop: str, *, reverse: bool = False) -> Rows:
         self.pulls += update.endswith(".producers")
         return self._tables.scan(update, key, start, stop, reverse=reverse)
+
+    def once(self, what: str, make: Callable[[], Any]) -> Any:
+        return self._tables.once(what, make)
 
 
 def test_a_page_that_the_items_have_pulls_from_nobody() -> None:

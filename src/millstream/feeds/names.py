@@ -99,8 +99,10 @@ def item_parts(name: str) -> tuple[int, str, str, str | None]:
     (1, 'alice', 'x', None)
     """
     _, ts, producer, post = name.split(SEP)
-    post, _, via = post.partition(OF)
-    return int(ts), producer, post, via or None
+    if OF in post:
+        post, _, via = post.partition(OF)
+        return int(ts), producer, post, via
+    return int(ts), producer, post, None
 
 
 def pushed_by(name: str) -> str:

@@ -15,7 +15,7 @@ coherency. See `diversity` for per-producer coherency.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
@@ -92,14 +92,14 @@ class FeedQuery:
         streams = [self.items_before(before)]
         streams += [self._posts(one, None, before, newest_first=True) for one in self._pulled]
         streams += self.pending_before(before).values()
-        found = self._merged(streams, limit + 1, newest_first=True)
+        found = _newest(streams, limit + 1)
         low = found[limit].ts if len(found) > limit else 0
         deeper = [
             self._posts(one, None, _earlier(before, (until, "", "")), newest_first=True)
             for one, until in self._not_here(low)
         ]
         if deeper:
-            found = self._merged([iter(found), *deeper], limit + 1, newest_first=True)
+            found = _newest([iter(found), *deeper], limit + 1)
         return self._page(found[:limit], len(found) > limit)
 
     def newer(self, than: Position, limit: int) -> Page:
@@ -111,7 +111,8 @@ class FeedQuery:
             for one, until in self._not_here(than[0])
         ]
         streams += self._not_taken(than, None, newest_first=False).values()
-        found = self._merged(streams, limit + 1, newest_first=False)
+        merged = heapq.merge(*streams, key=_position)
+        found = list(islice(_once(merged), limit + 1))
         return self._page(found[:limit][::-1], len(found) > limit)
 
     def follows(self) -> dict[str, How]:
@@ -164,7 +165,7 @@ class FeedQuery:
         for producer, since in self._follows.items():
             if since is not None:  # if it is on push, it may have been left in between
                 found[producer] = None
-        for producer, _ in self.tables.scan(self.placed.fanouts, "", "", "\U0010ffff"):
+        for producer in self.tables.once(self.placed.fanouts, self._under_way):
             if producer not in found and self._get(PUSH + producer) is not None:
                 found[producer] = None
         pulled = [one for one in found if self._is_followed(one)]
@@ -172,6 +173,10 @@ class FeedQuery:
         # Of those past it nothing is shown: what was pushed of one under way may be half of a pass.
         self._follows.update(dict.fromkeys(pulled[most:]))
         return pulled[:most]
+
+    def _under_way(self) -> list[str]:
+        """The producers that are under way, for all who read these tables."""
+        return [one for one, _ in self.tables.scan(self.placed.fanouts, "", "", "\U0010ffff")]
 
     def _pending_follows(self) -> dict[str, int | None]:
         """By producer: since when it is followed by what is pending, None if it is no more."""
@@ -326,17 +331,17 @@ class FeedQuery:
         changed = self._changed.get(producer)
         return stored if changed is None else changed.get(post, stored)
 
-    def _merged(
-        self, streams: Iterable[Iterator[Item]], most: int, *, newest_first: bool
-    ) -> list[Item]:
-        merged = heapq.merge(*streams, key=_position, reverse=newest_first)
-        return list(islice(_once(merged), most))
-
     def _get(self, name: str) -> object:
         return self.tables.get(self.placed.consumers, self.consumer, name)
 
     def _scan(self, start: str, stop: str, *, reverse: bool = False) -> Iterator[tuple[str, Any]]:
         return self.tables.scan(self.placed.consumers, self.consumer, start, stop, reverse=reverse)
+
+
+def _newest(streams: Sequence[Iterator[Item]], most: int) -> list[Item]:
+    """The newest items of streams that are newest first, without repetitions."""
+    merged = heapq.merge(*streams, key=_position, reverse=True) if len(streams) > 1 else streams[0]
+    return list(islice(_once(merged), most))
 
 
 def _once(items: Iterator[Item]) -> Iterator[Item]:

@@ -61,9 +61,12 @@ class References:
         )
         return found
 
-    @cached_property
+    @property
     def waited_for(self) -> list[str]:
         """The aggregated producers that something is on its way to."""
+        return self._tables.once(f"{self._fanouts} waited for", self._waited_for)
+
+    def _waited_for(self) -> list[str]:
         found, start = list[str](), ""
         while True:
             rows = self._tables.scan(self._fanouts, ON_WAY, start, END)
@@ -78,7 +81,7 @@ class References:
         """The sources that have pending posts, each with an aggregated producer that will have
         them and shows them to the consumer."""
         posts = [one for one, fresh in self._pending.posts.items() if fresh]
-        if not posts or not any(True for _ in self._tables.scan(self._fanouts, SOURCES, "", END)):
+        if not posts or not self._tables.once(f"{self._fanouts} sources", self._has_sources):
             return []
         found = []
         for source in posts:
@@ -89,6 +92,10 @@ class References:
                 if self._shown_since(into, source) == since:
                     found.append((into, source))
         return found
+
+    def _has_sources(self) -> bool:
+        """Whether anybody is a source of an aggregated producer."""
+        return any(True for _ in self._tables.scan(self._fanouts, SOURCES, "", END))
 
     def on_way(
         self, via: str, than: Position | None, before: Position | None, *, newest_first: bool

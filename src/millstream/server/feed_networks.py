@@ -9,6 +9,7 @@ a consumer who follows many goes through as many tables, and is done beside it.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ T = TypeVar("T")
 MANY = 200
 """Producers; a consumer who follows more is read beside the event loop."""
 TRIES = 20
+HOLD = 0.1
+"""Seconds that shards stay open for the reads that follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class Network:
         self.costs = FeedCosts(placed)
         self._service = service
         self._seen: Progress | None = None
+        self._holding: SlateReader | None = None
+        """What reads have left open, and is to be let go."""
 
     @property
     def name(self) -> str:
@@ -81,8 +86,10 @@ class Network:
             if moment.progress is not self._seen:
                 self._seen = moment.progress
                 self.costs.progressed(moment.progress)
+            reader = store.reader
+            self._let_go_soon(reader)
             try:
-                return _read(store.reader, moment, here)
+                return _read(reader, moment, here, hold=True)
             except _TooMany:
                 pass
             except (_MovedOn, StaleRead):
@@ -97,6 +104,17 @@ class Network:
             f"feeds {self.name!r}: batches are committed faster than a feed can be read; try again"
         )
 
+    def _let_go_soon(self, reader: SlateReader) -> None:
+        """Close what reads leave open, `HOLD` seconds after the first of them."""
+        if self._holding is not reader:
+            self._holding = reader
+            asyncio.get_running_loop().call_later(HOLD, self._let_go, reader)
+
+    def _let_go(self, reader: SlateReader) -> None:
+        reader.let_go()
+        if self._holding is reader:
+            self._holding = None
+
 
 class _TooMany(Exception):
     """The consumer follows too many to be read on the event loop's thread."""
@@ -106,13 +124,19 @@ class _MovedOn(Exception):
     """The store has forgotten the batch that was to be read."""
 
 
-def _read(reader: SlateReader, moment: Moment, make: Callable[[Tables, Pending], T]) -> Found[T]:
+def _read(
+    reader: SlateReader,
+    moment: Moment,
+    make: Callable[[Tables, Pending], T],
+    *,
+    hold: bool = False,
+) -> Found[T]:
     begun = time.thread_time()
-    value = _as_of(reader, moment, lambda tables: make(tables, moment.pending))
+    value = _as_of(reader, moment, lambda tables: make(tables, moment.pending), hold)
     return Found(value, moment.progress, moment.trouble, time.thread_time() - begun)
 
 
-def _as_of(reader: SlateReader, moment: Moment, read: Callable[[BatchTables], T]) -> T:
+def _as_of(reader: SlateReader, moment: Moment, read: Callable[[BatchTables], T], hold: bool) -> T:
     """What is read of the moment's own batch; what is pending is right for no other."""
 
     def one(tables: BatchTables) -> T:
@@ -120,7 +144,7 @@ def _as_of(reader: SlateReader, moment: Moment, read: Callable[[BatchTables], T]
             raise _MovedOn
         return read(tables)
 
-    return reader.read_tables(one, moment.progress.batch)
+    return reader.read_tables(one, moment.progress.batch, hold=hold)
 
 
 class Networks:

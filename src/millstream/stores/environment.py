@@ -28,8 +28,7 @@ import errno
 import os
 import struct
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TypeAlias
 
 import lmdb
@@ -257,28 +256,47 @@ def _flush_folders(path: str) -> None:
         sync(folder)
 
 
-@contextmanager
-def explained(where: str, outcome: str) -> Iterator[None]:
-    """LMDB's and the system's errors, and damage, as a StoreError that says what to do."""
-    try:
-        yield
-    except Damaged as error:
-        raise StoreError(
-            f"{where}: {outcome}, {named(error.key)} does not fit its checksum: the store is "
-            f"damaged; {REPAIR}"
-        ) from None
-    except (lmdb.Error, OSError) as error:
-        code = error.code if isinstance(error, lmdb.Error) else error.errno
-        if code in _NO_ROOM:
-            advice = "the disk or its quota is full, or it fails: make room and start again"
-        elif isinstance(error, lmdb.ReadersFullError):
-            advice = f"more than {MAX_READERS} views are open: close them sooner"
-        elif "already open in this process" in str(error):
-            advice = "this process was forked while a view was open: fork before, or spawn"
-        elif "closed/deleted/dropped" in str(error):
-            advice = "the view was closed, or the store grew while it was open: open it again"
-        elif isinstance(error, DAMAGE):
-            advice = f"the store is damaged; {REPAIR}"
-        else:
-            advice = "check that the folder is readable and writable and on a local disk"
-        raise StoreError(f"{where}: {outcome}, {error}; {advice}") from error
+class explained:  # noqa: N801  # reads as a word of its with statement
+    """LMDB's and the system's errors, and damage, as a StoreError that says what to do.
+
+    A class, which is entered and left in a fraction of the time: every read does it.
+    """
+
+    __slots__ = ("_outcome", "_where")
+
+    def __init__(self, where: str, outcome: str) -> None:
+        self._where, self._outcome = where, outcome
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if error is None:
+            return
+        if isinstance(error, Damaged):
+            raise StoreError(
+                f"{self._where}: {self._outcome}, {named(error.key)} does not fit its checksum: "
+                f"the store is damaged; {REPAIR}"
+            ) from None
+        if isinstance(error, lmdb.Error | OSError):
+            raise StoreError(
+                f"{self._where}: {self._outcome}, {error}; {_advice(error)}"
+            ) from error
+
+
+def _advice(error: lmdb.Error | OSError) -> str:
+    """What to do about it."""
+    code = error.code if isinstance(error, lmdb.Error) else error.errno
+    if code in _NO_ROOM:
+        return "the disk or its quota is full, or it fails: make room and start again"
+    if isinstance(error, lmdb.ReadersFullError):
+        return f"more than {MAX_READERS} views are open: close them sooner"
+    if "already open in this process" in str(error):
+        return "this process was forked while a view was open: fork before, or spawn"
+    if "closed/deleted/dropped" in str(error):
+        return "the view was closed, or the store grew while it was open: open it again"
+    if isinstance(error, DAMAGE):
+        return f"the store is damaged; {REPAIR}"
+    return "check that the folder is readable and writable and on a local disk"

@@ -7,12 +7,16 @@ until this is closed. Raises StaleRead if the shard has forgotten the batch by t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self, TypeVar
 
 from millstream.codec import decode_value, shard_of
 from millstream.stores.contract import Shard, View
 from millstream.stores.layout import table_of
+
+T = TypeVar("T")
+PLACES = 10_000
+"""Tables whose places are kept in mind."""
 
 
 class BatchTables:
@@ -24,13 +28,18 @@ class BatchTables:
         self._views: dict[int, View] = {}
         self._places: dict[tuple[str, str], tuple[View, bytes]] = {}
         """Of each table that was asked for: the view of its shard, and how its rows begin."""
+        self._made: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         views, self._views = self._views, {}
         self._places.clear()
+        self._made.clear()
         for view in views.values():
             view.__exit__(None, None, None)
 
@@ -50,6 +59,13 @@ class BatchTables:
         rows = view.scan(prefix + start.encode(), prefix + stop.encode(), reverse=reverse)
         return ((row[size:].decode(), decode_value(value)) for row, value in rows)
 
+    def once(self, what: str, make: Callable[[], T]) -> T:
+        """What was made under this name before, of these same tables; else makes it."""
+        if what not in self._made:
+            self._made[what] = make()
+        made: T = self._made[what]
+        return made
+
     def _place(self, update: str, key: str) -> tuple[View, bytes]:
         known = update, key
         place = self._places.get(known)
@@ -58,5 +74,7 @@ class BatchTables:
             view = self._views.get(number)
             if view is None:
                 view = self._views[number] = self._shards[number].at(self.batch).__enter__()
+            if len(self._places) >= PLACES:
+                self._places.clear()
             place = self._places[known] = view, table_of(update, key)
         return place
