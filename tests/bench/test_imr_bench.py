@@ -180,7 +180,7 @@ def test_tables_say_what_was_measured() -> None:
     """Figures stand where they belong, with what the paper has beside them."""
     found = judged_record()
     assert "| 2 | 2.00 | 8.0 | 3.50 | 8.0 | +75% | 57% to 64% |" in tables.part(found, "failures")
-    assert "| 2, none | 30% | 20% |  |  | 10 | failure 10 |" in tables.part(found, "shedding")
+    assert "| 2, none | 30% | 40% | 20% |  |  | 10 | failure 10 |" in tables.part(found, "shedding")
     assert "ahead_longer_s 0.5 (bar 0.25, missed)" in tables.part(found, "where")
     assert "from a slide of 1/8 of the range on" in tables.part(found, "crossover")
 
