@@ -92,7 +92,7 @@ def test_its_traffic_over_http(tmp_path: Path, capsys: pytest.CaptureFixture[str
         stored.take()
         stored.settle()
         said = capsys.readouterr().out
-        assert re.search(r"\d+ posts, \d+ reads", said)
+        assert re.search(r"[\d,]+ posts, [\d,]+ reads", said)
         assert re.search(
             r"feeds: \d+ producers, \d+ consumers, \d+ pairs, \d+ pushed and \d+", said
         )

@@ -32,7 +32,7 @@ class Options:
     backfill: int = 50
     """Posts that are pushed at once when a pair turns to push; older ones are pulled."""
     pushes: int = 5_000
-    """Followers that a producer's posts are pushed to in one go; the rest follow in later ones."""
+    """Pushes, of a post to a follower, that a producer makes in one go; the rest come later."""
     memory: Duration = "1d"
     """In how long a rate forgets half of what it knows."""
     ratio: float = 1.0

@@ -2,9 +2,10 @@
 
 An update with a table for each producer (see `names`). A post is stored, and a *pass* over the
 followers is begun: from the class up whose consumers look often enough (Feeding Frenzy, 4.2), each
-is sent what was posted. A pass takes at most `pushes` followers in one go; what is left of it is
-kept in the table, the producer is said to be under way (`NAME.fanouts`), and it goes on in the next
-batch. Whoever reads pulls from a producer that is under way, so that no feed has half of a pass.
+is sent what was posted. A pass makes at most `pushes` of them in one go, of a post to a follower;
+what is left of it is kept in the table, the producer is said to be under way (`NAME.fanouts`), and
+it goes on in the next batch. Whoever reads pulls from a producer that is under way, so that no feed
+has half of a pass.
 
 When the class that is needed changes (4.3), a pass tells the followers in between that they are now
 on the other side, and sends what they need for it. A flash (5.5) moves pairs to pull, and the next
@@ -286,45 +287,42 @@ class Producer:
             else:
                 self._table[name] = walk
 
-    def _walked(self, walk: dict[str, Any], most: int) -> Generator[Emit, None, tuple[int, bool]]:
-        """Go on with a pass, to so many followers at most: how many more could be, and whether it
-        is done."""
+    def _walked(self, walk: dict[str, Any], left: int) -> Generator[Emit, None, tuple[int, bool]]:
+        """Go on with a pass, with so many pushes: how many are left, and whether it is done."""
         self._sent += 1
         if "items" in walk:
             value: Told = {"kind": "push", "producer": self._key, "items": self._now(walk)}
             low, stop = self._need, after(BY)
         else:
+            value = self._side(walk["side"])
             low, stop = walk["low"], BY + class_text(walk["high"])
         start = walk["at"] + "\0" if walk.get("at") else BY + class_text(low)
-        count = 0
+        each = max(1, len(value.get("items", ())))
+        most, count = max(1, left // each), 0
         for name, since in self._table.scan(start, stop, limit=most):
-            consumer, count = parts(name)[2], count + 1
-            if "items" in walk:
-                yield self._say(consumer, {**value, "since": since})
-            else:
-                yield self._side(consumer, since, walk["side"])
-            walk["at"] = name
+            yield self._say(parts(name)[2], {**value, "since": since})
+            walk["at"], count = name, count + 1
         done = count < most
         if done and "side" in walk:
             self._need = walk["low"] if walk["side"] == "push" else walk["high"]
-        return most - count, done
+        return left - count * each, done
 
     def _now(self, walk: dict[str, Any]) -> list[list[Any]]:
         """The posts of a pass as they are now; None for one that is no more."""
         return [[at, post, self._table.get(post_entry(at, post))] for at, post in walk["items"]]
 
-    def _side(self, consumer: str, since: int, side: str) -> Emit:
-        """Tell a consumer that its pair is on another side, with the newest posts if that is
+    def _side(self, side: str) -> Told:
+        """What a consumer is told whose pair is on another side, with the newest posts if that is
         push."""
-        told: Told = {"kind": "side", "producer": self._key, "since": since, "side": side}
+        told: Told = {"kind": "side", "producer": self._key, "side": side}
         if side == "push":
             told["items"], told["from"] = self._newest()
-        return self._say(consumer, told)
+        return told
 
     def _changed(self, told: Told, side: str) -> Emit:
-        """The same, for the one consumer that an event is of."""
+        """Tell the one consumer that an event is of that its pair is on another side."""
         self._sent += 1
-        return self._side(told["consumer"], told["since"], side)
+        return self._say(told["consumer"], {**self._side(side), "since": told["since"]})
 
     def _say(self, consumer: str, value: Told) -> Emit:
         return emit(f"{self._name}.push", key=consumer, value=value, ts=self._sent)
