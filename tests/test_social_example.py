@@ -8,12 +8,13 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import httpx
 import pytest
 from click.testing import CliRunner
 from feeds.feed_runs import FeedRun, Record, brute_force, shown
-from feeds.stored_feeds import StoredFeeds
+from feeds.stored_feeds import FeedStore
 from server.served import served
 
 from examples import social, social_traffic
@@ -27,11 +28,11 @@ START = 1_700_000_000_000_000
 USERS = [f"user{number}" for number in range(12)]
 
 
-def options() -> Feeds:
+def options() -> dict[str, Any]:
     """Those of the example."""
     found = social.app.checked().parts["feeds"]
     assert found["kind"] == "feeds"
-    return Feeds(limit=found["limit"], memory=found["memory"])
+    return {"limit": found["limit"], "memory": found["memory"]}
 
 
 def record(step: Step, at: int) -> Record:
@@ -47,7 +48,7 @@ def record(step: Step, at: int) -> Record:
 def test_its_traffic_on_the_engine() -> None:
     """After each batch all feeds are what brute force over the records says, and pairs are on both
     sides."""
-    run = FeedRun(options())
+    run = FeedRun(Feeds(**options()))
     steps = islice(traffic(len(USERS), seed=7), 1_500)
     records = [record(step, START + 100_000 * n) for n, step in enumerate(steps)]
     kinds = {one["kind"] for one in records}
@@ -74,12 +75,12 @@ def test_the_same_for_the_same_seed() -> None:
 @pytest.mark.timeout(120)
 def test_its_traffic_over_http(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It stops by itself and says how many pairs are pushed and pulled; feeds are right."""
-    stored, stop = StoredFeeds(tmp_path / "store", options()), Event()
-    stored.take()
+    stored, stop = FeedStore(tmp_path / "store", **options()), Event()
+    stored.batch()
 
     def run() -> None:
         while not stop.wait(0.1):
-            stored.take()
+            stored.batch()
 
     with served(stored.path) as url:
         application = Thread(target=run)
@@ -89,7 +90,7 @@ def test_its_traffic_over_http(tmp_path: Path, capsys: pytest.CaptureFixture[str
         finally:
             stop.set()
             application.join()
-        stored.take()
+        stored.batch()
         stored.settle()
         said = capsys.readouterr().out
         assert re.search(r"[\d,]+ posts, [\d,]+ reads", said)
@@ -141,8 +142,8 @@ def test_the_page_of_the_docs(
 ) -> None:
     """Every command and every example of docs/feeds.md does what it is there for."""
     monkeypatch.chdir(tmp_path)
-    stored = StoredFeeds(tmp_path / ".millstream" / "social")
-    stored.take()
+    stored = FeedStore(tmp_path / ".millstream" / "social")
+    stored.batch()
     done: Counter[str] = Counter()
     with served(stored.path) as url:
         monkeypatch.setenv("MILLSTREAM_URL", url)
@@ -164,7 +165,7 @@ def test_the_page_of_the_docs(
             elif words[0] == "curl" and "-N" not in words:
                 assert call(words[1:]).status_code == 200, one
                 done["curl"] += 1
-            stored.take()
+            stored.batch()
             stored.settle()
     assert done == {"python": 4, "millstream": 12, "curl": 7}
     assert "hello again" in capsys.readouterr().out

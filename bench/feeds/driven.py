@@ -54,6 +54,8 @@ class Counted:
     items: int = 0
     took_s: list[float] = field(default_factory=list)
     """By the clock, each read."""
+    looks: list[tuple[int, float]] = field(default_factory=list)
+    """Of each read: producers pulled from, and seconds of CPU."""
 
     def __add__(self, other: Counted) -> Counted:
         return Counted(
@@ -163,7 +165,9 @@ class Driven:
         pulled, items = self._reader.read_tables(
             lambda tables: self._page(tables, consumer), hold=True
         )
-        self.counted.query_s += time.process_time() - began
+        spent = time.process_time() - began
+        self.counted.query_s += spent
+        self.counted.looks.append((pulled, spent))
         self.counted.took_s.append(time.perf_counter() - clock)
         self.counted.reads += 1
         self.counted.pulls += pulled

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from feeds.stored_feeds import StoredFeeds
+from feeds.stored_feeds import FeedStore
 from server.served import served
 
-import millstream as ms
 from millstream.codec import encode_value, shard_of
 from millstream.feeds.names import item_entry
 from millstream.stores.contract import Fence
@@ -23,15 +22,15 @@ Command = Callable[..., Result]
 
 
 @pytest.fixture
-def stored(here: Path) -> StoredFeeds:
+def stored(here: Path) -> FeedStore:
     """Nine consumers, who follow ann, bob and cid; all of them are on push."""
-    stored = StoredFeeds(here / ".millstream" / "social", ms.feeds.Feeds(policy="push"))
+    stored = FeedStore(here / ".millstream" / "social", policy="push")
     pairs = [(f"x{n}", producer) for n in range(9) for producer in ("ann", "bob", "cid")]
-    stored.batch(
+    follows = [
         {"kind": "follow", "consumer": consumer, "producer": producer, "at": START + n}
         for n, (consumer, producer) in enumerate(pairs)
-    )
-    stored.batch(
+    ]
+    posts = [
         {
             "kind": "post",
             "producer": ("ann", "bob", "cid")[n % 3],
@@ -40,12 +39,15 @@ def stored(here: Path) -> StoredFeeds:
             "at": START + 1_000_000 * (n + 1),
         }
         for n in range(30)
-    )
+    ]
+    for records in (follows, posts):
+        stored.append(*records)
+        stored.batch()
     stored.settle()
     return stored
 
 
-def damage(stored: StoredFeeds, consumer: str, entry: str, value: object) -> None:
+def damage(stored: FeedStore, consumer: str, entry: str, value: object) -> None:
     """Change an entry behind the application's back, in a batch of its own."""
     home = Home.open(stored.path)
     update, progress = stored.placed.consumers, stored.engine.progress
@@ -61,7 +63,7 @@ def damage(stored: StoredFeeds, consumer: str, entry: str, value: object) -> Non
     home.write_progress(progress)
 
 
-def test_feeds_that_are_right(stored: StoredFeeds, millstream: Command) -> None:
+def test_feeds_that_are_right(stored: FeedStore, millstream: Command) -> None:
     """Exit 0, and one line that says what was looked at."""
     done = millstream("feeds", "verify", "--all")
     assert (done.exit_code, done.stdout) == (
@@ -71,7 +73,7 @@ def test_feeds_that_are_right(stored: StoredFeeds, millstream: Command) -> None:
     )
 
 
-def test_a_sample(stored: StoredFeeds, millstream: Command) -> None:
+def test_a_sample(stored: FeedStore, millstream: Command) -> None:
     """So many consumers, and by another seed others; not with --all."""
     done = millstream("feeds", "verify", "--sample", "4", "--store", str(stored.path))
     assert done.stdout.startswith("looked at the feeds of 4 consumers")
@@ -84,7 +86,7 @@ def test_a_sample(stored: StoredFeeds, millstream: Command) -> None:
     assert millstream("feeds", "verify", "--sample", "1", "--all").exit_code == 2
 
 
-def test_an_item_that_is_missing(stored: StoredFeeds, millstream: Command) -> None:
+def test_an_item_that_is_missing(stored: FeedStore, millstream: Command) -> None:
     """Exit 1, a line for each difference, and a summary; with --json, records and no other line."""
     damage(stored, "x3", item_entry(START + 4_000_000, "ann", "p3"), None)
     done = millstream("feeds", "verify", "--all")
@@ -103,7 +105,7 @@ def test_an_item_that_is_missing(stored: StoredFeeds, millstream: Command) -> No
     assert records[2]["where"] == "the consumer's table"
 
 
-def test_many_differences_of_one_consumer(stored: StoredFeeds, millstream: Command) -> None:
+def test_many_differences_of_one_consumer(stored: FeedStore, millstream: Command) -> None:
     """The first are told, the others counted."""
     damage(stored, "x3", "push\x1fann", None)
     damage(stored, "x3", "push\x1fbob", None)
@@ -112,16 +114,17 @@ def test_many_differences_of_one_consumer(stored: StoredFeeds, millstream: Comma
     assert len(lines) == 22
 
 
-def test_while_events_are_on_their_way(stored: StoredFeeds, millstream: Command) -> None:
+def test_while_events_are_on_their_way(stored: FeedStore, millstream: Command) -> None:
     """What producers are told in the next batch is not held against them; it is said."""
-    stored.batch([{"kind": "follow", "consumer": "new", "producer": "ann", "at": START + 10**9}])
+    stored.append({"kind": "follow", "consumer": "new", "producer": "ann", "at": START + 10**9})
+    stored.batch()
     assert stored.engine.progress.feedback == 1
     done = millstream("feeds", "verify", "--all")
     assert done.exit_code == 0
     assert "of 10 consumers the producers' side was not judged" in done.stdout
 
 
-def test_a_feed_of_a_store(stored: StoredFeeds, millstream: Command) -> None:
+def test_a_feed_of_a_store(stored: FeedStore, millstream: Command) -> None:
     """Newest first, a line an item."""
     done = millstream("feeds", "show", "x1", "--limit", "2")
     assert done.stdout == (
@@ -137,7 +140,7 @@ def test_a_feed_of_a_store(stored: StoredFeeds, millstream: Command) -> None:
     assert "cursor must be what an answer of this feed gave" in wrong.stderr
 
 
-def test_which_feeds(stored: StoredFeeds, millstream: Command, tmp_path: Path) -> None:
+def test_which_feeds(stored: FeedStore, millstream: Command, tmp_path: Path) -> None:
     """The nearest name is told; a store without feeds says that it has none."""
     wrong = millstream("feeds", "verify", "--feeds", "feed")
     assert wrong.exit_code == 2
@@ -148,7 +151,7 @@ def test_which_feeds(stored: StoredFeeds, millstream: Command, tmp_path: Path) -
     assert "the application has no feeds" in none.stderr
 
 
-def test_feeds_of_a_server(stored: StoredFeeds, millstream: Command) -> None:
+def test_feeds_of_a_server(stored: FeedStore, millstream: Command) -> None:
     """What a server gives is compared too, while nothing that changes feeds is on its way; looking
     so changes nothing."""
     with served(stored.path) as url:
@@ -164,7 +167,7 @@ def test_feeds_of_a_server(stored: StoredFeeds, millstream: Command) -> None:
         assert "; 0 feeds over HTTP (9 skipped); " in millstream(*words).stdout
 
 
-def test_doing_things(stored: StoredFeeds, millstream: Command) -> None:
+def test_doing_things(stored: FeedStore, millstream: Command) -> None:
     """Each command does one thing, and says so; the next look shows it."""
     with served(stored.path) as url:
 

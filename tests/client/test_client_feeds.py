@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from client.cutting_proxy import CuttingProxy
-from feeds.stored_feeds import StoredFeeds
+from feeds.stored_feeds import FeedStore
 from server.served import served
 
 from millstream.client import Client, FeedPage, Follow
@@ -16,13 +16,13 @@ from millstream.errors import ClientError
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> StoredFeeds:
-    return StoredFeeds(tmp_path / "store")
+def stored(tmp_path: Path) -> FeedStore:
+    return FeedStore(tmp_path / "store")
 
 
 @pytest.fixture
-def url(stored: StoredFeeds) -> Iterator[str]:
-    stored.take()
+def url(stored: FeedStore) -> Iterator[str]:
+    stored.batch()
     with served(stored.path) as url:
         yield url
 
@@ -37,7 +37,7 @@ def texts(page: FeedPage) -> list[str]:
     return [item.value for item in page.items]
 
 
-def test_what_was_done_shows_at_once(stored: StoredFeeds, client: Client) -> None:
+def test_what_was_done_shows_at_once(stored: FeedStore, client: Client) -> None:
     """A follow, posts, an edit, a delete, an unfollow: each is in the next read, before the
     application has taken it in and after."""
     feeds = client.feeds
@@ -49,7 +49,7 @@ def test_what_was_done_shows_at_once(stored: StoredFeeds, client: Client) -> Non
     assert [item.how for item in page.items] == ["pending", "pending"]
     assert (page.consumer, page.complete, page.left_out) == ("xena", True, None)
     feeds.edit("ann", "mine", "second, edited")
-    stored.take()
+    stored.batch()
     page = feeds.read("xena")
     assert texts(page) == ["second, edited", "first"]
     assert page.items[0].edited is not None
@@ -58,11 +58,11 @@ def test_what_was_done_shows_at_once(stored: StoredFeeds, client: Client) -> Non
     assert texts(feeds.read("xena")) == ["second, edited"]
     feeds.unfollow("xena", "ann")
     assert texts(feeds.read("xena")) == []
-    stored.take()
+    stored.batch()
     assert texts(feeds.read("xena")) == []
 
 
-def test_pages_both_ways(stored: StoredFeeds, client: Client) -> None:
+def test_pages_both_ways(stored: FeedStore, client: Client) -> None:
     """Pages older to the first post; what is newer than a page by its cursor, once."""
     feeds = client.feeds
     for producer in ("ann", "bob"):
@@ -74,7 +74,7 @@ def test_pages_both_ways(stored: StoredFeeds, client: Client) -> None:
     sent = feeds.send(records)
     assert (sent.accepted, sent.refused_count) == (1_200, 0)
     assert list(sent.ids) == [record["id"] for record in records]
-    stored.take()
+    stored.batch()
     expected = [*reversed(range(1_200))]
     pages = [*feeds.older("xena", limit=500)]
     assert [len(page.items) for page in pages] == [500, 500, 200]
@@ -122,13 +122,13 @@ def test_blocks(client: Client) -> None:
     assert texts(feeds.read("xena")) == ["hello"]
 
 
-def test_follows(stored: StoredFeeds, client: Client) -> None:
+def test_follows(stored: FeedStore, client: Client) -> None:
     """All whom a consumer follows, over as many pages as it takes."""
     producers = [f"p{n:03}" for n in range(250)]
     records = [{"kind": "follow", "consumer": "xena", "producer": one} for one in producers]
     assert client.feeds.send(records).accepted == 250
     assert [*client.feeds.follows("xena")] == [Follow(one, "pull") for one in producers]
-    stored.take()
+    stored.batch()
     assert [one.producer for one in client.feeds.follows("xena")] == producers
     assert [*client.feeds.follows("nobody")] == []
 
@@ -141,7 +141,7 @@ def test_names_of_any_characters(client: Client) -> None:
         assert texts(client.feeds.read(name)) == [name]
 
 
-def test_why_and_coherency(stored: StoredFeeds, client: Client) -> None:
+def test_why_and_coherency(stored: FeedStore, client: Client) -> None:
     """Why an item is there, if that is asked for; and k posts of each producer."""
     feeds = client.feeds
     for producer in ("ann", "bob"):
@@ -149,7 +149,7 @@ def test_why_and_coherency(stored: StoredFeeds, client: Client) -> None:
     for n in range(6):
         feeds.post("ann", f"ann {n}")
     feeds.post("bob", "bob 0")
-    stored.take()
+    stored.batch()
     page = feeds.read("xena", coherency="per-producer", k=2, t="1d", why=True)
     assert texts(page) == ["bob 0", "ann 5", "ann 4"]
     assert page.coherency == "per-producer"
@@ -178,7 +178,7 @@ def test_refusals(client: Client) -> None:
     assert "did you mean 'follow'" in sent.refused[0].error
 
 
-def test_a_lost_answer_counts_once(stored: StoredFeeds, url: str) -> None:
+def test_a_lost_answer_counts_once(stored: FeedStore, url: str) -> None:
     """A post whose answer is lost is sent again, is one post, and has the id that it had."""
     address = ("127.0.0.1", int(url.rpartition(":")[2]))
     with CuttingProxy(address) as proxy, Client(proxy.url) as client:
@@ -187,7 +187,7 @@ def test_a_lost_answer_counts_once(stored: StoredFeeds, url: str) -> None:
         post = client.feeds.post("ann", "once")
         assert proxy.lose_answers == 0
         assert [item.id for item in client.feeds.read("xena").items] == [post]
-        stored.take()
+        stored.batch()
         assert [item.id for item in client.feeds.read("xena").items] == [post]
 
 
@@ -211,11 +211,11 @@ def test_live(client: Client) -> None:
     assert [item.value for item in again.items] == ["later"]
 
 
-def test_the_network(stored: StoredFeeds, client: Client) -> None:
+def test_the_network(stored: FeedStore, client: Client) -> None:
     """How many there are of what, and on which side the pairs are."""
     client.feeds.follow("xena", "ann")
     client.feeds.post("ann", 1)
-    stored.take()
+    stored.batch()
     stored.settle()
     of = client.feeds.network()["feeds"]
     assert (of["producers"], of["consumers"], of["pairs"]) == (1, 1, 1)

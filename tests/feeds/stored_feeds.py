@@ -1,14 +1,14 @@
-"""Feeds in a real store, whose batches a test runs itself: without Spark, with or without a server.
+"""A store with feeds: the engine takes records in from the log, batch by batch, as a driver would.
 
-stored = StoredFeeds(tmp_path / "store")
-stored.batch(records)           # into the log, and taken in
-with served(stored.path) as url:
-    ...                         # the server appends to the same log
-    stored.take()               # the next batch has what it has appended
+made = FeedStore(tmp_path / "store")
+made.append(follow("ann", "bob"), post("bob", "1"))     # into the log, as POST does
+made.batch()                                            # a batch that takes all of it
 """
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -19,61 +19,89 @@ from engine.in_process import InProcess
 import millstream as ms
 from millstream.description import describe, write_description
 from millstream.feeds.placing import PlacedFeeds
-from millstream.log.reader import NOWHERE, LogReader
+from millstream.log.reader import LogReader
 from millstream.log.writer import Entry, LogWriter
 from millstream.model.event import Event
 from millstream.stores.home import Home
-from millstream.stores.progress import SourceProgress
 
-NAME = "feeds"
-SHARDS = 2
+NAME, SOURCE = "feeds", "feeds.events"
+SHARDS = 4
+T0 = 1_700_000_000_000_000
 Record = dict[str, Any]
 
 
-class StoredFeeds:
-    """An application with feeds in a store."""
+def follow(consumer: str, producer: str, at: int = 0, kind: str = "follow") -> Record:
+    return {"kind": kind, "consumer": consumer, "producer": producer, "at": T0 + at}
 
-    def __init__(self, path: Path, options: ms.feeds.Feeds | None = None) -> None:
-        self.path = path
-        self.placed = PlacedFeeds(options or ms.feeds.Feeds(), NAME)
+
+def post(producer: str, post_id: str, at: int = 0, value: Any = "hello") -> Record:
+    return {"kind": "post", "producer": producer, "id": post_id, "at": T0 + at, "value": value}
+
+
+def delete(producer: str, post_id: str, at: int = 0) -> Record:
+    return {"kind": "delete", "producer": producer, "id": post_id, "at": T0 + at}
+
+
+class FeedStore:
+    """The store of an application with feeds, which seems to run: its driver is the test."""
+
+    def __init__(self, path: Path, *names: str, **options: Any) -> None:
+        self._options = ms.feeds.Feeds(**options)
         app = ms.App("social")
-        app.add(self.placed.options, name=NAME)
+        for name in names or (NAME,):
+            app.add(self._options, name=name)
         workflow = app.checked()
-        self._home = Home.make(path, app.name, SHARDS, workflow.slate_kinds)
-        self._home.number_streams(workflow.streams)
-        self._home.know_functions([f.name for layer in workflow.layers for f in layer])
-        self.engine = InProcess(workflow, shards=SHARDS, store=self._home.store())
-        self.engine.epoch = self._home.raise_epoch()
-        self.log = self._home.log_of(self.placed.events)
-        self.log.mkdir(parents=True, exist_ok=True)
-        write_description(path, describe(workflow, {self.placed.events: f"log:{self.log}"}))
+        kinds = {one.name: one.kind for one in workflow.functions if hasattr(one, "kind")}
+        self.path = path
+        self.home = Home.make(path, "social", SHARDS, kinds)
+        self.log = self.home.log_of(SOURCE)
+        logs = {one.name: f"log:{self.home.log_of(one.name)}" for one in workflow.sources}
+        write_description(path, describe(workflow, logs))
+        (path / "lock").write_text(str(os.getpid()))
+        self.engine = InProcess(
+            workflow, shards=SHARDS, store=self.home.store(), epoch=self.home.raise_epoch()
+        )
 
-    def append(self, records: Iterable[Record]) -> None:
-        """Into the log, as a server does; it has no server then."""
+    @property
+    def placed(self) -> PlacedFeeds:
+        """The feeds, if there are only these."""
+        return PlacedFeeds(self._options, NAME)
+
+    def append(self, *records: object) -> None:
+        """Put records into the log; not while a server has it."""
         writer = LogWriter(self.log)
-        writer.append([Entry([msgspec.json.encode(one)]) for one in records])
+        writer.append([Entry([msgspec.json.encode(record) for record in records])])
         writer.close()
 
-    def take(self) -> None:
-        """A batch that takes in all that is in the log."""
-        source = self.engine.progress.sources.get(self.placed.events)
-        taken = NOWHERE if source is None or source.position is None else source.position
-        log = LogReader(self.log)
-        lines = [line for block in log.blocks(taken[0], log.end[0]) for line in block.lines]
-        records = [msgspec.json.decode(line) for line in lines]
-        stream = self.placed.events
-        self.engine.batch([Event(stream, one["at"], one["kind"], one) for one in records])
-        assert not self.engine.letters, self.engine.letters
-        known = self.engine.progress.sources.setdefault(stream, SourceProgress())
-        known.position = list(log.end)
-        log.close()
-        self._home.write_progress(self.engine.progress)
-
-    def batch(self, records: Iterable[Record]) -> None:
-        self.append(records)
-        self.take()
+    def batch(self, most_bytes: int | None = None) -> int:
+        """Commit a batch that takes in what is in the log, or about so much of it."""
+        reader = LogReader(self.log)
+        sources = self.engine.progress.sources
+        begin = (sources[SOURCE].position if SOURCE in sources else None) or reader.start
+        end = reader.take(begin, most_bytes)
+        records = [
+            msgspec.json.decode(line)
+            for block in reader.blocks(begin[0], end[0])
+            for line in block.lines
+        ]
+        reader.close()
+        return self._commit(_events(records), end)
 
     def settle(self) -> None:
         """Batches until nothing is on its way."""
         while self.engine.progress.feedback:
-            self.take()
+            self._commit([], None)
+
+    def _commit(self, events: list[Event], end: list[int] | None) -> int:
+        self.engine.batch(events)
+        assert not self.engine.letters, self.engine.letters
+        progress = self.engine.progress
+        if end is not None and SOURCE in progress.sources:
+            progress.sources[SOURCE].position = end
+        progress.written = time.time_ns() // 1_000
+        self.home.write_progress(progress)
+        return progress.batch
+
+
+def _events(records: Iterable[Record]) -> list[Event]:
+    return [Event(SOURCE, one["at"], one["kind"], one) for one in records]

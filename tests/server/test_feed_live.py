@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from feed_store import FeedStore
+from feeds.stored_feeds import FeedStore
 from listening import Listener, listening
 from served import asked
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 import pytest
-from feed_store import SOURCE, T0, FeedStore, delete, follow, post
+from feeds.stored_feeds import SOURCE, T0, FeedStore, delete, follow, post
 
 from millstream.feeds.pending import Pending
 from millstream.log.writer import Entry, LogWriter

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 from checkins import checkins_store
-from feed_store import NAME, T0, FeedStore, follow, post
+from feeds.stored_feeds import NAME, T0, FeedStore, follow, post
 from served import asked
 
 from millstream.feeds.pending import Pending

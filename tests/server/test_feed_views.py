@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 from checkins import stored
-from feed_store import FeedStore
+from feeds.stored_feeds import FeedStore
 
 from millstream.server import feed_views
 from millstream.server.answers import Refusal

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 from checkins import NDJSON, stored
-from feed_store import FeedStore
+from feeds.stored_feeds import FeedStore
 from served import asked
 from test_server_openapi import misfits
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import launched, opened
-from feed_store import FeedStore
+from feeds.stored_feeds import FeedStore
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 from served import served
 from shop_store import MARKUP, stocked

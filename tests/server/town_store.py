@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from feed_store import FeedStore, Record
+from feeds.stored_feeds import FeedStore, Record
 
 HOUR = 3_600_000_000
 SPAN = 18 * HOUR
