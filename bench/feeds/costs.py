@@ -37,6 +37,8 @@ WARM = 100
 """Posts, and reads, that are not counted."""
 TOGETHER = 100
 """Reads of one policy before the next one's turn."""
+TRIES = 3
+"""For reads that are measured."""
 PUSH, PULL, HYBRID = "push all", "push none", "hybrid"
 
 
@@ -225,7 +227,7 @@ def measured(
                 some = _share(looks[WARM:], number, plan.rounds)
                 for begin in range(0, len(some), TOGETHER):
                     for one in driven.values():
-                        one.read_all(some[begin : begin + TOGETHER])
+                        one.read_all(some[begin : begin + TOGETHER], TRIES)
                 for name, one in driven.items():
                     totals[name] = totals[name] + one.taken()
         gc.unfreeze()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -174,10 +174,18 @@ class Driven:
         self.counted.items += len(items)
         return items
 
-    def read_all(self, consumers: Iterable[str]) -> None:
-        """The first page of each."""
-        for one in consumers:
-            self.read(one)
+    def read_all(self, consumers: Sequence[str], tries: int = 1) -> None:
+        """The first page of each. With several tries the one that took the least counts: what the
+        machine adds is never negative."""
+        before, best = self.counted, None
+        for _ in range(tries):
+            self.counted = Counted()
+            for one in consumers:
+                self.read(one)
+            if best is None or self.counted.query_s < best.query_s:
+                best = self.counted
+        assert best is not None
+        self.counted = before + best
 
     def query(self, read: Callable[[FeedQuery], Any], consumer: str, pending: Pending) -> Any:
         """What a reader makes of a feed as of the committed batch; not counted."""

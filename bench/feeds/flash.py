@@ -71,7 +71,7 @@ def _points(bench: Bench, plan: Flash, of: Network, driven: Driven) -> list[Row]
     part = stretch(of, usual * count + WARM, looks * count + WARM, plan.seed + 10)
     producers, consumers = part.producer.tolist(), part.consumer.tolist()
     driven.run([_post(p, NOW + number, f"w{number}") for number, p in enumerate(producers[:WARM])])
-    driven.read_all(consumer(c) for c in consumers[:WARM])
+    driven.read_all([consumer(c) for c in consumers[:WARM]])
     driven.taken()
     flashing = chosen(of, plan)
     rows: list[Row] = []
@@ -84,7 +84,7 @@ def _points(bench: Bench, plan: Flash, of: Network, driven: Driven) -> list[Row]
         if step == plan.before:
             records += follows(_new_pairs(of, flashing, plan), begin + 1)
         driven.run(sorted(records, key=lambda record: int(record["at"])))
-        driven.read_all(consumer(c) for c in consumers[WARM + step * looks :][:looks])
+        driven.read_all([consumer(c) for c in consumers[WARM + step * looks :][:looks]])
         did = driven.taken()
         at = (step - plan.before) * plan.step
         rows.append(

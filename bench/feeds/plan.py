@@ -17,7 +17,7 @@ class Measured:
     posts: int = 3_000
     reads: int = 6_000
     """A sample: their mean is taken for that of all queries."""
-    rounds: int = 3
+    rounds: int = 6
     """In which posts and reads come, each policy in turn."""
     seed: int = 1
     diverse: bool = False
