@@ -11,6 +11,9 @@ How = Literal["push", "pull", "pending"]
 that the application has not taken in yet, or not all the way to the producer that is followed."""
 
 
+_new = tuple.__new__
+
+
 class Item(NamedTuple):
     """A post in a feed. A tuple, which is made in a third of the time: a page has many."""
 
@@ -33,4 +36,4 @@ def item_of(
     ts: int, producer: str, post: str, stored: dict[str, Any], how: How, via: str | None = None
 ) -> Item:
     """An item from how a post is kept."""
-    return Item(ts, producer, post, stored["v"], how, stored.get("e"), via)
+    return _new(Item, (ts, producer, post, stored["v"], how, stored.get("e"), via))

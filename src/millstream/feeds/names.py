@@ -38,6 +38,8 @@ LOWER, HIGHER = "\x01", "\U0010ffff"
 MARKS = frozenset((LOWER, HIGHER))
 DIGITS = 17
 META = "meta"
+_TIME, _AFTER_TIME = slice(5, 5 + DIGITS), 6 + DIGITS
+"""Where in the name of a post or an item, both of which begin with four letters, its time is."""
 
 Position = tuple[int, str, str]
 """Where a post stands in every feed: its time, its producer, its id."""
@@ -98,11 +100,21 @@ def item_parts(name: str) -> tuple[int, str, str, str | None]:
     >>> item_parts(item_entry(1, "alice", "x"))
     (1, 'alice', 'x', None)
     """
-    _, ts, producer, post = name.split(SEP)
+    producer, _, post = name[_AFTER_TIME:].partition(SEP)
+    ts = int(name[_TIME])
     if OF in post:
         post, _, via = post.partition(OF)
-        return int(ts), producer, post, via
-    return int(ts), producer, post, None
+        return ts, producer, post, via
+    return ts, producer, post, None
+
+
+def post_parts(name: str) -> tuple[int, str]:
+    """The time of a post and its id.
+
+    >>> post_parts(post_entry(1, "x"))
+    (1, 'x')
+    """
+    return int(name[_TIME]), name[_AFTER_TIME:]
 
 
 def pushed_by(name: str) -> str:

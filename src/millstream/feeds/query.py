@@ -18,7 +18,7 @@ import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, takewhile
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any
 
 from millstream.feeds.items import How, Item, item_of
@@ -33,6 +33,7 @@ from millstream.feeds.names import (
     item_parts,
     parts,
     post_entry,
+    post_parts,
     prefix,
     reference,
     referred_to,
@@ -47,7 +48,7 @@ ITEMS, PARTS, POSTS = prefix("item"), prefix("part"), prefix("post")
 PULL, PUSH = prefix("pull"), prefix("push")
 MOST_PULLED = 10_000
 """Producers that one read pulls from; of those past it nothing is shown, and the answer says so."""
-_position = attrgetter("ts", "producer", "id")
+_position = itemgetter(0, 1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,15 +231,16 @@ class FeedQuery:
 
     def _items(self, start: str, stop: str, *, newest_first: bool) -> Iterator[Item]:
         """What was pushed and is to be seen."""
-        pulled = set(self._pulled)
-        as_stored = not self._follows and not self._changed  # nothing pending: nearly always
+        pulled, follows, changed = set(self._pulled), self._follows, self._changed
         for name, stored in self._scan(start, stop, reverse=newest_first):
             ts, producer, post, via = item_parts(name)
             by = via or producer
-            if by in pulled or not (as_stored or self._is_followed(by)):
+            if by in pulled or (follows and follows.get(by, 0) is None):
                 continue
-            plain = as_stored and via is None
-            now = stored if plain else self._now(ts, producer, post, stored, via)
+            if via is None and producer not in changed:  # nearly always
+                yield item_of(ts, producer, post, stored, "push")
+                continue
+            now = self._now(ts, producer, post, stored, via)
             if now is not None:
                 yield item_of(ts, producer, post, now, "push", via)
 
@@ -253,15 +255,18 @@ class FeedQuery:
         """A producer's posts after a position and before another."""
         start = POSTS if than is None else _bound(producer, than) + "\0"
         stop = after(POSTS) if before is None else _bound(producer, before)
-        update = self.placed.producers
+        update, as_stored = self.placed.producers, producer not in self._changed
         for name, stored in self.tables.scan(update, producer, start, stop, reverse=newest_first):
-            _, ts, post = parts(name)
+            ts, post = post_parts(name)
             origin, via = producer, None
             if is_reference(post):
                 (origin, post), via = referred_to(post), producer
-            now = self._now(int(ts), origin, post, stored, via)
+            elif as_stored:
+                yield item_of(ts, producer, post, stored, "pull")
+                continue
+            now = self._now(ts, origin, post, stored, via)
             if now is not None:
-                yield item_of(int(ts), origin, post, now, "pull", via)
+                yield item_of(ts, origin, post, now, "pull", via)
 
     def _not_taken(
         self, than: Position | None, before: Position | None, *, newest_first: bool
