@@ -39,6 +39,8 @@ TOGETHER = 100
 """Reads of one policy before the next one's turn."""
 TRIES = 3
 """For reads that are measured."""
+FACTORS, TUNED_AT = (0.35, 0.5, 0.7, 1.0, 1.4), (2, 8, 32)
+"""Thresholds that are tried, as parts of H/L, and with how many queries for each event."""
 PUSH, PULL, HYBRID = "push all", "push none", "hybrid"
 
 
@@ -54,10 +56,18 @@ class Calibrated:
     """A read that pulls nothing."""
     view: float = 0.0
     """A look that is told to the application, so that it knows how often consumers look."""
+    threshold: float | None = None
+    """With which hybrid costs the least, tried out as the paper has it; None: not tried."""
 
     @property
     def ratio(self) -> float:
+        """H/L."""
         return self.high / self.low
+
+    @property
+    def tuned(self) -> float:
+        """The threshold that hybrid has."""
+        return self.ratio if self.threshold is None else self.threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +89,7 @@ def runs_of(known: Calibrated) -> dict[str, Run]:
     return {
         PUSH: Run(PUSH),
         PULL: Run(PULL),
-        HYBRID: Run(HYBRID, known.ratio),
+        HYBRID: Run(HYBRID, known.tuned),
     }
 
 
@@ -127,7 +137,7 @@ def fan_outs(bench: Bench, plan: FanOuts, known: Calibrated) -> list[Row]:
         pairs = plan.producers * fan_out
         shape = Shape(plan.producers, plan.consumers, pairs, 0.0, 0.0, 0.0, 0.0)
         shape = shape.at_ratio(plan.ratio)
-        runs = {HYBRID: Run(HYBRID, known.ratio)}
+        runs = {HYBRID: Run(HYBRID, known.tuned)}
         for found in measured(bench, plan.of, network(shape, plan.of.seed), runs, plan.ratio):
             row = costed(found, plan.ratio, known)
             rows.append({"what": f"{fan_out} followers", "fan_out": fan_out, **row})
@@ -164,7 +174,28 @@ def calibrated(bench: Bench, plan: Measured) -> Calibrated:
         view=_view_cost(bench, plan, of),
     )
     bench.say(f"  H {known.high:.1f} µs, L {known.low:.1f} µs: H/L {known.ratio:.2f}")
+    known = replace(known, threshold=best_threshold(bench, plan, known.ratio))
+    bench.say(f"  threshold {known.tuned:.2f}")
     return known
+
+
+def best_threshold(bench: Bench, plan: Measured, ratio: float) -> float:
+    """That with which hybrid costs the least, over few and over many queries: 5.2 of the paper
+    tries it out too. The first pull of a read costs more than others, which H/L does not know."""
+    runs = {f"{factor}": Run(HYBRID, factor * ratio) for factor in FACTORS}
+    part = replace(plan, reads=plan.reads // 2, rounds=min(3, plan.rounds))
+    over = dict.fromkeys(runs, 0.0)
+    for queries in TUNED_AT:
+        of = network(Shape().scaled(plan.scale).at_ratio(queries), plan.seed)
+        costs = {
+            name: one.maintenance_s / one.posts + queries * one.query_s / one.reads
+            for name, (_, one, _) in zip(
+                runs, measured(bench, part, of, runs, queries), strict=True
+            )
+        }
+        for name, cost in costs.items():
+            over[name] += cost / min(costs.values())
+    return runs[min(over, key=over.__getitem__)].threshold
 
 
 def slope(looks: list[tuple[int, float]]) -> float:

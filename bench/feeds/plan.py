@@ -94,15 +94,15 @@ class Flash:
 
     scale: float = 0.5
     seed: int = 1
-    step: float = 5.0
+    step: float = 4.0
     """Seconds of simulated time that a point of the figure is of."""
-    before: int = 12
+    before: int = 15
     """Points of the baseline."""
-    after: int = 24
+    after: int = 30
     part: float = 0.001
     """Of all producers."""
     fan_out: int = 100
-    every: float = 2.5
+    every: float = 4.0
     """Seconds from one post of a flash to the next."""
     ratio: float = RATIO
 
