@@ -39,7 +39,7 @@ TOGETHER = 100
 """Reads of one policy before the next one's turn."""
 TRIES = 3
 """For reads that are measured."""
-FACTORS, TUNED_AT = (0.35, 0.5, 0.7, 1.0, 1.4), (2, 8, 32)
+FACTORS, TUNED_AT = (0.5, 0.7, 1.0), (4, 32)
 """Thresholds that are tried, as parts of H/L, and with how many queries for each event."""
 PUSH, PULL, HYBRID = "push all", "push none", "hybrid"
 

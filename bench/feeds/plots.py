@@ -147,7 +147,7 @@ def flash(rows: list[Row]) -> str:
     ]
     limits = [1.1 * row["before_ms"] for row in rows if row["what"] == "all"]
     markers = [Marker("x", 0.0, "the flash"), *(Marker("y", one, "+10%") for one in limits)]
-    title = "Cost of five seconds"
+    title = "Cost of a batch"
     label = "simulated seconds from the flash"
     return line_chart(
         series, title=title, x_label=label, y_label="ms of CPU", y_zero=True, markers=markers

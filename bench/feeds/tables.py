@@ -112,7 +112,7 @@ def flash(found: Record) -> str:
     (row,) = (one for one in of(found, "fig10") if one["what"] == "all")
     settled = "" if row["settled"] is None else f"{row['settled'] - 1:+.0%}"
     lines = [
-        f"Before the flash {row['before_ms']:.0f} ms of CPU for five seconds, at most "
+        f"Before the flash {row['before_ms']:.0f} ms of CPU for a batch, at most "
         f"{row['peak_ms']:.0f} ms in it; back within 10% after {row['back_s']:.0f} s"
         + (f", and {settled} on average from 60 s on" if settled else "")
         + f". {row['flipped']:,} pairs changed side, none more than {row['flips']} "

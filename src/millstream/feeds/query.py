@@ -17,7 +17,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 
@@ -90,16 +90,17 @@ class FeedQuery:
 
     def older(self, before: Position | None, limit: int) -> Page:
         """The newest items before a position, or of all."""
-        streams = [self._posts(one, None, before, newest_first=True) for one in self._pulled]
+        streams = [self.items_before(before)]
+        streams += [self._posts(one, None, before, newest_first=True) for one in self._pulled]
         streams += self.pending_before(before).values()
-        found = _newest(_once(self.items_before(before)), streams, limit + 1)
+        found = _newest(streams, limit + 1)
         low = found[limit].ts if len(found) > limit else 0
         deeper = [
             self._posts(one, None, _earlier(before, (until, "", "")), newest_first=True)
             for one, until in self._not_here(low)
         ]
         if deeper:
-            found = _newest(iter(found), deeper, limit + 1)
+            found = _newest([iter(found), *deeper], limit + 1)
         return self._page(found[:limit], len(found) > limit)
 
     def newer(self, than: Position, limit: int) -> Page:
@@ -342,24 +343,11 @@ class FeedQuery:
         return self.tables.scan(self.placed.consumers, self.consumer, start, stop, reverse=reverse)
 
 
-def _newest(first: Iterator[Item], others: Sequence[Iterator[Item]], most: int) -> list[Item]:
-    """The newest items of streams that are newest first, without repetitions.
-
-    Where the first stream alone would do, of each other only what is newer than its last item is
-    read, and one more: few, so that to sort is quicker than to merge.
-    """
-    found = list(islice(first, most))
-    if not others:
-        return found
-    if len(found) < most:
-        merged = heapq.merge(found, *others, key=_position, reverse=True)
-        return list(islice(_once(merged), most))
-    last = _position(found[-1])
-    for stream in others:
-        found += islice(takewhile(lambda item: _position(item) > last, stream), most)
-    if len(found) > most:
-        found.sort(key=_position, reverse=True)
-    return list(islice(_once(iter(found)), most))
+def _newest(streams: Sequence[Iterator[Item]], most: int) -> list[Item]:
+    """The newest items of streams that are newest first, without repetitions; of each stream one
+    more is read than is taken."""
+    merged = heapq.merge(*streams, key=_position, reverse=True) if len(streams) > 1 else streams[0]
+    return list(islice(_once(merged), most))
 
 
 def _once(items: Iterator[Item]) -> Iterator[Item]:
