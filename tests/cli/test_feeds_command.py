@@ -191,6 +191,21 @@ def test_doing_things(stored: FeedStore, millstream: Command) -> None:
         assert feeds("block", "xena", "ann", "--undo") == "xena does not block ann\n"
         assert feeds("unfollow", "x1", "ann") == "x1 does not follow ann\n"
         assert "ann" not in feeds("show", "x1")
-        line = "feeds: global coherency: 3 producers, 9 consumers, 27 pairs, 27 pushed, 0 pulled\n"
-        assert feeds("network") == line
+        line = "feeds: global coherency: 3 producers, 9 consumers, 27 pairs, 27 pushed, 0 pulled; "
+        said = feeds("network")
+        assert said.startswith(line)
+        assert said.endswith("ratio 1\n")
         assert json.loads(feeds("network", "--json"))["feeds"]["policy"] == "push"
+
+
+def test_a_server_that_cannot_be_compared(stored: FeedStore, millstream: Command) -> None:
+    """One that does not answer is an error; if all is skipped since a record is pending, that is
+    said, and is no success."""
+    gone = millstream("feeds", "verify", "--store", str(stored.path), "--url", "http://127.0.0.1:9")
+    assert gone.exit_code != 0
+    assert "all is well" not in gone.output
+    with served(stored.path) as url:
+        millstream("feeds", "post", "ann", "pending", "--url", url)
+        done = millstream("feeds", "verify", "--store", str(stored.path), "--url", url)
+    assert done.exit_code == 1
+    assert "nothing was compared over HTTP" in done.output

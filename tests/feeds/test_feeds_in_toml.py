@@ -29,7 +29,7 @@ def test_the_same_application_as_in_python(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("[feeds.news]\ncoherence = 1\n", "coherency"),
-        ('[feeds.news]\ncoherency = "globl"\n', "must be one of global, per-producer"),
+        ('[feeds.news]\ncoherency = "globl"\n', "did you mean 'global'"),
         ("[feeds.news]\nkeep = 0\n", "keep must be a whole number from 1"),
     ],
 )

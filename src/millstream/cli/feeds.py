@@ -218,7 +218,13 @@ def one_line(name: str, of: Mapping[str, Any]) -> str:
     counts = [f"{of[what]:,} {what}" for what in ("producers", "consumers", "pairs")]
     counts += [f"{of['pushed']:,} pushed", f"{of['pulled']:,} pulled"]
     counts += [f"{of['under_way']:,} under way"] if of["under_way"] else []
-    return f"{name}: {of['coherency']} coherency: {', '.join(counts)}"
+    costs = [
+        f"a {what} costs {1e6 * of[cost]:,.0f} µs"
+        for what, cost in (("push", "high"), ("pull", "low"))
+        if of[cost] is not None
+    ]
+    costs += [f"ratio {of['ratio']:.3g}"]
+    return f"{name}: {of['coherency']} coherency: {', '.join(counts)}; {', '.join(costs)}"
 
 
 @feeds.command()
@@ -250,7 +256,7 @@ def verify(
     Reads each consumer's feed whole, by pages in both directions, as of one committed batch, and
     looks at the tables that it rests on. Changes nothing; the application may run meanwhile. With
     --url the same feeds are also read from a server, as long as nothing is on its way to the
-    application.
+    application; if that is so for none of them, this ends with 1 too.
 
     \b
     Examples:
@@ -273,7 +279,7 @@ def verify(
             more = len(lines) - MOST_SHOWN
             click.echo(f"consumer {verified.consumer!r}: ... and {more:,} more differences")
     click.echo(run.words(), err=as_lines)
-    ctx.exit(1 if run.differences else 0)
+    ctx.exit(1 if run.differences or run.compared_none else 0)
 
 
 def _feeds(client: Client, name: str | None) -> Feeds:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from millstream.cli.stored_feeds import placed_in
+from millstream.errors import CommandError
 from millstream.feeds.differences import Difference
 from millstream.feeds.items import Item
 from millstream.feeds.verifying import Posts, Verified, brute_force, compared, merged, verify_feed
@@ -47,6 +48,11 @@ class Verifying:
         self._client = client
         sources = {source.name: source.log for source in description.sources}
         self._log = sources[self._placed.events]
+        if client is not None and self._placed.name not in client.feeds.network():
+            raise CommandError(
+                f"the server has no feeds {self._placed.name!r}: it serves another application; "
+                "name the one of this store with --url"
+            )
         self.differences = 0
         self._consumers, self._posts, self._follows = 0, 0, 0
         self._wrong = 0
@@ -71,6 +77,11 @@ class Verifying:
                 self._wrong += bool(verified.differences)
                 yield verified
 
+    @property
+    def compared_none(self) -> bool:
+        """Whether a server was to be asked, and nothing that it said could be compared."""
+        return self._client is not None and self._consumers > 0 and not self._asked
+
     def words(self) -> str:
         """What was looked at, and what came of it, in a line."""
         batches = sorted(self._batches)
@@ -84,6 +95,11 @@ class Verifying:
         if self._client is not None:
             skipped = self._consumers - self._asked
             words += [f"{_counted(self._asked, 'feed')} over HTTP ({skipped:,} skipped)"]
+        if not self.differences and self.compared_none:
+            told = (
+                "records are pending, or batches go by: nothing was compared over HTTP; try again"
+            )
+            return "; ".join([*words, f"in the store all is well, but {told} when it is calm"])
         if not self.differences:
             return "; ".join([*words, "all is well"])
         wrong = _counted(self._wrong, "feed")

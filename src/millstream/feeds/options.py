@@ -53,7 +53,7 @@ class Options:
             if got not in known:
                 hint = did_you_mean(str(got), known)
                 raise DefinitionError(
-                    f"feeds: {name} must be one of {', '.join(known)}; got {got!r}; {hint}"
+                    f"feeds: {name} must be one that is known; got {got!r}; {hint}"
                 )
         for name in ("limit", "k", "keep", "pushes"):
             _check_whole(name, getattr(self, name), 1)

@@ -55,7 +55,7 @@ def checked(record: Any) -> dict[str, Any]:
     kind = record.get("kind")
     if not isinstance(kind, str) or kind not in NEEDS:
         hint = did_you_mean(str(kind), KINDS)
-        raise InputError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}; {hint}")
+        raise InputError(f"kind must be one that feeds know; got {kind!r}; {hint}")
     for field in NEEDS[kind]:
         if field not in record:
             raise InputError(f"a record of kind {kind!r} must have {field!r}; got {_keys(record)}")
