@@ -40,6 +40,7 @@ class Client:
 
     url: str
     random: Random
+    http: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=10.0))
     truth: Truth = field(default_factory=Truth)
     sent: int = 0
     at: int = field(default_factory=lambda: time.time_ns() // 1_000 - DAY)
@@ -79,11 +80,10 @@ class Client:
         key, deadline = f"{self.sent}", time.monotonic() + PATIENCE
         while True:
             try:
-                answer = httpx.post(
+                answer = self.http.post(
                     f"{self.url}/feeds/events",
                     content="\n".join(map(json.dumps, records)),
                     headers={"Content-Type": "application/x-ndjson", "Idempotency-Key": key},
-                    timeout=10.0,
                 )
                 if answer.status_code == 200:
                     return
@@ -125,7 +125,7 @@ class Client:
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
-                answer = httpx.get(f"{self.url}/feeds/{consumer}", params=asked, timeout=10.0)
+                answer = self.http.get(f"{self.url}/feeds/{consumer}", params=asked)
                 if answer.status_code == 200:
                     page: dict[str, Any] = answer.json()
                     return page
@@ -159,6 +159,7 @@ def run_killed(seed: int, folder: Path, context: Context) -> Result:
         for number in range(CONSUMERS):
             client.read(f"c{number}")
     finally:
+        client.http.close()
         application.kill()
     how = ", ".join(f"{count} {name}" for name, count in sorted(client.how.items()))
     note = client.first or f"{client.reads} reads, {client.sent} records; items by {how}"
