@@ -9,13 +9,12 @@ records up to its batch, and the pending ones, make of the feed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import millstream as ms
 from bench.bench import Bench
+from bench.crashing import Crash, CrashingStore
 from bench.feeds.driven import Driven
 from bench.feeds.laid import NOW, Record
 from bench.feeds.plan import Correct
@@ -24,7 +23,6 @@ from millstream.feeds.names import Position
 from millstream.feeds.pending import Pending
 from millstream.feeds.query import FeedQuery, Page
 from millstream.feeds.rates import SECOND
-from millstream.stores.contract import Changes, Fence, Shard, Store, View
 
 Row = dict[str, Any]
 KINDS = {
@@ -32,55 +30,6 @@ KINDS = {
     **{"block": 3, "unblock": 2, "seen": 1},
 }
 """Of a hundred records."""
-
-
-class Killed(Exception):  # it stands for the end of the process
-    """The driver has died."""
-
-
-@dataclass
-class MortalShard:
-    """A shard whose driver dies before a commit, once no more commits are left to it."""
-
-    shard: Shard
-    of: Mortal
-
-    def before(self, batch: int) -> View:
-        return self.shard.before(batch)
-
-    def at(self, committed: int) -> View:
-        return self.shard.at(committed)
-
-    def commit(self, fence: Fence, changes: Mapping[str, Changes]) -> None:
-        if self.of.left == 0:
-            raise Killed
-        if self.of.left is not None:
-            self.of.left -= 1
-        self.shard.commit(fence, changes)
-
-    def roll_back(self, epoch: int, committed: int) -> bool:
-        return self.shard.roll_back(epoch, committed)
-
-    def close(self) -> None:
-        self.shard.close()
-
-
-@dataclass
-class Mortal:
-    """A store with `left` more commits; None: with all."""
-
-    store: Store
-    left: int | None = None
-
-    @property
-    def shards(self) -> int:
-        return self.store.shards
-
-    def shard(self, number: int) -> MortalShard:
-        return MortalShard(self.store.shard(number), self)
-
-    def close(self) -> None:
-        self.store.close()
 
 
 def run(bench: Bench, plan: Correct) -> list[Row]:
@@ -109,34 +58,36 @@ class _Disturbed:
         path = self._bench.fresh("feeds/correct")
         steps = 3 * self._plan.batches
         with Driven(path, self._options, shards=4) as driven:
-            mortal = driven.store = Mortal(driven.store)
+            store = driven.store = CrashingStore(driven.store)
             driven.on_side = self._flip
             for number in range(self._plan.batches):
                 share = -(-self._left // max(1, steps - 3 * number))
-                self._batch(driven, mortal, [*self._records()], share)
+                self._batch(driven, store, [*self._records()], share)
             driven.settle()
             self._reads(driven, [], self._left)
         self._bench.fresh("feeds/correct")
         return {**self._found, **({"first": self._first} if self._first else {})}
 
-    def _batch(self, driven: Driven, mortal: Mortal, records: list[Record], share: int) -> None:
+    def _batch(
+        self, driven: Driven, store: CrashingStore, records: list[Record], share: int
+    ) -> None:
         """One batch, and what may go wrong with it; reads before, amid and after."""
         chance = self._random.random()
         self._reads(driven, records, share)
         if chance < 0.25:
-            mortal.left = self._random.randrange(mortal.shards)
+            store.left = self._random.randrange(store.shards)
             try:
                 driven.batch(records)
-            except Killed:
+            except Crash:
                 self._found["kills"] += 1
                 self._reads(driven, records, share)
                 driven.epoch += 1
-                for number in range(mortal.shards):
-                    mortal.shard(number).roll_back(driven.epoch, driven.progress.batch)
+                for number in range(store.shards):
+                    store.shard(number).roll_back(driven.epoch, driven.progress.batch)
                 self._reads(driven, records, share)
-                mortal.left = None
+                store.left = None
                 driven.batch(records)
-            mortal.left = None
+            store.left = None
         else:
             if chance < 0.4:
                 part = records[: len(records) // 2]

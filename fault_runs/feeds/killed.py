@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 
-from fault_runs.feeds.truth import Record, Shown, Truth
+from bench.feeds.truth import Record, Shown, Truth
 from fault_runs.processes import ROOT, seconds_to_commit
 from fault_runs.result import Result
 from fault_runs.scenario import Context, Scenario
@@ -56,8 +56,7 @@ class Client:
         """Say some things, and read a feed."""
         records = [self._record() for _ in range(self.random.randint(1, 6))]
         self._post(records)
-        for record in records:
-            self.truth.take(record)
+        self.truth.add(records)
         often = self.random.randrange(12) if self.random.random() < 0.8 else None
         chosen = self.random.randrange(CONSUMERS) if often is None else often
         self.read(f"c{chosen}")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from engine.in_process import InProcess
 
+from bench.crashing import Crash, CrashingStore
 from millstream.engine.columns import Columns
 from millstream.engine.layers import Task
 from millstream.engine.progress import Report
 from millstream.engine.router import Placed
 from millstream.errors import StaleCommit
 from millstream.model.event import Event
-from millstream.stores.contract import Changes, Fence, Shard, Store, View
 
 
 @dataclass
@@ -48,55 +48,6 @@ class Retried(InProcess):
             place: Columns.slice(columns, 0, len(columns) * self.share // 10)
             for place, columns in inboxes.items()
         }
-
-
-class Crash(Exception):  # it stands for the end of the process
-    """The process has died."""
-
-
-@dataclass
-class CrashingShard:
-    """A shard whose process dies before a commit once the store's commits are used up."""
-
-    shard: Shard
-    store: CrashingStore
-
-    def before(self, batch: int) -> View:
-        return self.shard.before(batch)
-
-    def at(self, committed: int) -> View:
-        return self.shard.at(committed)
-
-    def commit(self, fence: Fence, changes: Mapping[str, Changes]) -> None:
-        if self.store.left is not None:
-            if self.store.left == 0:
-                raise Crash
-            self.store.left -= 1
-        self.shard.commit(fence, changes)
-
-    def roll_back(self, epoch: int, committed: int) -> bool:
-        return self.shard.roll_back(epoch, committed)
-
-    def close(self) -> None:
-        self.shard.close()
-
-
-@dataclass
-class CrashingStore:
-    """A store that lets `left` more commits pass; None: all of them."""
-
-    store: Store
-    left: int | None = None
-
-    @property
-    def shards(self) -> int:
-        return self.store.shards
-
-    def shard(self, number: int) -> CrashingShard:
-        return CrashingShard(self.store.shard(number), self)
-
-    def close(self) -> None:
-        self.store.close()
 
 
 @dataclass

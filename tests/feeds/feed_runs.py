@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -89,6 +89,28 @@ class ReadOnce:
         if (update, key) not in self._read:
             self._read[update, key] = dict(self._tables.scan(update, key, "", LAST))
         return self._read[update, key]
+
+
+class KeptTables:
+    """Tables that are held in memory, by update and key."""
+
+    def __init__(self, tables: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+        self._tables = tables
+        self._made: dict[str, Any] = {}
+
+    def get(self, update: str, key: str, entry: str) -> Any:
+        return self._tables.get(update, {}).get(key, {}).get(entry)
+
+    def scan(self, update: str, key: str, start: str, stop: str, *, reverse: bool = False) -> Rows:
+        table = self._tables.get(update, {}).get(key, {})
+        names = sorted((name for name in table if start <= name < stop), reverse=reverse)
+        return ((name, table[name]) for name in names)
+
+    def once(self, what: str, make: Callable[[], T]) -> T:
+        if what not in self._made:
+            self._made[what] = make()
+        made: T = self._made[what]
+        return made
 
 
 def shown(items: Iterable[Item]) -> list[Shown]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from feeds.feed_runs import NAME, FeedRun, Record
+from feeds.feed_runs import NAME, FeedRun, KeptTables, Record
 from feeds.feed_strategies import CONSUMERS, OPTIONS, PRODUCERS, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +26,6 @@ from millstream.feeds.names import (
     time_text,
 )
 from millstream.feeds.placing import PlacedFeeds
-from millstream.feeds.tables import KeptTables
 from millstream.feeds.verifying import compared, verify_feed
 
 START = 1_700_000_000_000_000

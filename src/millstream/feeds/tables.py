@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -24,25 +24,3 @@ class Tables(Protocol):
     def once(self, what: str, make: Callable[[], T]) -> T:
         """What was made under this name before, of these same tables; else makes it."""
         ...
-
-
-class KeptTables:
-    """Tables that are held in memory, by update and key: for tests and small tools."""
-
-    def __init__(self, tables: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
-        self._tables = tables
-        self._made: dict[str, Any] = {}
-
-    def get(self, update: str, key: str, entry: str) -> Any:
-        return self._tables.get(update, {}).get(key, {}).get(entry)
-
-    def scan(self, update: str, key: str, start: str, stop: str, *, reverse: bool = False) -> Rows:
-        table = self._tables.get(update, {}).get(key, {})
-        names = sorted((name for name in table if start <= name < stop), reverse=reverse)
-        return ((name, table[name]) for name in names)
-
-    def once(self, what: str, make: Callable[[], T]) -> T:
-        if what not in self._made:
-            self._made[what] = make()
-        made: T = self._made[what]
-        return made
