@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Self
 
 import pytest
@@ -38,6 +39,14 @@ class CountingView:
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         self.read += len(keys)
         return [self._rows.get(key) for key in keys]
+
+    def get(self, key: bytes) -> bytes | None:
+        return self.get_many([key])[0]
+
+    def first(
+        self, limit: int, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+    ) -> list[tuple[bytes, bytes]]:
+        return list(islice(self.scan(start, stop, reverse=reverse), limit))
 
     def scan(
         self, start: bytes, stop: bytes | None = None, *, reverse: bool = False

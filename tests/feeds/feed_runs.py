@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, TypeVar
 
 from engine.in_process import InProcess
@@ -82,6 +83,11 @@ class ReadOnce:
         names = [name for name in table if start <= name < stop]
         return ((name, table[name]) for name in (reversed(names) if reverse else names))
 
+    def first(
+        self, update: str, key: str, limit: int, start: str, stop: str, *, reverse: bool = False
+    ) -> list[tuple[str, Any]]:
+        return list(islice(self.scan(update, key, start, stop, reverse=reverse), limit))
+
     def once(self, what: str, make: Callable[[], T]) -> T:
         return self._tables.once(what, make)
 
@@ -105,6 +111,11 @@ class KeptTables:
         table = self._tables.get(update, {}).get(key, {})
         names = sorted((name for name in table if start <= name < stop), reverse=reverse)
         return ((name, table[name]) for name in names)
+
+    def first(
+        self, update: str, key: str, limit: int, start: str, stop: str, *, reverse: bool = False
+    ) -> list[tuple[str, Any]]:
+        return list(islice(self.scan(update, key, start, stop, reverse=reverse), limit))
 
     def once(self, what: str, make: Callable[[], T]) -> T:
         if what not in self._made:

@@ -239,6 +239,12 @@ class CountedTables:
         self.pulls += update.endswith(".producers")
         return self._tables.scan(update, key, start, stop, reverse=reverse)
 
+    def first(
+        self, update: str, key: str, limit: int, start: str, stop: str, *, reverse: bool = False
+    ) -> list[tuple[str, Any]]:
+        self.pulls += update.endswith(".producers")
+        return self._tables.first(update, key, limit, start, stop, reverse=reverse)
+
     def once(self, what: str, make: Callable[[], Any]) -> Any:
         return self._tables.once(what, make)
 

@@ -152,14 +152,14 @@ def a_block(kept: Kept) -> None:
     kept.consumers["x"][entry("block", "ann")] = since(kept)
 
 
-def no_part(kept: Kept) -> None:
+def no_beginning(kept: Kept) -> None:
     begin = kept.consumers["x"][entry("push", "ann")][1]
     assert begin, "the pair must have been backfilled in part"
-    del kept.consumers["x"][entry("part", time_text(begin), "ann")]
+    del kept.consumers["x"][entry("from", time_text(begin), "ann")]
 
 
-def a_part_too_many(kept: Kept) -> None:
-    kept.consumers["x"][entry("part", time_text(5), "bob")] = 0
+def a_beginning_too_many(kept: Kept) -> None:
+    kept.consumers["x"][entry("from", time_text(5), "bob")] = 0
 
 
 def wrong_items(kept: Kept) -> None:
@@ -206,9 +206,9 @@ def an_unknown_floor(kept: Kept) -> None:
         (another_since, r"the producer's table: must have the follower, since \d+; got one since"),
         (both_sides, r"producer 'ann': the consumer's table: must be on push or on pull; got both"),
         (a_block, r"'ann': the consumer's table: must not be followed, as it is blocked"),
-        (no_part, r"the feed, from the newest: must be 9, of \d+; got nothing"),
-        (no_part, r"must have the entry part \d{17}; got none"),
-        (a_part_too_many, r"producer 'bob': the consumer's table: must have no part"),
+        (no_beginning, r"the feed, from the newest: must be 9, of \d+; got nothing"),
+        (no_beginning, r"must have the entry from \d{17}; got none"),
+        (a_beginning_too_many, r"producer 'bob': the consumer's table: must have no beginning"),
         (wrong_items, r"meta must say that items are 50; got 51"),
         (wrong_follows, r"meta must say that follows are 1; got 7"),
         (not_a_follower, r"the producer's table: must have the follower, since \d+; got none"),

@@ -78,7 +78,7 @@ def test_the_most_important_stay(spark: Any, tmp_path: Path, lane: Any) -> None:
     marks = set()
     for number in range(2):
         with store.shard(number).at(progress.batch) as view:
-            stored = view.get_many([totals_row("count")])[0]
+            stored = view.get(totals_row("count"))
             assert stored is not None
             marks.add(Totals.unpack(stored).mark)
             assert Totals.unpack(stored).slates == 2

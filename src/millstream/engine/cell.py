@@ -58,7 +58,7 @@ class StoredEntries:
     def get(self, entry: str) -> bytes | None:
         if entry in self._changed:
             return self._changed[entry]
-        return self._view.get_many([self._prefix + entry.encode()])[0]
+        return self._view.get(self._prefix + entry.encode())
 
     def scan(self, start: str, stop: str | None, reverse: bool) -> Iterator[tuple[str, bytes]]:
         size, first = len(self._prefix), self._prefix + start.encode()

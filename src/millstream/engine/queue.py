@@ -33,7 +33,7 @@ class Queue:
     def __init__(self, view: View, function: str) -> None:
         self._view = view
         self._function = function
-        stored = view.get_many([queue_directory(function)])[0]
+        stored = view.get(queue_directory(function))
         self._lengths: dict[str, int] = (
             {} if stored is None else msgspec.msgpack.decode(stored, type=dict[str, int])
         )

@@ -87,7 +87,7 @@ class Room:
         self._tables = update.slate is Table
         self._slates, self._order, self._ranks = slates_of(name), order_of(name), ranks_of(name)
         self._rows: Rows = {}
-        stored = view.get_many([totals_row(name)])[0]
+        stored = view.get(totals_row(name))
         self._before = None if stored is None else Totals.unpack(stored)
         self._totals = self._before or Totals(share.mark)
         self._anew = self._totals.mark != share.mark or stored is None
@@ -189,7 +189,7 @@ def abandoned(view: View, function: str) -> Rows:
 
     An update whose limits were taken away would leave one behind that is wrong when they come back.
     """
-    if view.get_many([totals_row(function)])[0] is None:
+    if view.get(totals_row(function)) is None:
         return {}
     prefix = room_of(function)
     return {row: None for row, _ in view.scan(prefix, after_prefix(prefix))}

@@ -42,7 +42,7 @@ SILENT = 1 / 4
 """The part of the memory without a view after which it is seen how much a rate has faded."""
 GONE = 1 / 8
 """With this part of the rate left, even one that was to have all on push has it no more."""
-ITEMS, PARTS, PULL, PUSH = prefix("item"), prefix("part"), prefix("pull"), prefix("push")
+ITEMS, PULL, PUSH = prefix("item"), prefix("pull"), prefix("push")
 Told = dict[str, Any]
 
 
@@ -123,7 +123,8 @@ class Consumer:
         self._table.discard(PULL + producer)
         self._table[PUSH + producer] = [told["since"], told["from"]]
         if told["from"]:
-            self._table[entry("part", time_text(told["from"]), producer)] = 0
+            self._table[entry("from", time_text(told["from"]), producer)] = 0
+            self._meta["from"] = max(told["from"], self._meta.get("from", 0))  # stays, as a bound
         self._take(told["items"], producer, told["from"])
         yield from ()
 
@@ -203,7 +204,7 @@ class Consumer:
             return
         del self._table[PUSH + producer]
         if known[1]:
-            self._table.discard(entry("part", time_text(known[1]), producer))
+            self._table.discard(entry("from", time_text(known[1]), producer))
         gone = [
             name for name, _ in self._table.scan(ITEMS, after(ITEMS)) if pushed_by(name) == producer
         ]

@@ -32,6 +32,7 @@ from operator import itemgetter
 
 from millstream.feeds.cursor import Key
 from millstream.feeds.items import Item
+from millstream.feeds.merging import Stream
 from millstream.feeds.names import Position
 from millstream.feeds.query import FeedQuery
 from millstream.feeds.records import LATEST
@@ -125,7 +126,9 @@ class DiverseQuery:
     def _all_lines(self) -> list[Line]:
         query, before = self._query, self._before
         pending = query.pending_before(before)
-        stored = {one: _steps(query.posts_before(one, before)) for one in query.pulled()}
+        stored = {
+            one: _steps(query.posts_before(one, before).all(self._k)) for one in query.pulled()
+        }
         stored |= {one: self._pushed(one, begin) for one, begin in query.pushed().items()}
         return [
             Line(_both(_steps(pending[one]), steps) if one in pending else steps)
@@ -149,7 +152,7 @@ class DiverseQuery:
         below = min(max(shelf.low, end), self._before or TOP)
         if below > BOTTOM:
             yield below, 0, None
-            yield from _steps(self._query.posts_before(producer, below))
+            yield from _steps(self._query.posts_before(producer, below).all(self._k))
 
 
 class Line:
@@ -184,7 +187,7 @@ class Line:
 class Shelf:
     """The items of the consumer, newest first, read as far as they are asked for."""
 
-    def __init__(self, items: Iterator[Item], chunk: int, most: int) -> None:
+    def __init__(self, items: Stream, chunk: int, most: int) -> None:
         self._items, self._chunk, self._left = items, chunk, most
         self._by_producer: defaultdict[str, list[Item]] = defaultdict(list)
         self.low = TOP
@@ -197,7 +200,7 @@ class Shelf:
         return self._by_producer[producer]
 
     def read_on(self) -> None:
-        chunk = list(islice(self._items, self._chunk))
+        chunk = self._items.some(self._chunk)
         for item in chunk:
             self._by_producer[item.via or item.producer].append(item)
         self._left -= len(chunk)

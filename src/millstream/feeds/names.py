@@ -18,9 +18,9 @@ Of a producer (`NAME.producers`, Feeding Frenzy's ProducerPivoted and Connection
 Of a consumer (`NAME.consumers`, ConsumerPivoted):
 
     block|PRODUCER        a producer that is not to be seen
+    from|TIME|PRODUCER    a producer on push whose posts are here only from that time on
     item|TIME|PRODUCER|ID a post that was pushed; a reference that was has `OF` and by whom after it
-    meta                  rate, how far it has read, how far back items go
-    part|TIME|PRODUCER    a producer on push whose posts are here only from that time on
+    meta                  rate, how far it has read, how far back items go; read with what follows
     pull|PRODUCER         a producer that is pulled, and since when it is followed
     push|PRODUCER         a producer that is pushed, and since when it is followed
 """

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 from millstream.errors import DefinitionError
@@ -54,15 +55,15 @@ class PlacedFeeds:
         """The source of all records."""
         return f"{self.name}.events"
 
-    @property
+    @cached_property
     def producers(self) -> str:
         return f"{self.name}.producers"
 
-    @property
+    @cached_property
     def consumers(self) -> str:
         return f"{self.name}.consumers"
 
-    @property
+    @cached_property
     def fanouts(self) -> str:
         return f"{self.name}.fanouts"
 

@@ -5,7 +5,7 @@ scan of the consumer's items; every producer on pull is one scan of its posts. A
 although it is on push
 
 - while it is under way (see `fanouts`);
-- for what is older than its pair's turn to push went back (`part`), or than the consumer's `floor`:
+- for what is older than its pair's turn to push went back (`from`), or than the consumer's `floor`:
   so a feed has no end before its producers' first posts.
 
 What comes of it is time-ordered, gapless and without duplicates (Feeding Frenzy, 2.2), with global
@@ -15,40 +15,40 @@ coherency. See `diversity` for per-producer coherency.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
-from operator import itemgetter
 from typing import Any
 
 from millstream.feeds.items import How, Item, item_of
+from millstream.feeds.merging import Merged, Opened, Rows, Stream, position, read_into
 from millstream.feeds.names import (
     META,
     SEP,
     Position,
     after,
     entry,
-    is_reference,
     item_entry,
-    item_parts,
     parts,
     post_entry,
-    post_parts,
     prefix,
     reference,
-    referred_to,
     time_text,
 )
-from millstream.feeds.pending import NOTHING, Pending, Stored
+from millstream.feeds.pending import NOTHING, Pending
 from millstream.feeds.placing import PlacedFeeds
 from millstream.feeds.references import References
+from millstream.feeds.shown import Shown
 from millstream.feeds.tables import Tables
 
-ITEMS, PARTS, POSTS = prefix("item"), prefix("part"), prefix("post")
+BEGINS, ITEMS, POSTS = prefix("from"), prefix("item"), prefix("post")
 PULL, PUSH = prefix("pull"), prefix("push")
+AFTER_BEGINS, AFTER_ITEMS, AFTER_POSTS = after(BEGINS), after(ITEMS), after(POSTS)
+AFTER_PULL = after(PULL)
+ALL = 1 << 62
 MOST_PULLED = 10_000
 """Producers that one read pulls from; of those past it nothing is shown, and the answer says so."""
-_position = itemgetter(0, 1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,44 +77,41 @@ class FeedQuery:
     ) -> None:
         self.placed, self.tables, self.consumer = placed, tables, consumer
         self._pending = pending
-        self._changed = pending.changed
         self._follows = self._pending_follows()
         self._references = References(
             placed.producers, placed.fanouts, tables, pending, self._is_hidden
         )
-        self.meta = tables.get(placed.consumers, consumer, META) or {}
-        self._floor: int = self.meta.get("floor", 0)
         self.left_out = 0
         """Producers that are not read because there are too many."""
-        self._pulled = self._who_is_pulled(most_pulled)
+        rows = tables.first(placed.consumers, consumer, ALL, META, AFTER_PULL)
+        self.meta: dict[str, Any] = rows.pop(0)[1] if rows and rows[0][0] == META else {}
+        self._floor: int = self.meta.get("floor", 0)
+        self._pulled = self._who_is_pulled(rows, most_pulled)
+        self._shown = Shown(self._pulled, self._follows, pending.changed, self._references)
 
     def older(self, before: Position | None, limit: int) -> Page:
         """The newest items before a position, or of all."""
-        streams = [self.items_before(before)]
-        streams += [self._posts(one, None, before, newest_first=True) for one in self._pulled]
-        streams += self.pending_before(before).values()
-        found = _newest(streams, limit + 1)
-        low = found[limit].ts if len(found) > limit else 0
-        deeper = [
-            self._posts(one, None, _earlier(before, (until, "", "")), newest_first=True)
-            for one, until in self._not_here(low)
-        ]
+        found = Merged(limit + 1)
+        self._stored(found, None, before)
+        for fresh in self.pending_before(before).values():
+            found.add(list(islice(fresh, limit + 1)))
+        deeper = self._not_here(found.bound[0] if found.bound is not None else 0)
         if deeper:
-            found = _newest([iter(found), *deeper], limit + 1)
-        return self._page(found[:limit], len(found) > limit)
+            ends = ((one, _earlier(before, (until, "", ""))) for one, until in deeper)
+            read_into(found, [(partial(self._posts, one), None, end) for one, end in ends])
+        items = found.items()
+        return self._page(items[:limit], len(items) > limit)
 
     def newer(self, than: Position, limit: int) -> Page:
         """The oldest items after a position."""
-        streams = [self._items(item_entry(*than) + SEP, after(ITEMS), newest_first=False)]
-        streams += [self._posts(one, than, None, newest_first=False) for one in self._pulled]
-        streams += [
-            self._posts(one, than, (until, "", ""), newest_first=False)
-            for one, until in self._not_here(than[0])
-        ]
-        streams += self._not_taken(than, None, newest_first=False).values()
-        merged = heapq.merge(*streams, key=_position)
-        found = list(islice(_once(merged), limit + 1))
-        return self._page(found[:limit][::-1], len(found) > limit)
+        found = Merged(limit + 1, newest_first=False)
+        self._stored(found, than, None)
+        ends = ((one, (until, "", "")) for one, until in self._not_here(than[0]))
+        read_into(found, [(partial(self._posts, one), than, end) for one, end in ends])
+        for fresh in self._not_taken(than, None, newest_first=False).values():
+            found.add(list(islice(fresh, limit + 1)))
+        items = found.items()
+        return self._page(items[:limit][::-1], len(items) > limit)
 
     def follows(self) -> dict[str, How]:
         """All followed producers, and how each is read."""
@@ -138,12 +135,11 @@ class FeedQuery:
         """The producers whose posts are read from them."""
         return list(self._pulled)
 
-    def items_before(self, before: Position | None) -> Iterator[Item]:
+    def items_before(self, before: Position | None) -> Stream:
         """What was pushed and is to be seen, newest first."""
-        stop = after(ITEMS) if before is None else item_entry(*before)
-        return self._items(ITEMS, stop, newest_first=True)
+        return self._items(None, before, newest_first=True)
 
-    def posts_before(self, producer: str, before: Position | None) -> Iterator[Item]:
+    def posts_before(self, producer: str, before: Position | None) -> Stream:
         """A producer's posts, newest first, without pending ones."""
         return self._posts(producer, None, before, newest_first=True)
 
@@ -160,9 +156,9 @@ class FeedQuery:
     def _page(self, items: list[Item], more: bool) -> Page:
         return Page(items, more, self.left_out, len(self._pulled))
 
-    def _who_is_pulled(self, most: int) -> list[str]:
-        """The producers to pull from: on pull, followed since, or under way."""
-        found = {name[len(PULL) :]: None for name, _ in self._scan(PULL, after(PULL))}
+    def _who_is_pulled(self, rows: Rows, most: int) -> list[str]:
+        """The producers to pull from: on pull, by these rows, followed since, or under way."""
+        found = {name[len(PULL) :]: None for name, _ in rows}
         for producer, since in self._follows.items():
             if since is not None:  # if it is on push, it may have been left in between
                 found[producer] = None
@@ -221,53 +217,50 @@ class FeedQuery:
 
     def _not_here(self, low: int) -> list[tuple[str, int]]:
         """The producers on push whose posts from a time on are not all items, and until when."""
-        pulled = set(self._pulled)
         if low < self._floor:
             return list(self.pushed().items())
-        found = self._scan(PARTS + time_text(low + 1), after(PARTS))
-        pushed = ((parts(name)[2], int(parts(name)[1])) for name, _ in found)
+        if low >= self.meta.get("from", 0):
+            return []
+        start = BEGINS + time_text(low + 1)
+        rows = self.tables.first(self.placed.consumers, self.consumer, ALL, start, AFTER_BEGINS)
+        pushed = ((parts(name)[2], int(parts(name)[1])) for name, _ in rows)
+        pulled = set(self._pulled)
         return [
             (one, until) for one, until in pushed if one not in pulled and self._is_followed(one)
         ]
 
-    def _items(self, start: str, stop: str, *, newest_first: bool) -> Iterator[Item]:
-        """What was pushed and is to be seen."""
-        pulled, follows, changed = set(self._pulled), self._follows, self._changed
-        for name, stored in self._scan(start, stop, reverse=newest_first):
-            ts, producer, post, via = item_parts(name)
-            by = via or producer
-            if by in pulled or (follows and follows.get(by, 0) is None):
-                continue
-            if via is None and producer not in changed:  # nearly always
-                yield item_of(ts, producer, post, stored, "push")
-                continue
-            now = self._now(ts, producer, post, stored, via)
-            if now is not None:
-                yield item_of(ts, producer, post, now, "push", via)
+    def _items(self, than: Position | None, before: Position | None, newest_first: bool) -> Stream:
+        """What was pushed and is to be seen, after a position and before another."""
+        start = ITEMS if than is None else item_entry(*than) + SEP
+        stop = AFTER_ITEMS if before is None else item_entry(*before)
+        first, update, consumer = self.tables.first, self.placed.consumers, self.consumer
+
+        def read(most: int, start: str, stop: str) -> Rows:
+            return first(update, consumer, most, start, stop, reverse=newest_first)
+
+        return Stream(read, self._shown.items, start, stop, newest_first)
 
     def _posts(
-        self,
-        producer: str,
-        than: Position | None,
-        before: Position | None,
-        *,
-        newest_first: bool,
-    ) -> Iterator[Item]:
+        self, producer: str, than: Position | None, before: Position | None, newest_first: bool
+    ) -> Stream:
         """A producer's posts after a position and before another."""
         start = POSTS if than is None else _bound(producer, than) + "\0"
-        stop = after(POSTS) if before is None else _bound(producer, before)
-        update, as_stored = self.placed.producers, producer not in self._changed
-        for name, stored in self.tables.scan(update, producer, start, stop, reverse=newest_first):
-            ts, post = post_parts(name)
-            origin, via = producer, None
-            if is_reference(post):
-                (origin, post), via = referred_to(post), producer
-            elif as_stored:
-                yield item_of(ts, producer, post, stored, "pull")
-                continue
-            now = self._now(ts, origin, post, stored, via)
-            if now is not None:
-                yield item_of(ts, origin, post, now, "pull", via)
+        stop = AFTER_POSTS if before is None else _bound(producer, before)
+        first, update, posts = self.tables.first, self.placed.producers, self._shown.posts
+
+        def read(most: int, start: str, stop: str) -> Rows:
+            return first(update, producer, most, start, stop, reverse=newest_first)
+
+        def add(rows: Rows, found: list[Item]) -> None:
+            posts(producer, rows, found)
+
+        return Stream(read, add, start, stop, newest_first)
+
+    def _stored(self, found: Merged, than: Position | None, before: Position | None) -> None:
+        """Add what is stored after a position and before another: of producers on pull, who post
+        the most, and then of what was pushed, as far as it is wanted."""
+        opened: list[Opened] = [(partial(self._posts, one), than, before) for one in self._pulled]
+        read_into(found, [*opened, (self._items, than, before)])
 
     def _not_taken(
         self, than: Position | None, before: Position | None, *, newest_first: bool
@@ -285,7 +278,7 @@ class FeedQuery:
                 fresh = self._fresh(source, *bounds, newest_first=newest_first, via=via)
                 streams.setdefault(via, []).append(fresh)
         return {
-            one: heapq.merge(*some, key=_position, reverse=newest_first)
+            one: heapq.merge(*some, key=position, reverse=newest_first)
             for one, some in streams.items()
         }
 
@@ -301,7 +294,7 @@ class FeedQuery:
         """What is on its way to an aggregated producer, between two positions."""
         found = self._references.on_way(via, than, before, newest_first=newest_first)
         for ts, origin, post, kept in found:
-            now = self._now(ts, origin, post, kept, via)
+            now = self._shown.by_way(ts, origin, post, kept, via)
             if now is not None:
                 yield item_of(ts, origin, post, now, "pending", via)
 
@@ -317,47 +310,18 @@ class FeedQuery:
         """A producer's pending posts after a position and before another."""
         found = []
         for post, (ts, stored) in self._pending.posts[producer].items():
-            position = (ts, producer, post)
-            inside = (than is None or position > than) and (before is None or position < before)
+            here = (ts, producer, post)
+            inside = (than is None or here > than) and (before is None or here < before)
             known = entry("id", post)
             if inside and self.tables.get(self.placed.producers, producer, known) is None:
                 found.append(item_of(ts, producer, post, stored, "pending", via))
-        return iter(sorted(found, key=_position, reverse=newest_first))
-
-    def _now(
-        self, ts: int, producer: str, post: str, stored: Stored, via: str | None
-    ) -> Stored | None:
-        """A stored post as it is by what is pending; None if it was deleted."""
-        if via is not None:
-            found = self._references.stored(via, producer, ts, post, stored)
-            if found is None:
-                return None
-            stored = found
-        changed = self._changed.get(producer)
-        return stored if changed is None else changed.get(post, stored)
+        return iter(sorted(found, key=position, reverse=newest_first))
 
     def _get(self, name: str) -> object:
         return self.tables.get(self.placed.consumers, self.consumer, name)
 
     def _scan(self, start: str, stop: str, *, reverse: bool = False) -> Iterator[tuple[str, Any]]:
         return self.tables.scan(self.placed.consumers, self.consumer, start, stop, reverse=reverse)
-
-
-def _newest(streams: Sequence[Iterator[Item]], most: int) -> list[Item]:
-    """The newest items of streams that are newest first, without repetitions; of each stream one
-    more is read than is taken."""
-    merged = heapq.merge(*streams, key=_position, reverse=True) if len(streams) > 1 else streams[0]
-    return list(islice(_once(merged), most))
-
-
-def _once(items: Iterator[Item]) -> Iterator[Item]:
-    """Without repetitions, which follow each other."""
-    last: Position | None = None
-    for item in items:
-        position = _position(item)
-        if position != last:
-            yield item
-        last = position
 
 
 def _bound(producer: str, position: Position) -> str:

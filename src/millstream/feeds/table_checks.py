@@ -34,7 +34,7 @@ from millstream.feeds.names import (
 from millstream.feeds.placing import PlacedFeeds
 from millstream.feeds.tables import Tables
 
-BLOCK, ITEMS, PARTS = prefix("block"), prefix("item"), prefix("part")
+BEGINS, BLOCK, ITEMS = prefix("from"), prefix("block"), prefix("item")
 POSTS, PULL, PUSH, SOURCES = prefix("post"), prefix("pull"), prefix("push"), prefix("source")
 END = "\U0010ffff"
 Kept = dict[tuple[int, str], Any]
@@ -81,20 +81,23 @@ class _Checks:
         self._under_way = {name for name, _ in tables.scan(placed.fanouts, "", "", END)}
 
     def sides(self) -> Iterator[Difference]:
-        """Each producer on one side; parts of those on push, and of no others."""
+        """Each producer on one side; beginnings of those on push, and of no others."""
         for producer in sorted(self._pull.keys() & self._push.keys()):
             yield self._differs("must be on push or on pull", "both", producer)
         for producer in sorted(self._named(BLOCK)):
             if producer in self._pull or producer in self._push:
                 yield self._differs("must not be followed, as it is blocked", "a follow", producer)
-        known = {(parts(name)[2], int(parts(name)[1])) for name, _ in self._scan(PARTS)}
+        known = {(parts(name)[2], int(parts(name)[1])) for name, _ in self._scan(BEGINS)}
         must = {(producer, begin) for producer, (_, begin) in self._push.items() if begin}
         for producer, begin in sorted(must - known):
-            name = f"part {time_text(begin)}"
+            name = f"from {time_text(begin)}"
             yield self._differs(f"must have the entry {name}", "none", producer)
         for producer, begin in sorted(known - must):
-            name = f"part {time_text(begin)}"
-            yield self._differs("must have no part but that of its push", name, producer)
+            name = f"from {time_text(begin)}"
+            yield self._differs("must have no beginning but that of its push", name, producer)
+        latest, said = max((begin for _, begin in must), default=0), self._meta.get("from", 0)
+        if latest > said:
+            yield self._differs(f"meta must say that items begin by {latest}", str(said))
 
     def items(self) -> Iterator[Difference]:
         """The items are the posts of the producers on push, and nothing else."""

@@ -21,6 +21,19 @@ class Tables(Protocol):
         as they are taken."""
         ...
 
+    def first(
+        self,
+        update: str,
+        key: str,
+        limit: int,
+        start: str,
+        stop: str,
+        *,
+        reverse: bool = False,
+    ) -> list[tuple[str, Any]]:
+        """The first entries of a scan, read at once."""
+        ...
+
     def once(self, what: str, make: Callable[[], T]) -> T:
         """What was made under this name before, of these same tables; else makes it."""
         ...

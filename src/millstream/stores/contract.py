@@ -67,6 +67,16 @@ class View(Protocol):
         """The values of `keys`, in the order asked; None where there is no row."""
         ...
 
+    def get(self, key: bytes) -> bytes | None:
+        """The value of one key; None if there is no row."""
+        ...
+
+    def first(
+        self, limit: int, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+    ) -> list[tuple[bytes, bytes]]:
+        """The first rows of a scan, at once, which costs half as much; `limit` is 1 or more."""
+        ...
+
     def scan(
         self, start: bytes, stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:

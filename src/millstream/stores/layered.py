@@ -31,6 +31,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
@@ -73,6 +74,19 @@ class LayeredView:
         for number, value in zip(missing, below, strict=True):
             values[number] = value
         return values
+
+    def get(self, key: bytes) -> bytes | None:
+        row = self._soft.get(key)
+        return self._base.get(key) if row is None else _value(row)
+
+    def first(
+        self, limit: int, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+    ) -> list[Item]:
+        over = self._soft.first(limit, start, stop, reverse=reverse)
+        if len(over) == limit:  # what of base is among them is not known yet
+            return list(islice(self.scan(start, stop, reverse=reverse), limit))
+        under = self._base.first(limit + len(over), start, stop, reverse=reverse)
+        return list(islice(_merged(iter(over), iter(under), reverse), limit)) if over else under
 
     def scan(
         self, start: bytes, stop: bytes | None = None, *, reverse: bool = False

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Self
 
@@ -84,13 +85,32 @@ class LmdbView:
             stored = rows.stored_keys(keys)
             return rows.values(stored, list(map(get, stored)), self._limit)
 
+    def get(self, key: bytes) -> bytes | None:
+        stored = rows.stored_key(key)
+        with explained(self._where, "cannot read"):
+            row = self._open().get(stored)
+            return None if row is None else rows.value(stored, row, self._limit)
+
+    def first(
+        self, limit: int, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+    ) -> list[tuple[bytes, bytes]]:
+        txn = self._open()
+        begin, end = rows.bounds(start, stop)
+        with explained(self._where, "cannot read"):
+            items = _items(txn, begin, end, reverse=reverse)
+            bound = begin if reverse else end
+            found = rows.first(items, limit, self._limit, bound, reverse)
+        if found is None:  # rare: keys that are out of order
+            return list(islice(self.scan(start, stop, reverse=reverse), limit))
+        return found
+
     def scan(
         self, start: bytes, stop: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         txn = self._open()
         first, end = rows.bounds(start, stop)
         with explained(self._where, "cannot read"):
-            items = _backwards(txn, first, end) if reverse else _items(txn, first, end)
+            items = _within(_items(txn, first, end, reverse=reverse), first, end)
             yield from rows.in_order(items, self._limit, start, stop, reverse)
 
     def own(self, key: bytes) -> bytes | None:
@@ -180,7 +200,8 @@ class LmdbShard:
             fence = check_roll_back(self._where, seen, head.last, epoch, committed)
             ahead.clear()
             tally = head.tally
-            for key, blob in list(_items(txn, JOURNALS, _JOURNALS_END)):
+            journals = _items(txn, JOURNALS, _JOURNALS_END)
+            for key, blob in list(_within(journals, JOURNALS, _JOURNALS_END)):
                 journal = rows.unpack_journal(key, blob)
                 batch = rows.journal_batch(journal)
                 if batch > committed:
@@ -293,22 +314,24 @@ def _carry_out(txn: Transaction, writes: rows.Writes, tally: Tally) -> Tally:
     return tally.changed(writes.tally, gone + writes.replaced)
 
 
-def _items(txn: Transaction, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+def _items(
+    txn: Transaction, first: bytes, end: bytes, *, reverse: bool = False
+) -> Iterator[tuple[bytes, bytes]]:
+    """What is stored from `first` on, or backwards from before `end`; beyond the other one too."""
     cursor = txn.cursor()
-    if cursor.set_range(first):
-        for key, row in cursor.iternext():
-            if key >= end:
-                return
-            yield key, row
+    if not reverse:
+        return cursor.iternext() if cursor.set_range(first) else iter(())
+    found = cursor.prev() if cursor.set_range(end) else cursor.last()
+    return cursor.iterprev() if found else iter(())
 
 
-def _backwards(txn: Transaction, first: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-    cursor = txn.cursor()
-    if cursor.prev() if cursor.set_range(end) else cursor.last():
-        for key, row in cursor.iterprev():
-            if key < first:
-                return
-            yield key, row
+def _within(
+    items: Iterable[tuple[bytes, bytes]], first: bytes, end: bytes
+) -> Iterator[tuple[bytes, bytes]]:
+    for key, row in items:
+        if not first <= key < end:
+            return
+        yield key, row
 
 
 def read_head(txn: Transaction) -> Head:

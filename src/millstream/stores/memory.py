@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import NamedTuple, Self
 
 from millstream.errors import StoreError
@@ -60,6 +61,14 @@ class MemoryView:
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return [self._value(key) for key in keys]
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._value(key)
+
+    def first(
+        self, limit: int, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+    ) -> list[tuple[bytes, bytes]]:
+        return list(islice(self.scan(start, stop, reverse=reverse), limit))
 
     def scan(
         self, start: bytes, stop: bytes | None = None, *, reverse: bool = False

@@ -185,7 +185,7 @@ class SlateReader:
 
         def read(batch: int) -> T | None:
             with shard.at(batch) as view:
-                row = view.get_many([slates_of(update) + key.encode()])[0]
+                row = view.get(slates_of(update) + key.encode())
                 return None if row is None else made(view, update, kind, key, row, batch)
 
         return self._current(read, batch)

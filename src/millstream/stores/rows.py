@@ -107,6 +107,43 @@ def values(keys: Sequence[bytes], rows: Sequence[bytes | None], limit: int) -> l
     return found
 
 
+def value(key: bytes, row: bytes, limit: int) -> bytes | None:
+    """The value of one row, which lies under `key` (stored)."""
+    if crc32(row, crc32(key)) != WHOLE:
+        raise Damaged(key)
+    tag, length = HEADER.unpack_from(row)
+    if tag > limit << SHIFT | FLAGS:
+        return previous(row)
+    return row[BODY : BODY + length] if tag & HAS_VALUE else None
+
+
+def first(
+    items: Iterable[tuple[bytes, bytes]], most: int, limit: int, bound: bytes, reverse: bool
+) -> list[tuple[bytes, bytes]] | None:
+    """The first keys and values of stored `items` before `bound`, or at it or after it if they are
+    reversed, as `in_order` has them; None if a key may be out of order."""
+    newest = limit << SHIFT | FLAGS
+    unpack = HEADER.unpack_from
+    found: list[tuple[bytes, bytes]] = []
+    add = found.append
+    for key, row in items:
+        if (key < bound) is reverse:
+            break
+        if crc32(row, crc32(key)) != WHOLE:
+            raise Damaged(key)
+        if len(key) >= RUN:
+            return None
+        tag, length = unpack(row)
+        if tag > newest:
+            if (before := previous(row)) is not None:
+                add((key[1:], before))
+        elif tag & HAS_VALUE:
+            add((key[1:], row[BODY : BODY + length]))
+        if len(found) == most:
+            break
+    return found
+
+
 def previous(row: bytes) -> bytes | None:
     """The value of `row` before its batch."""
     tag, length = HEADER.unpack_from(row)

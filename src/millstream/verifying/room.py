@@ -28,7 +28,7 @@ Wrong = tuple[bytes, str]
 
 def check_room(update: str, kind: str, view: View) -> Iterator[Wrong]:
     """What does not fit in the order of an update's slates in one shard; may raise struct.error."""
-    stored = view.get_many([totals_row(update)])[0]
+    stored = view.get(totals_row(update))
     if stored is None:
         room = room_of(update)
         if next(view.scan(room, after_prefix(room)), None) is not None:
