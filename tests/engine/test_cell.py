@@ -44,9 +44,16 @@ class CountingView:
         return self.get_many([key])[0]
 
     def first(
-        self, limit: int, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+        self,
+        limit: int,
+        start: bytes,
+        stop: bytes | None = None,
+        *,
+        reverse: bool = False,
+        cut: int = 0,
     ) -> list[tuple[bytes, bytes]]:
-        return list(islice(self.scan(start, stop, reverse=reverse), limit))
+        found = islice(self.scan(start, stop, reverse=reverse), limit)
+        return [(key[cut:], value) for key, value in found]
 
     def scan(
         self, start: bytes, stop: bytes | None = None, *, reverse: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from engine.in_process import InProcess
 
 import millstream as ms
+from millstream.codec import encode_value
 from millstream.feeds.items import Item
 from millstream.feeds.pending import Pending
 from millstream.feeds.placing import PlacedFeeds
@@ -78,15 +79,18 @@ class ReadOnce:
     def get(self, update: str, key: str, entry: str) -> Any:
         return self._table(update, key).get(entry)
 
-    def scan(self, update: str, key: str, start: str, stop: str, *, reverse: bool = False) -> Rows:
+    def scan(
+        self, update: str, key: str, start: str, stop: str, *, reverse: bool = False
+    ) -> Iterator[tuple[str, Any]]:
         table = self._table(update, key)
         names = [name for name in table if start <= name < stop]
         return ((name, table[name]) for name in (reversed(names) if reverse else names))
 
-    def first(
+    def rows(
         self, update: str, key: str, limit: int, start: str, stop: str, *, reverse: bool = False
-    ) -> list[tuple[str, Any]]:
-        return list(islice(self.scan(update, key, start, stop, reverse=reverse), limit))
+    ) -> Rows:
+        found = islice(self.scan(update, key, start, stop, reverse=reverse), limit)
+        return [(name.encode(), encode_value(value)) for name, value in found]
 
     def once(self, what: str, make: Callable[[], T]) -> T:
         return self._tables.once(what, make)
@@ -107,15 +111,18 @@ class KeptTables:
     def get(self, update: str, key: str, entry: str) -> Any:
         return self._tables.get(update, {}).get(key, {}).get(entry)
 
-    def scan(self, update: str, key: str, start: str, stop: str, *, reverse: bool = False) -> Rows:
+    def scan(
+        self, update: str, key: str, start: str, stop: str, *, reverse: bool = False
+    ) -> Iterator[tuple[str, Any]]:
         table = self._tables.get(update, {}).get(key, {})
         names = sorted((name for name in table if start <= name < stop), reverse=reverse)
         return ((name, table[name]) for name in names)
 
-    def first(
+    def rows(
         self, update: str, key: str, limit: int, start: str, stop: str, *, reverse: bool = False
-    ) -> list[tuple[str, Any]]:
-        return list(islice(self.scan(update, key, start, stop, reverse=reverse), limit))
+    ) -> Rows:
+        found = islice(self.scan(update, key, start, stop, reverse=reverse), limit)
+        return [(name.encode(), encode_value(value)) for name, value in found]
 
     def once(self, what: str, make: Callable[[], T]) -> T:
         if what not in self._made:

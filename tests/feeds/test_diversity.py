@@ -235,15 +235,17 @@ class CountedTables:
     def get(self, update: str, key: str, entry: str) -> Any:
         return self._tables.get(update, key, entry)
 
-    def scan(self, update: str, key: str, start: str, stop: str, *, reverse: bool = False) -> Rows:
+    def scan(
+        self, update: str, key: str, start: str, stop: str, *, reverse: bool = False
+    ) -> Iterator[tuple[str, Any]]:
         self.pulls += update.endswith(".producers")
         return self._tables.scan(update, key, start, stop, reverse=reverse)
 
-    def first(
+    def rows(
         self, update: str, key: str, limit: int, start: str, stop: str, *, reverse: bool = False
-    ) -> list[tuple[str, Any]]:
+    ) -> Rows:
         self.pulls += update.endswith(".producers")
-        return self._tables.first(update, key, limit, start, stop, reverse=reverse)
+        return self._tables.rows(update, key, limit, start, stop, reverse=reverse)
 
     def once(self, what: str, make: Callable[[], Any]) -> Any:
         return self._tables.once(what, make)

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
 
+from millstream.feeds.candidates import items_of
 from millstream.feeds.cursor import Key
 from millstream.feeds.items import Item
 from millstream.feeds.merging import Stream
@@ -127,7 +128,7 @@ class DiverseQuery:
         query, before = self._query, self._before
         pending = query.pending_before(before)
         stored = {
-            one: _steps(query.posts_before(one, before).all(self._k)) for one in query.pulled()
+            one: _steps(query.posts_before(one, before).items(self._k)) for one in query.pulled()
         }
         stored |= {one: self._pushed(one, begin) for one, begin in query.pushed().items()}
         return [
@@ -152,7 +153,7 @@ class DiverseQuery:
         below = min(max(shelf.low, end), self._before or TOP)
         if below > BOTTOM:
             yield below, 0, None
-            yield from _steps(self._query.posts_before(producer, below).all(self._k))
+            yield from _steps(self._query.posts_before(producer, below).items(self._k))
 
 
 class Line:
@@ -200,7 +201,7 @@ class Shelf:
         return self._by_producer[producer]
 
     def read_on(self) -> None:
-        chunk = self._items.some(self._chunk)
+        chunk = items_of(self._items.some(self._chunk))
         for item in chunk:
             self._by_producer[item.via or item.producer].append(item)
         self._left -= len(chunk)

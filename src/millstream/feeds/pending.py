@@ -24,6 +24,8 @@ class Pending:
         """By producer and id: posts that are new."""
         self.changed: dict[str, dict[str, Stored | None]] = {}
         """By producer and id: posts that may be in the tables, as they are now; None: deleted."""
+        self.touched: set[bytes] = set()
+        """The producers that some of these are of, in bytes."""
         self.follows: dict[str, dict[str, int | None]] = {}
         """By consumer and producer: since when it follows, None if it does no more."""
         self.blocks: dict[str, dict[str, bool]] = {}
@@ -54,12 +56,13 @@ class Pending:
     def _add_post(self, kind: str, record: Mapping[str, Any]) -> None:
         producer, post = record["producer"], record["id"]
         posts = self.posts.setdefault(producer, {})
-        changed = self.changed.setdefault(producer, {})
         if kind == "post":
             # an edit or a delete may have come before it: of no post, if this one is new
             if post not in posts and (producer, post) not in self._gone:
                 posts[post] = record["at"], {"v": record["value"]}
             return
+        changed = self.changed.setdefault(producer, {})
+        self.touched.add(producer.encode())
         if kind == "delete":
             changed[post] = None
             if posts.pop(post, None) is not None:

@@ -19,10 +19,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
+from millstream.codec import decode_value
+from millstream.feeds.candidates import candidate_of
 from millstream.feeds.items import How, Item, item_of
-from millstream.feeds.merging import Merged, Opened, Rows, Stream, position, read_into
+from millstream.feeds.merging import Merged, Opened, Stream, read_into
 from millstream.feeds.names import (
     META,
     SEP,
@@ -40,13 +43,14 @@ from millstream.feeds.pending import NOTHING, Pending
 from millstream.feeds.placing import PlacedFeeds
 from millstream.feeds.references import References
 from millstream.feeds.shown import Shown
-from millstream.feeds.tables import Tables
+from millstream.feeds.tables import Rows, Tables
 
 BEGINS, ITEMS, POSTS = prefix("from"), prefix("item"), prefix("post")
 PULL, PUSH = prefix("pull"), prefix("push")
-AFTER_BEGINS, AFTER_ITEMS, AFTER_POSTS = after(BEGINS), after(ITEMS), after(POSTS)
-AFTER_PULL = after(PULL)
+AFTER_ITEMS, AFTER_POSTS, AFTER_PULL = after(ITEMS), after(POSTS), after(PULL)
+_META = META.encode()
 ALL = 1 << 62
+_position = itemgetter(0, 1, 2)
 MOST_PULLED = 10_000
 """Producers that one read pulls from; of those past it nothing is shown, and the answer says so."""
 
@@ -83,18 +87,19 @@ class FeedQuery:
         )
         self.left_out = 0
         """Producers that are not read because there are too many."""
-        rows = tables.first(placed.consumers, consumer, ALL, META, AFTER_PULL)
-        self.meta: dict[str, Any] = rows.pop(0)[1] if rows and rows[0][0] == META else {}
+        rows = tables.rows(placed.consumers, consumer, ALL, META, AFTER_PULL)
+        known = rows and rows[0][0] == _META
+        self.meta: dict[str, Any] = decode_value(rows.pop(0)[1]) if known else {}
         self._floor: int = self.meta.get("floor", 0)
         self._pulled = self._who_is_pulled(rows, most_pulled)
-        self._shown = Shown(self._pulled, self._follows, pending.changed, self._references)
+        self._shown = Shown(self._pulled, self._follows, pending, self._references)
 
     def older(self, before: Position | None, limit: int) -> Page:
         """The newest items before a position, or of all."""
         found = Merged(limit + 1)
         self._stored(found, None, before)
         for fresh in self.pending_before(before).values():
-            found.add(list(islice(fresh, limit + 1)))
+            found.add([candidate_of(item) for item in islice(fresh, limit + 1)])
         deeper = self._not_here(found.bound[0] if found.bound is not None else 0)
         if deeper:
             ends = ((one, _earlier(before, (until, "", ""))) for one, until in deeper)
@@ -109,7 +114,7 @@ class FeedQuery:
         ends = ((one, (until, "", "")) for one, until in self._not_here(than[0]))
         read_into(found, [(partial(self._posts, one), than, end) for one, end in ends])
         for fresh in self._not_taken(than, None, newest_first=False).values():
-            found.add(list(islice(fresh, limit + 1)))
+            found.add([candidate_of(item) for item in islice(fresh, limit + 1)])
         items = found.items()
         return self._page(items[:limit][::-1], len(items) > limit)
 
@@ -158,7 +163,7 @@ class FeedQuery:
 
     def _who_is_pulled(self, rows: Rows, most: int) -> list[str]:
         """The producers to pull from: on pull, by these rows, followed since, or under way."""
-        found = {name[len(PULL) :]: None for name, _ in rows}
+        found = {name[len(PULL) :].decode(): None for name, _ in rows}
         for producer, since in self._follows.items():
             if since is not None:  # if it is on push, it may have been left in between
                 found[producer] = None
@@ -222,8 +227,8 @@ class FeedQuery:
         if low >= self.meta.get("from", 0):
             return []
         start = BEGINS + time_text(low + 1)
-        rows = self.tables.first(self.placed.consumers, self.consumer, ALL, start, AFTER_BEGINS)
-        pushed = ((parts(name)[2], int(parts(name)[1])) for name, _ in rows)
+        begins = (parts(name) for name, _ in self._scan(start, after(BEGINS)))
+        pushed = ((producer, int(ts)) for _, ts, producer in begins)
         pulled = set(self._pulled)
         return [
             (one, until) for one, until in pushed if one not in pulled and self._is_followed(one)
@@ -233,12 +238,8 @@ class FeedQuery:
         """What was pushed and is to be seen, after a position and before another."""
         start = ITEMS if than is None else item_entry(*than) + SEP
         stop = AFTER_ITEMS if before is None else item_entry(*before)
-        first, update, consumer = self.tables.first, self.placed.consumers, self.consumer
-
-        def read(most: int, start: str, stop: str) -> Rows:
-            return first(update, consumer, most, start, stop, reverse=newest_first)
-
-        return Stream(read, self._shown.items, start, stop, newest_first)
+        table = self.placed.consumers, self.consumer
+        return Stream(self.tables, table, self._shown.pushed, start, stop, newest_first)
 
     def _posts(
         self, producer: str, than: Position | None, before: Position | None, newest_first: bool
@@ -246,15 +247,8 @@ class FeedQuery:
         """A producer's posts after a position and before another."""
         start = POSTS if than is None else _bound(producer, than) + "\0"
         stop = AFTER_POSTS if before is None else _bound(producer, before)
-        first, update, posts = self.tables.first, self.placed.producers, self._shown.posts
-
-        def read(most: int, start: str, stop: str) -> Rows:
-            return first(update, producer, most, start, stop, reverse=newest_first)
-
-        def add(rows: Rows, found: list[Item]) -> None:
-            posts(producer, rows, found)
-
-        return Stream(read, add, start, stop, newest_first)
+        table, add = (self.placed.producers, producer), partial(self._shown.pulled, producer)
+        return Stream(self.tables, table, add, start, stop, newest_first)
 
     def _stored(self, found: Merged, than: Position | None, before: Position | None) -> None:
         """Add what is stored after a position and before another: of producers on pull, who post
@@ -278,7 +272,7 @@ class FeedQuery:
                 fresh = self._fresh(source, *bounds, newest_first=newest_first, via=via)
                 streams.setdefault(via, []).append(fresh)
         return {
-            one: heapq.merge(*some, key=position, reverse=newest_first)
+            one: heapq.merge(*some, key=_position, reverse=newest_first)
             for one, some in streams.items()
         }
 
@@ -315,7 +309,7 @@ class FeedQuery:
             known = entry("id", post)
             if inside and self.tables.get(self.placed.producers, producer, known) is None:
                 found.append(item_of(ts, producer, post, stored, "pending", via))
-        return iter(sorted(found, key=position, reverse=newest_first))
+        return iter(sorted(found, key=_position, reverse=newest_first))
 
     def _get(self, name: str) -> object:
         return self.tables.get(self.placed.consumers, self.consumer, name)

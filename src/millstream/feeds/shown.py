@@ -1,68 +1,70 @@
-"""What of the stored rows a consumer is shown: items from entries, many at a time."""
+"""What of the stored rows a consumer is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-from millstream.feeds.items import Item, item_of
-from millstream.feeds.names import OF, SEP, is_reference, referred_to
-from millstream.feeds.pending import Stored
+from millstream.codec import decode_value
+from millstream.feeds.candidates import Candidate, place
+from millstream.feeds.items import How
+from millstream.feeds.names import MARKS, OF, SEP, referred_to
+from millstream.feeds.pending import Pending, Stored
 from millstream.feeds.references import References
+from millstream.feeds.tables import Rows
 
-Rows = Iterable[tuple[str, Any]]
-_new = tuple.__new__
+_OF, _SEP = OF.encode(), SEP.encode()
+_MARKS = tuple(mark.encode() for mark in MARKS)
 
 
 class Shown:
-    """Makes items of rows, for one consumer."""
+    """Makes candidates of rows, for one consumer. Those of references, and of posts that pending
+    records have changed, are looked at more closely; all others stay as they are."""
 
     def __init__(
         self,
         pulled: Iterable[str],
         follows: Mapping[str, int | None],
-        changed: Mapping[str, Mapping[str, Stored | None]],
+        pending: Pending,
         references: References,
     ) -> None:
         """`pulled` are the producers whose posts are read from them; of `follows` those that are
-        None are followed no more; `changed` is what is pending of stored posts."""
-        self._unseen = {*pulled, *(one for one, since in follows.items() if since is None)}
-        self._changed, self._references = changed, references
+        None are followed no more."""
+        gone = [one for one, since in follows.items() if since is None]
+        self._unseen = {one.encode() for one in [*pulled, *gone]}
+        self._pending, self._changed, self._references = pending, pending.touched, references
 
-    def items(self, rows: Rows, found: list[Item]) -> None:
-        """Add those of what was pushed."""
+    def pushed(self, rows: Rows, found: list[Candidate]) -> None:
+        """Add those of a consumer's items."""
         unseen, changed = self._unseen, self._changed
-        for name, stored in rows:
-            _, ts, producer, post = name.split(SEP)
-            if OF in post:
-                post, _, via = post.partition(OF)
-                if via not in unseen:
-                    self._add_by_way(found, int(ts), producer, post, stored, via)
+        for name, kept in rows:
+            _, ts, producer, post = name.split(_SEP)
+            if _OF in post:
+                post, _, by = post.partition(_OF)
+                if by not in unseen:
+                    self._add(found, ts, producer, post, by.decode(), "push", kept)
             elif producer not in unseen:
-                now = self.now(producer, post, stored) if producer in changed else stored
-                if now is not None:
-                    item = (int(ts), producer, post, now["v"], "push", now.get("e"), None)
-                    found.append(_new(Item, item))  # as `item_of`: this is done the most often
+                if producer in changed:
+                    self._add(found, ts, producer, post, None, "push", kept)
+                else:
+                    found.append((ts, producer, post, None, "push", kept))
 
-    def posts(self, producer: str, rows: Rows, found: list[Item]) -> None:
+    def pulled(self, producer: str, rows: Rows, found: list[Candidate]) -> None:
         """Add those of a producer's posts."""
-        as_stored = producer not in self._changed
-        for name, stored in rows:
-            _, ts, post = name.split(SEP)
-            if is_reference(post):
-                origin, post = referred_to(post)
-                now = self.by_way(int(ts), origin, post, stored, producer)
-                if now is not None:
-                    found.append(item_of(int(ts), origin, post, now, "pull", producer))
-                continue
-            now = stored if as_stored else self.now(producer, post, stored)
-            if now is not None:
-                item = (int(ts), producer, post, now["v"], "pull", now.get("e"), None)
-                found.append(_new(Item, item))
+        name_of = producer.encode()
+        changed = name_of in self._changed
+        for name, kept in rows:
+            _, ts, post = name.split(_SEP)
+            if post.startswith(_MARKS):
+                origin, id_ = referred_to(post.decode())
+                self._add(found, ts, origin.encode(), id_.encode(), producer, "pull", kept)
+            elif changed:
+                self._add(found, ts, name_of, post, None, "pull", kept)
+            else:
+                found.append((ts, name_of, post, None, "pull", kept))
 
     def now(self, producer: str, post: str, stored: Stored) -> Stored | None:
         """A stored post as it is by what is pending; None if it was deleted."""
-        changed = self._changed.get(producer)
+        changed = self._pending.changed.get(producer)
         return stored if changed is None else changed.get(post, stored)
 
     def by_way(self, ts: int, origin: str, post: str, kept: Stored, via: str) -> Stored | None:
@@ -70,12 +72,20 @@ class Shown:
         stored = self._references.stored(via, origin, ts, post, kept)
         return None if stored is None else self.now(origin, post, stored)
 
-    def _add_by_way(
-        self, found: list[Item], ts: int, origin: str, post: str, kept: Stored, via: str
+    def _add(
+        self,
+        found: list[Candidate],
+        ts: bytes,
+        origin: bytes,
+        post: bytes,
+        via: str | None,
+        how: How,
+        kept: bytes,
     ) -> None:
-        """One that was pushed by an aggregated producer, unless another one has brought it."""
-        if found and found[-1].position == (ts, origin, post):
-            return
-        now = self.by_way(ts, origin, post, kept, via)
+        """One that may have been changed, or is a reference."""
+        if found and place(found[-1]) == (ts, origin, post):
+            return  # by way of another one
+        by, id_, now = origin.decode(), post.decode(), decode_value(kept)
+        now = self.now(by, id_, now) if via is None else self.by_way(int(ts), by, id_, now, via)
         if now is not None:
-            found.append(item_of(ts, origin, post, now, "push", via))
+            found.append((ts, origin, post, via, how, now))

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
-Rows = Iterator[tuple[str, Any]]
+Rows = list[tuple[bytes, bytes]]
+"""Names and values as they are stored."""
 
 
 class Tables(Protocol):
@@ -16,12 +17,14 @@ class Tables(Protocol):
         """The value of an entry; None if it is not there."""
         ...
 
-    def scan(self, update: str, key: str, start: str, stop: str, *, reverse: bool = False) -> Rows:
+    def scan(
+        self, update: str, key: str, start: str, stop: str, *, reverse: bool = False
+    ) -> Iterator[tuple[str, Any]]:
         """Entries with `start <= entry < stop`, in the order of their names or the reverse; read
         as they are taken."""
         ...
 
-    def first(
+    def rows(
         self,
         update: str,
         key: str,
@@ -30,8 +33,8 @@ class Tables(Protocol):
         stop: str,
         *,
         reverse: bool = False,
-    ) -> list[tuple[str, Any]]:
-        """The first entries of a scan, read at once."""
+    ) -> Rows:
+        """The first entries of a scan, read at once and not decoded."""
         ...
 
     def once(self, what: str, make: Callable[[], T]) -> T:

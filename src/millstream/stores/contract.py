@@ -72,9 +72,18 @@ class View(Protocol):
         ...
 
     def first(
-        self, limit: int, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+        self,
+        limit: int,
+        start: bytes,
+        stop: bytes | None = None,
+        *,
+        reverse: bool = False,
+        cut: int = 0,
     ) -> list[tuple[bytes, bytes]]:
-        """The first rows of a scan, at once, which costs half as much; `limit` is 1 or more."""
+        """The first rows of a scan, at once, which costs half as much; `limit` is 1 or more.
+
+        The first `cut` bytes of each key are left out.
+        """
         ...
 
     def scan(

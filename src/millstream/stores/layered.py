@@ -80,13 +80,23 @@ class LayeredView:
         return self._base.get(key) if row is None else _value(row)
 
     def first(
-        self, limit: int, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+        self,
+        limit: int,
+        start: bytes,
+        stop: bytes | None = None,
+        *,
+        reverse: bool = False,
+        cut: int = 0,
     ) -> list[Item]:
         over = self._soft.first(limit, start, stop, reverse=reverse)
+        if not over:
+            return self._base.first(limit, start, stop, reverse=reverse, cut=cut)
         if len(over) == limit:  # what of base is among them is not known yet
-            return list(islice(self.scan(start, stop, reverse=reverse), limit))
-        under = self._base.first(limit + len(over), start, stop, reverse=reverse)
-        return list(islice(_merged(iter(over), iter(under), reverse), limit)) if over else under
+            merged = self.scan(start, stop, reverse=reverse)
+        else:
+            under = self._base.first(limit + len(over), start, stop, reverse=reverse)
+            merged = _merged(iter(over), iter(under), reverse)
+        return [(key[cut:], value) for key, value in islice(merged, limit)]
 
     def scan(
         self, start: bytes, stop: bytes | None = None, *, reverse: bool = False

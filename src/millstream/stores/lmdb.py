@@ -92,16 +92,22 @@ class LmdbView:
             return None if row is None else rows.value(stored, row, self._limit)
 
     def first(
-        self, limit: int, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+        self,
+        limit: int,
+        start: bytes,
+        stop: bytes | None = None,
+        *,
+        reverse: bool = False,
+        cut: int = 0,
     ) -> list[tuple[bytes, bytes]]:
-        txn = self._open()
         begin, end = rows.bounds(start, stop)
         with explained(self._where, "cannot read"):
-            items = _items(txn, begin, end, reverse=reverse)
+            items = _items(self._txn or self._open(), begin, end, reverse)
             bound = begin if reverse else end
-            found = rows.first(items, limit, self._limit, bound, reverse)
+            found = rows.first(items, limit, self._limit, bound, reverse, cut)
         if found is None:  # rare: keys that are out of order
-            return list(islice(self.scan(start, stop, reverse=reverse), limit))
+            some = islice(self.scan(start, stop, reverse=reverse), limit)
+            return [(key[cut:], value) for key, value in some]
         return found
 
     def scan(
@@ -110,7 +116,7 @@ class LmdbView:
         txn = self._open()
         first, end = rows.bounds(start, stop)
         with explained(self._where, "cannot read"):
-            items = _within(_items(txn, first, end, reverse=reverse), first, end)
+            items = _within(_items(txn, first, end, reverse), first, end)
             yield from rows.in_order(items, self._limit, start, stop, reverse)
 
     def own(self, key: bytes) -> bytes | None:
@@ -315,7 +321,7 @@ def _carry_out(txn: Transaction, writes: rows.Writes, tally: Tally) -> Tally:
 
 
 def _items(
-    txn: Transaction, first: bytes, end: bytes, *, reverse: bool = False
+    txn: Transaction, first: bytes, end: bytes, reverse: bool = False
 ) -> Iterator[tuple[bytes, bytes]]:
     """What is stored from `first` on, or backwards from before `end`; beyond the other one too."""
     cursor = txn.cursor()

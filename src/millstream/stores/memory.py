@@ -66,9 +66,16 @@ class MemoryView:
         return self._value(key)
 
     def first(
-        self, limit: int, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+        self,
+        limit: int,
+        start: bytes,
+        stop: bytes | None = None,
+        *,
+        reverse: bool = False,
+        cut: int = 0,
     ) -> list[tuple[bytes, bytes]]:
-        return list(islice(self.scan(start, stop, reverse=reverse), limit))
+        found = islice(self.scan(start, stop, reverse=reverse), limit)
+        return [(key[cut:], value) for key, value in found]
 
     def scan(
         self, start: bytes, stop: bytes | None = None, *, reverse: bool = False

@@ -118,14 +118,20 @@ def value(key: bytes, row: bytes, limit: int) -> bytes | None:
 
 
 def first(
-    items: Iterable[tuple[bytes, bytes]], most: int, limit: int, bound: bytes, reverse: bool
+    items: Iterable[tuple[bytes, bytes]],
+    most: int,
+    limit: int,
+    bound: bytes,
+    reverse: bool,
+    cut: int,
 ) -> list[tuple[bytes, bytes]] | None:
     """The first keys and values of stored `items` before `bound`, or at it or after it if they are
-    reversed, as `in_order` has them; None if a key may be out of order."""
+    reversed, as `in_order` has them; None if a key may be out of order. Of each key `cut` bytes are
+    left out."""
     newest = limit << SHIFT | FLAGS
     unpack = HEADER.unpack_from
     found: list[tuple[bytes, bytes]] = []
-    add = found.append
+    add, cut = found.append, cut + len(ROW)
     for key, row in items:
         if (key < bound) is reverse:
             break
@@ -136,9 +142,9 @@ def first(
         tag, length = unpack(row)
         if tag > newest:
             if (before := previous(row)) is not None:
-                add((key[1:], before))
+                add((key[cut:], before))
         elif tag & HAS_VALUE:
-            add((key[1:], row[BODY : BODY + length]))
+            add((key[cut:], row[BODY : BODY + length]))
         if len(found) == most:
             break
     return found
@@ -279,7 +285,7 @@ def bounds(start: bytes, stop: bytes | None) -> tuple[bytes, bytes]:
     """Stored keys between which every row with `start <= key < stop` lies (the last excluded)."""
     if stop is None:
         return ROW + start[:TRUNCATED], b"\x02"
-    if len(stop) <= TRUNCATED:
+    if len(stop) <= TRUNCATED:  # nearly always
         return ROW + start[:TRUNCATED], ROW + stop
     # A stop inside a run: take the whole run, `in_order` cuts it. (`\x01` leads, so this ends.)
     run = (ROW + stop[:TRUNCATED]).rstrip(b"\xff")

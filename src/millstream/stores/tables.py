@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
-from millstream.codec import decode_value, decode_values, shard_of
+from millstream.codec import decode_value, shard_of
 from millstream.stores.contract import Shard, View
 from millstream.stores.layout import table_of
 
@@ -49,7 +49,7 @@ class BatchTables:
         found = view.get(prefix + entry.encode())
         return None if found is None else decode_value(found)
 
-    def first(
+    def rows(
         self,
         update: str,
         key: str,
@@ -58,15 +58,11 @@ class BatchTables:
         stop: str,
         *,
         reverse: bool = False,
-    ) -> list[tuple[str, Any]]:
-        """The first entries of a scan, read at once."""
+    ) -> list[tuple[bytes, bytes]]:
+        """The first entries of a scan, read at once and not decoded."""
         view, prefix = self._place(update, key)
-        rows = view.first(limit, prefix + start.encode(), prefix + stop.encode(), reverse=reverse)
-        if not rows:
-            return []
-        size = len(prefix)
-        names = [row[size:].decode() for row, _ in rows]
-        return list(zip(names, decode_values([value for _, value in rows]), strict=True))
+        first, end = prefix + start.encode(), prefix + stop.encode()
+        return view.first(limit, first, end, reverse=reverse, cut=len(prefix))
 
     def scan(
         self, update: str, key: str, start: str, stop: str, *, reverse: bool = False
