@@ -39,6 +39,9 @@ TOGETHER = 100
 """Reads of one policy before the next one's turn."""
 TRIES = 3
 """For reads that are measured."""
+KEEP = 22
+"""Items that a feed keeps, at most twice as many: some more than a page. So feeds are full, as they
+are after a while, and for each item that is pushed an old one goes: that is part of a push."""
 FACTORS, TUNED_AT = (0.5, 0.7, 1.0), (4, 32)
 """Thresholds that are tried, as parts of H/L, and with how many queries for each event."""
 PUSH, PULL, HYBRID = "push all", "push none", "hybrid"
@@ -81,7 +84,9 @@ class Run:
     @property
     def options(self) -> ms.feeds.Feeds:
         policy: Any = {PUSH: "push", PULL: "pull", HYBRID: "hybrid"}[self.policy]
-        return ms.feeds.Feeds(coherency="per-producer", policy=policy, ratio=self.threshold)
+        return ms.feeds.Feeds(
+            coherency="per-producer", policy=policy, ratio=self.threshold, keep=KEEP
+        )
 
 
 def runs_of(known: Calibrated) -> dict[str, Run]:

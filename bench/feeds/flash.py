@@ -16,7 +16,7 @@ import numpy as np
 from bench.bench import Bench
 from bench.feeds.costs import HYBRID, WARM, Calibrated, Run
 from bench.feeds.driven import NAME, Driven
-from bench.feeds.laid import NOW, TEXT, Laying, Record, consumer, follows, lay, producer
+from bench.feeds.laid import FEW, NOW, TEXT, Laying, Record, consumer, follows, lay, producer
 from bench.feeds.network import HOUR, Network, Shape, network, stretch
 from bench.feeds.plan import Flash
 from bench.imr.noise import Noise
@@ -51,7 +51,7 @@ def run(bench: Bench, plan: Flash, known: Calibrated) -> list[Row]:
     of = network(Shape().scaled(plan.scale).at_ratio(plan.ratio), plan.seed)
     options = Run(HYBRID, known.tuned).options
     laying = Laying(PlacedFeeds(options, NAME))
-    lay(laying, of)
+    lay(laying, of, depths=FEW)
     sides = Sides(_sides(laying))
     with Driven(bench.fresh("feeds/flash"), options) as driven, Noise() as noise:
         driven.lay(laying)

@@ -28,8 +28,10 @@ from millstream.stores.layout import pack_slate, slates_of, table_of
 Record = dict[str, Any]
 NOW = 1_800_000_000 * SECOND
 """When the network is as it is laid: the measured part begins here."""
-DEPTH = 4
-"""Posts that each producer has."""
+DEPTHS = range(10, 31)
+"""Posts that producers have, each another number of them: enough for feeds to be full."""
+FEW = range(4, 5)
+"""The same where it does not matter."""
 LAST = "o0"
 STEPS = 32
 """By which a rate is made known."""
@@ -116,11 +118,17 @@ def consumer(number: int) -> str:
     return f"c{number}"
 
 
-def lay(laying: Laying, of: Network, wholesale: Iterable[int] = (), now: int = NOW) -> None:
+def lay(
+    laying: Laying,
+    of: Network,
+    wholesale: Iterable[int] = (),
+    now: int = NOW,
+    depths: range = DEPTHS,
+) -> None:
     """All that leads to a network: posts at each producer's pace, looks that say how often each
     consumer looks, and the follows. Of `wholesale` consumers every producer is pushed."""
     memory = laying.placed.options.memory_us
-    posts = sorted(_posts(of, now), key=lambda post: int(post["at"]))
+    posts = sorted(_posts(of, now, depths), key=lambda post: int(post["at"]))
     laying.take(post for post in posts if post["id"] != LAST)
     for number, rate in enumerate(of.event_rates.tolist()):
         laying.know_rate(producer(number), known_rate(rate, memory, _last(number, rate, now)))
@@ -168,11 +176,11 @@ def known_rate(rate: float, memory: int, until: int) -> Rate:
     return found
 
 
-def _posts(of: Network, now: int) -> Iterator[Record]:
+def _posts(of: Network, now: int, depths: range) -> Iterator[Record]:
     for number, rate in enumerate(of.event_rates.tolist()):
         step = HOUR * SECOND / rate
         last = _last(number, rate, now)
-        for back in range(DEPTH):
+        for back in range(depths[number * 8 % len(depths)]):
             at = last - int(back * step)
             one = {"kind": "post", "at": at, "producer": producer(number), "value": TEXT}
             yield {**one, "id": f"o{back}"}

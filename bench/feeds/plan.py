@@ -14,10 +14,10 @@ class Measured:
 
     scale: float = 0.1
     """Of the paper's network."""
-    posts: int = 3_000
+    posts: int = 6_000
     reads: int = 6_000
     """A sample: their mean is taken for that of all queries."""
-    rounds: int = 6
+    rounds: int = 12
     """In which posts and reads come, each policy in turn."""
     seed: int = 1
     diverse: bool = False
@@ -30,7 +30,7 @@ class Ratios:
     """Figure 4: more and more queries for each event."""
 
     of: Measured = field(default_factory=Measured)
-    ratios: tuple[float, ...] = (1, 2, 4, 8, 16, 32, 64)
+    ratios: tuple[float, ...] = (1, 2, 4, 8, 12, 16, 32, 64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ class Merged:
     def __init__(self, most: int, *, newest_first: bool = True) -> None:
         self.most, self.newest_first = most, newest_first
         self._found: list[Candidate] = []
-        self._in_order = True
+        self._in_order = self._is_settled = True
         self.bound: Position | None = None
         """Where as many are known: what is at it or past it is not among them."""
 
@@ -85,6 +85,7 @@ class Merged:
         """Add posts of one stream, which are in order; no more of them than are asked for."""
         if not some:
             return
+        self._is_settled = False
         if self._found:
             self._found = [*self._found, *some]
             self._in_order = False
@@ -100,6 +101,7 @@ class Merged:
 
     def wants(self, after: Candidate) -> bool:
         """Whether something that comes after one of the same stream may be among them."""
+        self._settle()
         if self.bound is None:
             return True
         here = position_of(after)
@@ -111,6 +113,9 @@ class Merged:
         return items_of(self._found)
 
     def _settle(self) -> None:
+        if self._is_settled:
+            return
+        self._is_settled = True
         if not self._in_order:
             self._found = _sorted(self._found, self.newest_first)[: self.most]
             self._in_order = True
