@@ -30,7 +30,7 @@ class Ratios:
     """Figure 4: more and more queries for each event."""
 
     of: Measured = field(default_factory=Measured)
-    ratios: tuple[float, ...] = (1, 2, 4, 8, 12, 16, 32, 64)
+    ratios: tuple[float, ...] = (1, 2, 4, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,9 @@ Add = Callable[[Rows, list[Candidate]], None]
 """Adds to a list what some rows are."""
 LEAST = 8
 """Posts of a stream that are read at once."""
+MORE = 1.4
+"""By what factor more are read at first than are missing: streams have their posts not at the same
+pace, and to go on with one costs as much as some more posts."""
 
 
 class Stream:
@@ -130,10 +133,8 @@ def read_into(found: Merged, streams: Sequence[Opened]) -> None:
     and few have many. Where enough are known, no more is read than what is before the last one.
     """
     unread: list[tuple[Stream, Candidate]] = []
-    left = len(streams)
+    share = min(max(LEAST, int(MORE * found.missing / max(1, len(streams)))), found.most)
     for opened, than, before in streams:
-        share = min(max(LEAST, -(-found.missing // left)), found.most)
-        left -= 1
         if found.bound is not None:
             if found.newest_first:
                 than = found.bound if than is None else max(than, found.bound)
