@@ -23,7 +23,7 @@ from typing import Any
 import millstream as ms
 from bench.bench import Bench
 from bench.feeds.driven import NAME, Counted, Driven
-from bench.feeds.laid import NOW, TEXT, Laying, Record, consumer, lay, producer
+from bench.feeds.laid import DEPTHS, FEW, NOW, TEXT, Laying, Record, consumer, lay, producer
 from bench.feeds.network import HOUR, Network, Shape, Stretch, network, stretch
 from bench.feeds.paper import THRESHOLD
 from bench.feeds.plan import Diverse, FanOuts, Full, Measured, Ratios, Skews
@@ -246,7 +246,9 @@ def measured(
     posts, looks = posted(part), [consumer(number) for number in part.consumer.tolist()]
     with ExitStack() as opened:
         driven = {
-            name: opened.enter_context(laid_out(bench, of, run, f"{number}", diverse=plan.diverse))
+            name: opened.enter_context(
+                laid_out(bench, of, run, f"{number}", full=plan.full, diverse=plan.diverse)
+            )
             for number, (name, run) in enumerate(runs.items())
         }
         for one in driven.values():
@@ -308,11 +310,11 @@ def above(rows: list[Row]) -> list[Row]:
 
 @contextmanager
 def laid_out(
-    bench: Bench, of: Network, run: Run, name: str, *, diverse: bool = False
+    bench: Bench, of: Network, run: Run, name: str, *, full: bool = True, diverse: bool = False
 ) -> Iterator[Driven]:
     """A network in a store of its own, as it is under a policy."""
     laying = Laying(PlacedFeeds(run.options, NAME))
-    lay(laying, of, run.wholesale)
+    lay(laying, of, run.wholesale, depths=DEPTHS if full else FEW)
     with Driven(bench.fresh(f"feeds/{name}"), run.options, diverse=diverse) as driven:
         driven.lay(laying)
         laying.tables.clear()

@@ -20,6 +20,8 @@ class Measured:
     rounds: int = 12
     """In which posts and reads come, each policy in turn."""
     seed: int = 1
+    full: bool = True
+    """Whether feeds have as many items as they keep, so that for each that is pushed one goes."""
     diverse: bool = False
     """Whether feeds are read with per-producer coherency, else with global; which pairs are pushed
     is decided pair by pair either way."""
@@ -35,9 +37,9 @@ class Ratios:
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """One point of Figure 4 at the paper's size."""
+    """One point of Figure 4 at the paper's size; with short feeds, for the memory that it takes."""
 
-    of: Measured = field(default_factory=lambda: Measured(1.0, 6_000, 12_000, 2))
+    of: Measured = field(default_factory=lambda: Measured(1.0, 6_000, 12_000, 6, full=False))
     ratio: float = RATIO
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 from millstream.errors import DefinitionError
@@ -69,11 +70,11 @@ class Options:
             if given is not None and microseconds(given, f"feeds: {name}") <= 0:
                 raise DefinitionError(f"feeds: {name} must be longer than nothing; got {given!r}")
 
-    @property
+    @cached_property
     def memory_us(self) -> int:
         return microseconds(self.memory, "feeds: memory")
 
-    @property
+    @cached_property
     def t_us(self) -> int:
         return microseconds(self.t, "feeds: t")
 

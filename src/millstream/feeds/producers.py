@@ -63,9 +63,8 @@ class Producers:
         producer = Producer(self.options, self.name, event.key, table, event.ts)
         told: Told = event.value
         yield from getattr(producer, told["kind"])(told)
+        yield from producer.watch()
         yield from producer.save()
-        if producer.rate.peak and self.options.coherency == "per-producer":
-            yield timer(at=producer.rate.over, name="calm")
 
 
 @dataclass(frozen=True)
@@ -76,9 +75,10 @@ class Calming:
     name: str
     __signature__ = takes("timer", "slate")
 
-    def __call__(self, timer: Timer, table: Table) -> Iterator[Emit]:
+    def __call__(self, timer: Timer, table: Table) -> Iterator[Emit | SetTimer]:
         producer = Producer(self.options, self.name, timer.key, table, timer.ts)
         yield from producer.calm(timer.ts)
+        yield from producer.watch()
         yield from producer.save()
 
 
@@ -106,6 +106,8 @@ class Producer:
         """Whether its posts go on to an aggregated producer."""
         self._sweep: str | None = meta.get("sweep")
         """Up to where references to former sources may be left."""
+        self._is_watched: bool = meta.get("watched", False)
+        """Whether a timer is set for the end of a flash."""
         self.counts: dict[str, int] = meta.get("counts", {"posts": 0, "followers": 0})
         if self._aim < 0:
             self._aim = self._need = self._needed()
@@ -195,9 +197,17 @@ class Producer:
         yield from ()
 
     def calm(self, now: int) -> Iterator[Emit]:
-        """A flash may be over."""
+        """A flash may be over; if more has come since, it is not yet."""
+        self._is_watched = False
         if self.rate.calmed(now):
             yield from self._reconsider({})
+
+    def watch(self) -> Iterator[SetTimer]:
+        """Of a flash: see to it that its end is noticed. One timer at a time, which is not moved
+        with each post."""
+        if self.rate.peak and not self._is_watched and self._options.coherency == "per-producer":
+            self._is_watched = True
+            yield timer(at=self.rate.over, name="calm")
 
     def more(self, told: Told) -> Iterator[Emit]:
         """Go on with the passes, and with sweeping."""
@@ -224,6 +234,8 @@ class Producer:
             "counts": self.counts,
             "sent": self._sent,
         }
+        if self._is_watched:
+            meta["watched"] = True
         if self._is_source:
             meta["source"] = True
         if self._sweep is not None:
