@@ -42,8 +42,6 @@ TRIES = 3
 KEEP = 22
 """Items that a feed keeps, at most twice as many: some more than a page. So feeds are full, as they
 are after a while, and for each item that is pushed an old one goes: that is part of a push."""
-FACTORS, TUNED_AT = (0.5, 0.7, 1.0), (4, 32)
-"""Thresholds that are tried, as parts of H/L, and with how many queries for each event."""
 PUSH, PULL, HYBRID = "push all", "push none", "hybrid"
 
 
@@ -59,18 +57,11 @@ class Calibrated:
     """A read that pulls nothing."""
     view: float = 0.0
     """A look that is told to the application, so that it knows how often consumers look."""
-    threshold: float | None = None
-    """With which hybrid costs the least, tried out as the paper has it; None: not tried."""
 
     @property
     def ratio(self) -> float:
-        """H/L."""
+        """H/L: the threshold that hybrid has."""
         return self.high / self.low
-
-    @property
-    def tuned(self) -> float:
-        """The threshold that hybrid has."""
-        return self.ratio if self.threshold is None else self.threshold
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +85,7 @@ def runs_of(known: Calibrated) -> dict[str, Run]:
     return {
         PUSH: Run(PUSH),
         PULL: Run(PULL),
-        HYBRID: Run(HYBRID, known.tuned),
+        HYBRID: Run(HYBRID, known.ratio),
     }
 
 
@@ -142,7 +133,7 @@ def fan_outs(bench: Bench, plan: FanOuts, known: Calibrated) -> list[Row]:
         pairs = plan.producers * fan_out
         shape = Shape(plan.producers, plan.consumers, pairs, 0.0, 0.0, 0.0, 0.0)
         shape = shape.at_ratio(plan.ratio)
-        runs = {HYBRID: Run(HYBRID, known.tuned)}
+        runs = {HYBRID: Run(HYBRID, known.ratio)}
         for found in measured(bench, plan.of, network(shape, plan.of.seed), runs, plan.ratio):
             row = costed(found, plan.ratio, known)
             rows.append({"what": f"{fan_out} followers", "fan_out": fan_out, **row})
@@ -163,8 +154,8 @@ def policies(
 
 
 def calibrated(bench: Bench, plan: Measured) -> Calibrated:
-    """H and L: what a push adds to a post, and what each further producer to pull from adds to a
-    read, as a server finds it out too."""
+    """H and L: what a push adds to a post, and what each producer to pull from adds to a read of
+    hybrid's, as a server finds it out too. The first one of a read adds more than others."""
     shape = Shape().scaled(plan.scale).at_ratio(16)
     runs = {PUSH: Run(PUSH), PULL: Run(PULL), HYBRID: Run(HYBRID, THRESHOLD)}
     of = network(shape, plan.seed)
@@ -173,34 +164,13 @@ def calibrated(bench: Bench, plan: Measured) -> Calibrated:
     pushed = push + both
     known = Calibrated(
         high=_each(pushed.maintenance_s - post * pushed.posts, pushed.pushes),
-        low=max(0.1, 1e6 * slope((both + pull).looks)),
+        low=max(0.1, 1e6 * slope(both.looks)),
         post=1e6 * post,
         query=1e6 * query,
         view=_view_cost(bench, plan, of),
     )
     bench.say(f"  H {known.high:.1f} µs, L {known.low:.1f} µs: H/L {known.ratio:.2f}")
-    known = replace(known, threshold=best_threshold(bench, plan, known.ratio))
-    bench.say(f"  threshold {known.tuned:.2f}")
     return known
-
-
-def best_threshold(bench: Bench, plan: Measured, ratio: float) -> float:
-    """That with which hybrid costs the least, over few and over many queries: 5.2 of the paper
-    tries it out too. The first pull of a read costs more than others, which H/L does not know."""
-    runs = {f"{factor}": Run(HYBRID, factor * ratio) for factor in FACTORS}
-    part = replace(plan, reads=plan.reads // 2, rounds=min(3, plan.rounds))
-    over = dict.fromkeys(runs, 0.0)
-    for queries in TUNED_AT:
-        of = network(Shape().scaled(plan.scale).at_ratio(queries), plan.seed)
-        costs = {
-            name: one.maintenance_s / one.posts + queries * one.query_s / one.reads
-            for name, (_, one, _) in zip(
-                runs, measured(bench, part, of, runs, queries), strict=True
-            )
-        }
-        for name, cost in costs.items():
-            over[name] += cost / min(costs.values())
-    return runs[min(over, key=over.__getitem__)].threshold
 
 
 def slope(looks: list[tuple[int, float]]) -> float:

@@ -49,7 +49,7 @@ class Sides:
 def run(bench: Bench, plan: Flash, known: Calibrated) -> list[Row]:
     """Points before and after the flash, and what they come to."""
     of = network(Shape().scaled(plan.scale).at_ratio(plan.ratio), plan.seed)
-    options = Run(HYBRID, known.tuned).options
+    options = Run(HYBRID, known.ratio).options
     laying = Laying(PlacedFeeds(options, NAME))
     lay(laying, of, depths=FEW)
     sides = Sides(_sides(laying))

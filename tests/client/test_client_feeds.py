@@ -202,6 +202,8 @@ def test_live(client: Client) -> None:
     first = next(live)
     assert [item.value for item in first.items] == ["new"]
     assert first.cursor is not None
+    kept = next(live)
+    assert (kept.kept, kept.since) == ((first.items[0].position, page.items[0].position), 0)
     feeds.delete("ann", old)
     gone = next(one for one in live if one.gone)
     assert gone.gone == (page.items[0].position,)

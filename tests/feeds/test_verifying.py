@@ -162,6 +162,10 @@ def a_beginning_too_many(kept: Kept) -> None:
     kept.consumers["x"][entry("from", time_text(5), "bob")] = 0
 
 
+def an_early_beginning(kept: Kept) -> None:
+    kept.consumers["x"][META]["from"] = 5
+
+
 def wrong_items(kept: Kept) -> None:
     kept.consumers["x"][META]["items"] += 1
 
@@ -209,6 +213,7 @@ def an_unknown_floor(kept: Kept) -> None:
         (no_beginning, r"the feed, from the newest: must be 9, of \d+; got nothing"),
         (no_beginning, r"must have the entry from \d{17}; got none"),
         (a_beginning_too_many, r"producer 'bob': the consumer's table: must have no beginning"),
+        (an_early_beginning, r"meta must say that items begin by \d{16}; got 5"),
         (wrong_items, r"meta must say that items are 50; got 51"),
         (wrong_follows, r"meta must say that follows are 1; got 7"),
         (not_a_follower, r"the producer's table: must have the follower, since \d+; got none"),

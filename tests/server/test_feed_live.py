@@ -77,6 +77,24 @@ def test_going_on_where_it_was_broken_off(client: httpx.Client):
     ] == ["3"]
 
 
+def test_who_comes_back_is_told_what_was_edited_and_deleted(made: FeedStore, client: httpx.Client):
+    """While nobody listened: edited items come again, and what is still there is named."""
+    for number in range(4):
+        post(client, f"{number}")
+    made.batch()
+    cursor = client.get("/feeds/ann").json()["previous"]
+    tell(client, "delete", producer="bob", id="1")
+    tell(client, "edit", producer="bob", id="2", value="other")
+    post(client, "4")
+    with listening(client, PATH, cursor=cursor) as heard:
+        assert sorted(ids(heard, "items")) == ["2", "4"]
+        event = heard.next()
+        assert (event.name, event.data["since"]) == ("kept", 0)
+        assert [one["id"] for one in event.data["items"]] == ["4", "3", "2", "0"]
+        tell(client, "delete", producer="bob", id="3")
+        assert ids(heard, "gone") == ["3"]
+
+
 def test_a_feed_that_was_empty(client: httpx.Client):
     """Its first item comes too,."""
     with listening(client, PATH) as heard:

@@ -332,6 +332,8 @@ def test_scan_is_in_key_order_within_its_bounds(shard: Shard, reverse: bool) -> 
             wanted = [k for k in AWKWARD[::2] if start <= k and (stop is None or k < stop)]
             found = [key for key, _ in view.scan(start, stop, reverse=reverse)]
             assert found == (wanted[::-1] if reverse else wanted)
+            some = view.first(3, start, stop, reverse=reverse)
+            assert [key for key, _ in some] == found[:3]
 
 
 def test_scan_is_lazy(shard: Shard) -> None:

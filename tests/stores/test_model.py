@@ -133,8 +133,9 @@ class Stores(RuleBasedStateMachine):
         start=st.sampled_from(EVERY),
         stop=st.none() | st.sampled_from(EVERY),
         reverse=st.booleans(),
+        limit=st.integers(1, 5),
     )
-    def read(self, back: int, start: bytes, stop: bytes | None, reverse: bool) -> None:
+    def read(self, back: int, start: bytes, stop: bytes | None, reverse: bool, limit: int) -> None:
         """Every key and a range, as of batches around the last."""
         committed = self.model.last - back
         try:
@@ -147,7 +148,10 @@ class Stores(RuleBasedStateMachine):
         for shard in self.shards:
             with shard.before(committed + 1) as view:
                 assert view.get_many(EVERY) == [rows.get(key) for key in EVERY]
+                assert [view.get(key) for key in EVERY] == [rows.get(key) for key in EVERY]
                 assert list(view.scan(start, stop, reverse=reverse)) == wanted
+                some = view.first(limit, start, stop, reverse=reverse, cut=limit - 1)
+                assert some == [(key[limit - 1 :], value) for key, value in wanted[:limit]]
 
 
 TestStores = Stores.TestCase

@@ -91,3 +91,8 @@ class GonePost(msgspec.Struct):
 
 class Gone(msgspec.Struct):
     items: list[GonePost]
+
+
+class Kept(msgspec.Struct):
+    items: list[GonePost]
+    since: int

@@ -78,5 +78,9 @@ class Live(msgspec.Struct, frozen=True):
     """New, or changed."""
     gone: tuple[Position, ...] = ()
     """Posts that are no longer to be shown."""
+    kept: tuple[Position, ...] | None = None
+    """After a break: the posts from `since` on that are still there. Whatever else one has of that
+    time is no longer to be shown."""
+    since: int = 0
     cursor: str | None = None
     """From here on is what comes next."""

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import msgspec
 
-from millstream.client.answers import FeedsTaken, Follows, Gone, NewItems
+from millstream.client.answers import FeedsTaken, Follows, Gone, GonePost, Kept, NewItems
 from millstream.client.batches import batches, encoded
 from millstream.client.feed_values import FeedPage, Follow, Item, Live, Position
 from millstream.client.listening import listen
@@ -196,7 +196,8 @@ class Feeds:
     def live(self, consumer: str, *, cursor: str | None = None) -> Iterator[Live]:
         """What comes into a feed, or goes, from now on or from a page's `previous` on. Never ends.
 
-        A connection that breaks is made again, and what came meanwhile is told then.
+        A connection that breaks is made again, and what came meanwhile is told then: what is new,
+        what was edited, and what is still there (`kept`). The same if a cursor is given.
         """
         query = {"cursor": cursor, "feeds": self._name}
         for event in listen(self._wire, path_of("feeds", consumer, "live"), query):
@@ -205,8 +206,11 @@ class Feeds:
                 yield Live(items=found.items, cursor=event.id or None)
             elif event.kind == "gone":
                 posts = self._wire.decoded(event.data, Gone).items
-                gone = tuple((one.ts, one.producer, one.id) for one in posts)
-                yield Live(gone=gone, cursor=event.id or None)
+                yield Live(gone=_positions(posts), cursor=event.id or None)
+            elif event.kind == "kept":
+                kept = self._wire.decoded(event.data, Kept)
+                there = _positions(kept.items)
+                yield Live(kept=there, since=kept.since, cursor=event.id or None)
 
     def network(self) -> dict[str, Any]:
         """Of all feeds by name: producers, consumers, pairs, how many are pushed and pulled, what
@@ -244,3 +248,7 @@ class Feeds:
     def _asked(self, path: str, kind: type[T], query: Mapping[str, Any]) -> T:
         asked = {**query, "feeds": self._name}
         return self._wire.decoded(self._wire.ask(path, asked).content, kind)
+
+
+def _positions(posts: Iterable[GonePost]) -> tuple[Position, ...]:
+    return tuple((one.ts, one.producer, one.id) for one in posts)

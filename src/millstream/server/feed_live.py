@@ -2,10 +2,13 @@
 
     items   {"items": [...], "batch": n, "complete": true}   new ones, newest first, and edited ones
     gone    {"items": [{"id", "producer", "ts"}, ...]}       deleted, or followed no more
+    kept    {"items": [{"id", "producer", "ts"}, ...], "since": ts}
 
-The id of an event is a cursor: whoever comes back with it gets what is newer. Items come in the
-order of their times, whatever coherency the page has that they are added to. Edited and gone are
-told of the newest `WINDOW` items; a client that was away for a while reads its page anew.
+The id of an event is a cursor. Whoever comes back with it gets what is newer, what was edited, and
+`kept`, which names what is still there from a time on: whatever else a client has of that time was
+deleted meanwhile, or is followed no more. Items come in the order of their times, whatever
+coherency the page has that they are added to. Edited, gone and kept are of the newest `WINDOW`
+items.
 
 DESIGN
 ------
@@ -70,6 +73,8 @@ class Changes:
     position: Position
     """Up to where all was told."""
     known: Known
+    since: int
+    """The time from which on `known` has all items."""
     producers: frozenset[str] | None
     """That are followed; None if they are the same."""
     more: bool
@@ -89,7 +94,7 @@ def changes(
     if not all_of_it:
         known = dict(islice((fresh | known).items(), WINDOW))
         items = shown(asked, page.items, why=why)
-        return Changes(items, [], upto, known, None, page.more, asked.left_out)
+        return Changes(items, [], upto, known, 0, None, page.more, asked.left_out)
     window = asked.older(None, WINDOW).items
     low = window[-1].position if len(window) == WINDOW else NOTHING_SEEN
     now = [item for item in window if item.position <= position]
@@ -100,6 +105,7 @@ def changes(
         [at for at in known if at >= low and at not in there],
         upto,
         dict(islice((fresh | there).items(), WINDOW)),
+        low[0],
         frozenset(asked.follows()),
         page.more,
         asked.left_out,
@@ -118,6 +124,8 @@ class LiveFeed:
         self.network, self.consumer, self.why = network, consumer, why
         self.position = NOTHING_SEEN
         self.known: Known = {}
+        self.is_back = False
+        """Whether the client was here before, and has to be told what it has missed."""
         self.producers: frozenset[str] = frozenset()
         self.touched = self.changed = True
         """Whether there may be something new, and whether older items may have changed."""
@@ -148,8 +156,11 @@ class LiveFeed:
             said = {"items": found.items, "batch": batch, "complete": complete}
             self._data += event("items", at, _encode(said))
         if found.gone:
-            gone = [{"id": post, "producer": by, "ts": ts} for ts, by, post in found.gone]
-            self._data += event("gone", at, _encode({"items": gone}))
+            self._data += event("gone", at, _encode({"items": _named(found.gone)}))
+        if self.is_back and found.producers is not None:
+            self.is_back = False
+            kept = {"items": _named(found.known), "since": found.since}
+            self._data += event("kept", at, _encode(kept))
         if self._data:
             self.wake.set()
 
@@ -190,9 +201,15 @@ class FeedLive:
             items = FeedQuery(network.placed, tables, consumer, pending).older(None, WINDOW).items
             newest = items[0].position if items else NOTHING_SEEN
             at = newest if begin is None else begin
-            return at, known_items(item for item in items if item.position <= at)
+            known = known_items(item for item in items if item.position <= at)
+            if begin is not None:  # what was edited after the newest post may not be known
+                known = {
+                    one: None if (edited or 0) > at[0] else edited for one, edited in known.items()
+                }
+            return at, known
 
         feed.position, feed.known = (await network.read(consumer, first)).value
+        feed.is_back = begin is not None
         return events_answer(self._service, self._poller, feed)
 
     def _hear(self, network: Network, records: list[Record]) -> None:
@@ -245,6 +262,10 @@ class FeedLive:
             return
         complete = read.trouble is None and not read.value.left_out
         feed.show(read.value, read.progress.batch, complete)
+
+
+def _named(posts: Iterable[Position]) -> list[dict[str, Any]]:
+    return [{"id": post, "producer": by, "ts": ts} for ts, by, post in posts]
 
 
 def _position(given: str) -> Position:

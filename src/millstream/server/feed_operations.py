@@ -191,7 +191,8 @@ FEED_OPERATIONS = (
         "/feeds/{consumer}/live",
         "What comes into a feed, and what goes.",
         "Server-sent events: items with {items, batch}, new ones and those that were edited; gone "
-        "with {items}, deleted or followed no more. The id of an event is a cursor.",
+        "with {items}, deleted or followed no more. The id of an event is a cursor: with it, or "
+        "another, first comes what was missed, and kept with {items, since}, what is still there.",
         TEXT,
         media=EVENTS,
         parameters={
