@@ -146,7 +146,7 @@ RECORD = st.tuples(st.integers(800, 830), st.sampled_from(["a", "b", "a b"]))
 
 
 @pytest.mark.parametrize("axis", ["time", "records", "sequence"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     records=st.lists(RECORD, max_size=40),
     in_order=st.booleans(),
