@@ -45,3 +45,11 @@ def test_feeds_need_arrival_order() -> None:
     app = ms.App("social", order="event-time")
     with pytest.raises(ms.DefinitionError, match="order must be 'arrival'"):
         app.add(ms.feeds.Feeds(), name="feeds")
+
+
+def test_a_name_is_taken_once() -> None:
+    """Two feeds under one name would be one."""
+    app = ms.App("social")
+    app.add(ms.feeds.Feeds(), name="feeds")
+    with pytest.raises(ms.DefinitionError, match="must have a name of its own"):
+        app.add(ms.feeds.Feeds(), name="feeds")

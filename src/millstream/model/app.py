@@ -278,7 +278,13 @@ class App:
         part.add_to(self, **options)
 
     def place(self, name: str, part: Placed) -> None:
-        """Remember a part by its name, for whoever is to find it again."""
+        """Remember a part by its name, for whoever is to find it again; DefinitionError if there is
+        one of that name."""
+        if name in self.parts:
+            raise DefinitionError(
+                f"{name!r}: each part of the application must have a name of its own, and there "
+                "is one of this name already; give the second another with name="
+            )
         self.parts[name] = part
 
     def gives(self, stream: str) -> bool:
