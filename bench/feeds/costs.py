@@ -283,9 +283,10 @@ def laid_out(
     bench: Bench, of: Network, run: Run, name: str, *, full: bool = True, diverse: bool = False
 ) -> Iterator[Driven]:
     """A network in a store of its own, as it is under a policy."""
-    laying = Laying(PlacedFeeds(run.options, NAME))
+    options = run.options if full else replace(run.options, keep=ms.feeds.Feeds().keep)
+    laying = Laying(PlacedFeeds(options, NAME))
     lay(laying, of, run.wholesale, depths=DEPTHS if full else FEW)
-    with Driven(bench.fresh(f"feeds/{name}"), run.options, diverse=diverse) as driven:
+    with Driven(bench.fresh(f"feeds/{name}"), options, diverse=diverse) as driven:
         driven.lay(laying)
         laying.tables.clear()
         gc.collect()
