@@ -155,8 +155,8 @@ def test_older_and_newer(page: Page, url: str, coherency: str, pages: list[int])
     page.get_by_label("Coherency").select_option(coherency)
     expect(page.locator("#feed-about")).to_contain_text(coherency or "per-producer")
     older, newer = (page.get_by_role("button", name=name) for name in ("Older", "Newer"))
+    expect(items(page)).to_have_count(pages[0])
     seen = [items(page).all_text_contents()]
-    expect(newer).to_be_disabled()
     for size in pages[1:]:
         older.click()
         expect(item(page, seen[-1][0])).to_have_count(0)

@@ -77,6 +77,7 @@ def test_a_server_outlives_the_application(tmp_path: Path) -> None:
     store, app = tmp_path / "store", str(HERE / "live_app.py")
     with ended(start("serve", app, "--store", str(store), "--port", "0")) as server:
         url = until(lambda: (there := served_by(store)) and there.url, server)
+        until(lambda: answers(url), server)  # it has its address a moment before it listens
         with Client(url) as client:
             client.send("events", [{"key": "a", "add": 1}] * 10)
             assert client.get("count", "a") is None
