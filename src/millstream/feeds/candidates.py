@@ -13,8 +13,8 @@ from typing import Any
 from millstream.codec import decode_value, decode_values
 from millstream.feeds.items import How, Item
 from millstream.feeds.names import DIGITS, Position
+from millstream.feeds.pending import Stored
 
-Stored = dict[str, Any]
 Candidate = tuple[bytes, bytes, bytes, str | None, How, bytes | Stored]
 """The time, producer and id of a post, by way of whom it is here, how, and how it is kept."""
 _new = tuple.__new__

@@ -39,7 +39,7 @@ MARKS = frozenset((LOWER, HIGHER))
 DIGITS = 17
 META = "meta"
 _TIME, _AFTER_TIME = slice(5, 5 + DIGITS), 6 + DIGITS
-"""Where in the name of a post or an item, both of which begin with four letters, its time is."""
+"""Where in the name of an item its time is, and what comes after it."""
 
 Position = tuple[int, str, str]
 """Where a post stands in every feed: its time, its producer, its id."""
@@ -106,15 +106,6 @@ def item_parts(name: str) -> tuple[int, str, str, str | None]:
         post, _, via = post.partition(OF)
         return ts, producer, post, via
     return ts, producer, post, None
-
-
-def post_parts(name: str) -> tuple[int, str]:
-    """The time of a post and its id.
-
-    >>> post_parts(post_entry(1, "x"))
-    (1, 'x')
-    """
-    return int(name[_TIME]), name[_AFTER_TIME:]
 
 
 def pushed_by(name: str) -> str:
