@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
 from typing import Any, Self
 
 import pytest
@@ -43,26 +42,14 @@ class CountingView:
     def get(self, key: bytes) -> bytes | None:
         return self.get_many([key])[0]
 
-    def first(
-        self,
-        limit: int,
-        start: bytes,
-        stop: bytes | None = None,
-        *,
-        reverse: bool = False,
-        cut: int = 0,
-    ) -> list[tuple[bytes, bytes]]:
-        found = islice(self.scan(start, stop, reverse=reverse), limit)
-        return [(key[cut:], value) for key, value in found]
-
     def scan(
-        self, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+        self, start: bytes, stop: bytes | None = None, *, reverse: bool = False, cut: int = 0
     ) -> Iterator[tuple[bytes, bytes]]:
         first = bisect_left(self._keys, start)
         last = len(self._keys) if stop is None else bisect_left(self._keys, stop)
         for index in range(last - 1, first - 1, -1) if reverse else range(first, last):
             self.read += 1
-            yield self._keys[index], self._rows[self._keys[index]]
+            yield self._keys[index][cut:], self._rows[self._keys[index]]
 
     def __enter__(self) -> Self:
         return self

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, TypeVar
 
 from engine.in_process import InProcess
@@ -87,10 +86,10 @@ class ReadOnce:
         return ((name, table[name]) for name in (reversed(names) if reverse else names))
 
     def rows(
-        self, update: str, key: str, limit: int, start: str, stop: str, *, reverse: bool = False
+        self, update: str, key: str, start: str, stop: str, *, reverse: bool = False, cut: int = 0
     ) -> Rows:
-        found = islice(self.scan(update, key, start, stop, reverse=reverse), limit)
-        return [(name.encode(), encode_value(value)) for name, value in found]
+        found = self.scan(update, key, start, stop, reverse=reverse)
+        return ((name.encode()[cut:], encode_value(value)) for name, value in found)
 
     def once(self, what: str, make: Callable[[], T]) -> T:
         return self._tables.once(what, make)
@@ -119,10 +118,10 @@ class KeptTables:
         return ((name, table[name]) for name in names)
 
     def rows(
-        self, update: str, key: str, limit: int, start: str, stop: str, *, reverse: bool = False
+        self, update: str, key: str, start: str, stop: str, *, reverse: bool = False, cut: int = 0
     ) -> Rows:
-        found = islice(self.scan(update, key, start, stop, reverse=reverse), limit)
-        return [(name.encode(), encode_value(value)) for name, value in found]
+        found = self.scan(update, key, start, stop, reverse=reverse)
+        return ((name.encode()[cut:], encode_value(value)) for name, value in found)
 
     def once(self, what: str, make: Callable[[], T]) -> T:
         if what not in self._made:

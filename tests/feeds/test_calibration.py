@@ -76,6 +76,91 @@ def test_what_cannot_be_told_is_not_known() -> None:
     assert [one.slope for one in (few, same, noise, joined)] == [None] * 4
 
 
+def test_what_cannot_be_told_is_bounded() -> None:
+    """Of a pull that costs next to nothing it is known what it costs at most, the better the more
+    reads there were; of reads that all pull as many, nothing."""
+    random, line, same = Random(6), Line(READS), Line(READS)
+    bounds = []
+    for number in range(4_000):
+        noise = random.uniform(1e-4, 2e-4)
+        line.add(random.randrange(60), random.randrange(21), noise)
+        same.add(7, random.randrange(21), noise)
+        if number in (100, 1_000, 3_999):
+            bounds.append(line.most)
+    assert line.slope is None
+    assert same.most is None
+    few, more, many = bounds
+    assert few is None
+    assert more is not None
+    assert many is not None
+    assert 1e-5 > more > many > 0.0
+
+
+def test_who_pulls_from_many_follows_many() -> None:
+    """With per-producer coherency a read costs by whom a consumer follows, pulled or not: that is
+    not taken for what a pull costs."""
+    random, found = Random(7), Calibration()
+    found.spent(Spent(0, 0, 0.0, 60e-6))
+    for _ in range(3_000):
+        follows = random.randrange(1, 60)
+        pulled = random.randrange(follows + 1)
+        cpu = (READ + 30e-6 * follows) * random.uniform(0.95, 1.05)
+        found.read_took(cpu, pulled, follows, "per-producer")
+        if random.random() < 0.1:
+            found.read_took(READ + PULL * pulled, pulled, 20, "global")
+    ratio = found.settled()
+    assert ratio is not None
+    assert ratio > 20.0
+
+
+def test_the_reads_that_come_most_count() -> None:
+    """L is that of the coherency that is asked for the most, of late."""
+    random, found = Random(8), Calibration()
+    for coherency, pull in (("global", PULL), ("per-producer", 3 * PULL), ("global", PULL)):
+        for _ in range(6_000):
+            pulled = random.randrange(60)
+            found.read_took(READ + pull * pulled * random.uniform(0.9, 1.1), pulled, 20, coherency)
+        assert found.low == pytest.approx(pull, rel=0.1)
+
+
+def test_the_ratio_follows_its_bound() -> None:
+    """While it is only known what a pull costs at most, the ratio goes up and down with that, but
+    not below the application's; with the first slope it is what was measured."""
+    random, found = Random(9), Calibration(2.0)
+
+    def read(times: int, pull: float) -> None:
+        for _ in range(times):
+            pulled = random.randrange(10)
+            cpu = (READ + pull * pulled) * random.uniform(0.5, 1.5)
+            found.read_took(cpu, pulled, 20)
+
+    read(5_000, 0.0)
+    assert found.low is None
+    ratios = []
+    for high in (60e-6, 12e-6, 1e-6):
+        found.spent(Spent(0, 0, 0.0, high))
+        ratios.append(found.settled() or 0.0)
+    assert 64.0 > ratios[0] > 4 * ratios[1] > 8.0
+    assert ratios[2] == ratios[1]
+    found.spent(Spent(0, 0, 0.0, 60e-6))
+    read(8_000, PULL)
+    assert found.settled() == pytest.approx(60e-6 / PULL, rel=0.3)
+
+
+def test_reads_that_come_as_often_change_nothing() -> None:
+    """Of two coherencies that are asked for alike the one that was first stays."""
+    random, found = Random(10), Calibration()
+    found.spent(Spent(0, 0, 0.0, 60e-6))
+    seen = set()
+    for number in range(12_000):
+        pulled = random.randrange(60)
+        coherency, pull = random.choice((("global", PULL), ("per-producer", 3 * PULL)))
+        found.read_took(READ + pull * pulled, pulled, 20, coherency)
+        if number > 2_000 and number % 100 == 0:
+            seen.add(found.settled())
+    assert len(seen) == 1
+
+
 def test_the_items_may_always_be_as_many() -> None:
     """With full pages only, what a pull costs is known all the same."""
     random, line = Random(3), Line(READS)

@@ -242,10 +242,10 @@ class CountedTables:
         return self._tables.scan(update, key, start, stop, reverse=reverse)
 
     def rows(
-        self, update: str, key: str, limit: int, start: str, stop: str, *, reverse: bool = False
+        self, update: str, key: str, start: str, stop: str, *, reverse: bool = False, cut: int = 0
     ) -> Rows:
         self.pulls += update.endswith(".producers")
-        return self._tables.rows(update, key, limit, start, stop, reverse=reverse)
+        return self._tables.rows(update, key, start, stop, reverse=reverse, cut=cut)
 
     def once(self, what: str, make: Callable[[], Any]) -> Any:
         return self._tables.once(what, make)

@@ -2,68 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import islice
-from typing import Any
+from collections.abc import Sequence
+from itertools import chain
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.codec import encode_value
-from millstream.feeds.candidates import Candidate
-from millstream.feeds.merging import LEAST, Merged, Opened, Stream, read_into
-from millstream.feeds.names import Position, entry, post_entry
-from millstream.feeds.tables import Rows
+from millstream.feeds.candidates import PULLED, Candidate, items_of, place_of
+from millstream.feeds.merging import LEAST, MORE, SPARE, Merged, Stream, read_into
+from millstream.feeds.names import Position
+from millstream.feeds.tables import Row, Rows
 
 Post = tuple[int, str, str]
 
 
 class Counted:
-    """Tables of posts, each of a stream, that count the rows that are read."""
+    """Streams of posts that count the rows that are read."""
 
     def __init__(self, streams: Sequence[Sequence[Post]]) -> None:
-        self.streams = [sorted(posts) for posts in streams]
+        self._streams = [sorted(posts) for posts in streams]
+        self._may_repeat = len({*chain(*streams)}) < sum(map(len, streams))
         self.read = 0
 
-    def rows(
-        self, update: str, key: str, limit: int, start: str, stop: str, *, reverse: bool = False
-    ) -> Rows:
-        named = [(entry("post", *self._name(post)), post) for post in self.streams[int(key)]]
-        inside = [(name, post) for name, post in named if start <= name < stop]
-        found = list(islice(reversed(inside) if reverse else inside, limit))
-        self.read += len(found)
-        return [(name.encode(), encode_value({"v": post[2]})) for name, post in found]
+    def streams(
+        self, than: Position | None, before: Position | None, newest_first: bool
+    ) -> list[Stream]:
+        inside = [
+            [
+                post
+                for post in (reversed(posts) if newest_first else posts)
+                if (than is None or post > than) and (before is None or post < before)
+            ]
+            for posts in self._streams
+        ]
+        return [Stream(self._rows(posts), self._add) for posts in inside]
 
-    def open(
-        self, number: int, than: Position | None, before: Position | None, newest_first: bool
-    ) -> Stream:
-        start = "post" if than is None else entry("post", *self._name(than)) + "\0"
-        stop = "post\x20" if before is None else entry("post", *self._name(before))
-        tables: Any = self
-        return Stream(tables, ("posts", f"{number}"), self._add, start, stop, newest_first)
+    def _rows(self, posts: Sequence[Post]) -> Rows:
+        for post in posts:
+            self.read += 1
+            yield place_of(*post), encode_value({"v": post[2]})
 
-    def opened(self, than: Position | None, before: Position | None) -> list[Opened]:
-        return [(partial(self.open, one), than, before) for one in range(len(self.streams))]
-
-    def _add(self, rows: Rows, found: list[Candidate]) -> None:
-        for name, kept in rows:
-            _, ts, producer, post = name.split(b"\x1f")
-            found.append((ts, producer, post, None, "pull", kept))
-
-    def _name(self, post: Post) -> tuple[str, str, str]:
-        ts, producer, name = post
-        return post_entry(ts, "").split("\x1f")[1], producer, name
-
-    def get(self, update: str, key: str, entry: str) -> Any:
-        raise AssertionError("nothing is read by name")
-
-    def scan(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
-        raise AssertionError("nothing is scanned")
-
-    def once(self, what: str, make: Callable[[], Any]) -> Any:
-        raise AssertionError("nothing is kept")
+    def _add(self, rows: list[Row], found: list[Candidate]) -> bool:
+        found += [(place, kept, PULLED) for place, kept in rows]
+        return self._may_repeat
 
 
 POSTS = st.tuples(st.integers(1, 12), st.sampled_from("ab"), st.sampled_from("xy"))
@@ -80,15 +63,23 @@ def test_the_first_of_all_streams(
     before = data.draw(st.none() | POSTS)
     tables = Counted([sorted(posts) for posts in streams])
     found = Merged(most, newest_first=newest_first)
-    read_into(found, tables.opened(than, before))
+    read_into(found, tables.streams(than, before, newest_first))
     inside = [
         post
         for post in sorted(set().union(*streams), reverse=newest_first)
         if (than is None or post > than) and (before is None or post < before)
     ]
-    assert [item.position for item in found.items()] == inside[:most]
-    if len(inside) >= most:
-        assert found.bound == inside[most - 1]
+    assert [item.position for item in items_of(found.settled())] == inside[:most]
+
+
+@given(posts=st.sets(POSTS, max_size=40), of=st.integers(1, 4), most=st.integers(1, 12))
+def test_streams_that_have_nothing_in_common(posts: set[Post], of: int, most: int) -> None:
+    """They are put in order without looking for repetitions."""
+    streams = [[post for post in posts if hash(post) % of == number] for number in range(of)]
+    found = Merged(most)
+    read_into(found, Counted(streams).streams(None, None, True))
+    shown = [item.position for item in items_of(found.settled())]
+    assert shown == sorted(posts, reverse=True)[:most]
 
 
 @pytest.mark.parametrize("streams", [1, 2, 5, 50])
@@ -97,9 +88,9 @@ def test_little_more_is_read_than_is_shown(streams: int) -> None:
     posts = [[(n * 100 + of, f"p{of}", "x") for n in range(200)] for of in range(streams)]
     tables = Counted(posts)
     found = Merged(21)
-    read_into(found, tables.opened(None, None))
-    assert len(found.items()) == 21
-    assert tables.read <= 21 + 2 * LEAST + 2 * streams
+    read_into(found, tables.streams(None, None, True))
+    assert len(found.settled()) == 21
+    assert tables.read <= SPARE * 21 + (LEAST + 1) * streams
 
 
 def test_a_stream_that_has_it_all() -> None:
@@ -108,6 +99,6 @@ def test_a_stream_that_has_it_all() -> None:
         [[(1_000 + n, "a", "x") for n in range(50)], [(n, "b", "x") for n in range(50)]]
     )
     found = Merged(21)
-    read_into(found, tables.opened(None, None))
-    assert {item.producer for item in found.items()} == {"a"}
-    assert tables.read <= 21 + 3 * LEAST
+    read_into(found, tables.streams(None, None, True))
+    assert {item.producer for item in items_of(found.settled())} == {"a"}
+    assert tables.read <= 21 + int(SPARE * 21 / 2) + 1 + 21 // MORE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from itertools import islice, takewhile
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -150,8 +151,15 @@ class Stores(RuleBasedStateMachine):
                 assert view.get_many(EVERY) == [rows.get(key) for key in EVERY]
                 assert [view.get(key) for key in EVERY] == [rows.get(key) for key in EVERY]
                 assert list(view.scan(start, stop, reverse=reverse)) == wanted
-                some = view.first(limit, start, stop, reverse=reverse, cut=limit - 1)
-                assert some == [(key[limit - 1 :], value) for key, value in wanted[:limit]]
+                shared = len(
+                    [
+                        *takewhile(
+                            lambda two: two[0] == two[1], zip(start, stop or b"", strict=False)
+                        )
+                    ]
+                )
+                some = list(islice(view.scan(start, stop, reverse=reverse, cut=shared), limit))
+                assert some == [(key[shared:], value) for key, value in wanted[:limit]]
 
 
 TestStores = Stores.TestCase

@@ -1,50 +1,50 @@
 """Posts that may come on a page, as the tables have them: in bytes, and not decoded.
 
-A page is put together from more rows than it shows. Names in bytes are in the order of positions as
-they are, so only what is shown is decoded, all at once.
+A page is put together from more rows than it shows. A place in bytes is in the order of positions
+as it is, so only what is shown is decoded, all at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import itemgetter
-from typing import Any
 
-from millstream.codec import decode_value, decode_values
+from millstream.codec import decode_values, encode_value
 from millstream.feeds.items import How, Item
-from millstream.feeds.names import DIGITS, Position
-from millstream.feeds.pending import Stored
+from millstream.feeds.names import SEP, Position, time_text
 
-Candidate = tuple[bytes, bytes, bytes, str | None, How, bytes | Stored]
-"""The time, producer and id of a post, by way of whom it is here, how, and how it is kept."""
+Way = tuple[How, str | None]
+"""How a post comes into a feed, and by way of which aggregated producer."""
+PUSHED: Way = ("push", None)
+PULLED: Way = ("pull", None)
+Candidate = tuple[bytes, bytes, Way]
+"""Where a post stands, how it is kept, and how it comes here."""
 _new = tuple.__new__
-place = itemgetter(0, 1, 2)
-"""Where a candidate stands."""
+
+
+def place_of(ts: int, producer: str, post: str) -> bytes:
+    """A position in bytes: what the name of an item has after its kind."""
+    return f"{time_text(ts)}{SEP}{producer}{SEP}{post}".encode()
+
+
+def position_of(place: bytes) -> Position:
+    """The position that a place is."""
+    ts, producer, post = place.decode().split(SEP)
+    return int(ts), producer, post
 
 
 def candidate_of(item: Item) -> Candidate:
     """A candidate from an item, as it is."""
-    stored: Stored = (
-        {"v": item.value} if item.edited is None else {"v": item.value, "e": item.edited}
-    )
-    ts = b"%0*d" % (DIGITS, item.ts)
-    return ts, item.producer.encode(), item.id.encode(), item.via, item.how, stored
-
-
-def position_of(candidate: Candidate) -> Position:
-    ts, producer, post, _, _, _ = candidate
-    return int(ts), producer.decode(), post.decode()
+    stored = {"v": item.value} if item.edited is None else {"v": item.value, "e": item.edited}
+    return place_of(*item.position), encode_value(stored), (item.how, item.via)
 
 
 def items_of(candidates: Sequence[Candidate]) -> list[Item]:
     """The items that these are."""
-    kept = [one[5] for one in candidates]
-    encoded = [one for one in kept if type(one) is bytes]
-    if len(encoded) == len(kept):  # nearly always
-        stored: list[Any] = decode_values(encoded)
-    else:
-        stored = [decode_value(one) if isinstance(one, bytes) else one for one in kept]
+    stored = decode_values([kept for _, kept, _ in candidates])
+    names = [place.decode().split(SEP) for place, _, _ in candidates]
     return [
-        _new(Item, (int(ts), by.decode(), post.decode(), now["v"], how, now.get("e"), via))
-        for (ts, by, post, via, how, _), now in zip(candidates, stored, strict=True)
+        _new(Item, (int(ts), producer, post, now["v"], how, now.get("e"), via))
+        for (ts, producer, post), now, (_, _, (how, via)) in zip(
+            names, stored, candidates, strict=True
+        )
     ]

@@ -1,21 +1,31 @@
 """What a push and a pull cost, as measured, and the ratio that follows. Pure: times are arguments.
 
-*L* is the slope of a line: processor time of a read over the producers that it pulled, with the
-items that it gave as a second cause and what every read costs as its start. *H* is what an event
-has cost the consumers' function of late, and the slope of the producers' time over the pushes that
-they sent. H leaves out what is not a function's own time: encoding events between functions, the
-shuffle and the commit, most of which a batch costs however many pushes it has; and events that are
-no pushes count as if they were.
+*L* is the slope of a line: processor time of a read over the producers that it pulled, with what
+else makes it long as a second cause and what every read costs as its start. For reads with global
+coherency that cause is the items of the page, with per-producer coherency all who are followed,
+since who pulls from many follows many. What counts is how feeds are read the most.
+
+*H* is what an event has cost the consumers' function of late, and the slope of the producers' time
+over the pushes that they sent. H leaves out what is not a function's own time: encoding events
+between functions, the shuffle and the commit, most of which a batch costs however many pushes it
+has; and events that are no pushes count as if they were.
 
 Old measures are forgotten little by little, and one far off the line counts for little (`Line`).
-Until a slope is told apart from chance it is not known. The ratio is kept within bounds, and is
-changed only when it is off by `OFF`, so that no pair changes its side because of noise.
+Until a slope is told apart from chance it is not known. After many reads it is known what it is at
+most, and so what the ratio is at least: where pulls cost next to nothing, that counts. (If reads
+always pull from all who are followed, the one is not told from the other, and nothing is known.)
+The ratio is kept within bounds, and is changed only when it is off by `OFF`, so that no pair
+changes its side because of noise.
+
+The first pull of a page costs more than the others: a page from two places has rows to spare from
+both. L is to be the mean over all pulls, and not that of those that come after many others: so a
+read counts the less, the more it pulls.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import sqrt
+from math import inf, sqrt
 
 LEAST, MOST = 1 / 64, 64.0
 """The ratio's bounds."""
@@ -27,6 +37,8 @@ FAR = 4.0
 """Times its usual distance from the line, from which on a measure counts for less."""
 SURE = 3.0
 """Times its likely error that a slope must be."""
+MORE_OFTEN = 1.5
+"""By what factor reads of another coherency must come more often before these are the usual."""
 READS, BATCHES = 1 / 2_000, 1 / 200
 """The part that is forgotten with each read, and with each batch."""
 
@@ -50,18 +62,18 @@ class Line:
     z_cost: float = 0.0
     scale: float = 0.0
     """How far a measure is off the line, usually."""
-    first: list[tuple[float, float, float]] = field(default_factory=list)
+    first: list[tuple[float, float, float, float]] = field(default_factory=list)
 
-    def add(self, x: float, z: float, cost: float) -> None:
-        """One more measure."""
+    def add(self, x: float, z: float, cost: float, weight: float = 1.0) -> None:
+        """One more measure, which counts so much."""
         if self.weight:
-            self._add(x, z, cost, self._trust(self._off(x, z, cost)))
+            self._add(x, z, cost, weight * self._trust(self._off(x, z, cost)))
             return
-        self.first.append((cost, x, z))
+        self.first.append((cost, x, z, weight))
         if len(self.first) == FIRST:
-            for cost, x, z in sorted(self.first)[: FIRST - FIRST // 8]:
-                self._add(x, z, cost, 1.0)
-            offs = [self._off(x, z, cost) for cost, x, z in self.first]
+            for cost, x, z, weight in sorted(self.first)[: FIRST - FIRST // 8]:
+                self._add(x, z, cost, weight)
+            offs = [self._off(x, z, cost) for cost, x, z, _ in self.first]
             self.scale = sorted(offs)[FIRST // 2]
             self.first.clear()
 
@@ -70,10 +82,29 @@ class Line:
         """What one more of `x` costs; None if that is not known."""
         if not self.weight or self.xx <= 0:
             return None
-        slope, _, spread = self._slopes()
-        count = self.weight * self.weight / self.squares
-        error = 1.25 * self.scale / sqrt(count * spread / self.weight) if spread > 0 else slope
+        slope, error = self._slope_and_error()
         return slope if slope > SURE * error else None
+
+    @property
+    def most(self) -> float | None:
+        """What one more of `x` costs at most; None if not even that is known, or there were too few
+        measures for it to rest."""
+        if not self.weight or self.xx <= 0 or self._count < 1 / (4 * self.forgets):
+            return None
+        slope, error = self._slope_and_error()
+        return max(0.0, slope) + SURE * error if error < inf else None
+
+    def _slope_and_error(self) -> tuple[float, float]:
+        """With weights that differ the error is taken for somewhat larger than it is."""
+        slope, _, spread = self._slopes()
+        if spread <= 0:
+            return slope, inf
+        return slope, 1.25 * self.scale / sqrt(self._count * spread / self.weight)
+
+    @property
+    def _count(self) -> float:
+        """How many measures of equal weight there are."""
+        return self.weight * self.weight / self.squares
 
     def _slopes(self) -> tuple[float, float, float]:
         """Of x, of z, and how much x varies apart from z."""
@@ -133,17 +164,31 @@ class Spent:
 class Calibration:
     """H and L from what was measured, and the ratio that is in force."""
 
-    def __init__(self) -> None:
+    def __init__(self, ratio: float = 1.0) -> None:
+        """`ratio` is what the application goes by until another is known."""
         self.in_force: float | None = None
-        """H/L; None until both are known."""
-        self._reads = Line(READS)
+        """H/L, or what it is at least; None until it is known, or known to be higher than the
+        application's."""
+        self._is_bound = False
+        self._before = ratio
+        self._reads: dict[str, Line] = {}
+        """By coherency."""
+        self._often: dict[str, float] = {}
+        """How often each has come of late."""
+        self._usual: str | None = None
+        """The one that counts."""
         self._sending = Line(BATCHES)
         self._spent: Spent | None = None
 
     @property
     def low(self) -> float | None:
         """Seconds that pulling from one producer takes."""
-        return self._reads.slope
+        return None if self._usual is None else self._reads[self._usual].slope
+
+    @property
+    def low_at_most(self) -> float | None:
+        """What that is at most."""
+        return None if self._usual is None else self._reads[self._usual].most
 
     @property
     def high(self) -> float | None:
@@ -152,9 +197,15 @@ class Calibration:
             return None
         return self._spent.consumers + (self._sending.slope or 0.0)
 
-    def read_took(self, cpu: float, pulled: int, items: int) -> None:
-        """A read took so much processor time, for so many producers and items."""
-        self._reads.add(pulled, items, cpu)
+    def read_took(self, cpu: float, pulled: int, size: int, coherency: str = "global") -> None:
+        """A read took so much processor time, with so many producers pulled; `size` is what else
+        makes it long."""
+        line = self._reads.setdefault(coherency, Line(READS))
+        line.add(pulled, size, cpu, 1.0 / max(1, pulled))
+        self._often = {one: often * (1 - READS) for one, often in self._often.items()}
+        self._often[coherency] = self._often.get(coherency, 0.0) + 1.0
+        if self._often[coherency] > MORE_OFTEN * self._often.get(self._usual or "", 0.0):
+            self._usual = coherency
 
     def spent(self, now: Spent) -> None:
         """The application has gone on; of another store nothing known before is compared with."""
@@ -166,10 +217,18 @@ class Calibration:
 
     def settled(self) -> float | None:
         """The ratio that is in force from now on."""
-        high, low = self.high, self.low
+        high, low, most = self.high, self.low, self.low_at_most
         if high is not None and low is not None:
-            self.in_force = kept(self.in_force, high / low)
+            self.in_force, self._is_bound = kept(self.in_force, high / low), False
+        elif high is not None and most:
+            self._bound(min(MOST, high / most))
         return self.in_force
+
+    def _bound(self, least: float) -> None:
+        """The ratio is no less than this: more than what is in force, or another bound is."""
+        known = self._before if self.in_force is None or self._is_bound else self.in_force
+        if least > known:
+            self.in_force, self._is_bound = kept(self.in_force, least), True
 
 
 def kept(before: float | None, found: float) -> float:

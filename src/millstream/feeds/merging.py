@@ -6,69 +6,51 @@ Lists rather than a heap of iterators: a page is small, and most streams have li
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
+from operator import itemgetter
 
-from millstream.feeds.candidates import Candidate, items_of, place, position_of
+from millstream.feeds.candidates import Candidate, items_of
 from millstream.feeds.items import Item
-from millstream.feeds.names import Position
-from millstream.feeds.tables import Rows, Tables
+from millstream.feeds.tables import Row, Rows
 
-Add = Callable[[Rows, list[Candidate]], None]
-"""Adds to a list what some rows are."""
-LEAST = 8
-"""Posts of a stream that are read at once."""
-MORE = 1.4
-"""By what factor more are read at first than are missing: streams have their posts not at the same
-pace, and to go on with one costs as much as some more posts."""
+Add = Callable[[list[Row], list[Candidate]], bool]
+"""Adds to a list what some rows are. Whether one of them may be in another stream too."""
+LEAST = 3
+"""Posts of a stream that are read at first, or more: its share of a page, and some to spare."""
+SPARE = 1.4
+"""By what factor: streams do not have their posts at the same pace, and to go on with one costs as
+much as a few posts."""
+MORE = 5
+"""The part of a page, one in so many, that is read at once of a stream that may have more."""
+_place = itemgetter(0)
 
 
 class Stream:
     """Posts of one table, in order, read some at a time."""
 
-    __slots__ = ("_add", "_newest_first", "_start", "_stop", "_table", "_tables", "is_read")
+    __slots__ = ("_add", "_rows", "is_read", "may_repeat")
 
-    def __init__(
-        self,
-        tables: Tables,
-        table: tuple[str, str],
-        add: Add,
-        start: str,
-        stop: str,
-        newest_first: bool,
-    ) -> None:
-        """Of the entries of a table, by its update and key, from a name on and before another."""
-        self._tables, self._table, self._add = tables, table, add
-        self._start, self._stop, self._newest_first = start, stop, newest_first
+    def __init__(self, rows: Rows, add: Add) -> None:
+        self._rows, self._add = rows, add
         self.is_read = False
         """Whether there is no more."""
+        self.may_repeat = False
+        """Whether one of those that were read may be in another stream too."""
 
     def some(self, most: int) -> list[Candidate]:
         """The next ones: so many, or all that there are."""
         found: list[Candidate] = []
         while not self.is_read and len(found) < most:
             asked = most - len(found)
-            rows = self._tables.rows(
-                *self._table, asked, self._start, self._stop, reverse=self._newest_first
-            )
-            self._add(rows, found)
-            if len(rows) < asked:
-                self.is_read = True
-            elif self._newest_first:
-                self._stop = rows[-1][0].decode()
-            else:
-                self._start = rows[-1][0].decode() + "\0"
+            rows = list(islice(self._rows, asked))
+            self.may_repeat |= self._add(rows, found)
+            self.is_read = len(rows) < asked
         return found
 
     def items(self, at_once: int) -> Iterator[Item]:
         """Those that are left, as they are taken."""
         while not self.is_read:
             yield from items_of(self.some(at_once))
-
-
-Opened = tuple[
-    Callable[[Position | None, Position | None, bool], Stream], Position | None, Position | None
-]
-"""Opens the posts after a position and before another, newest first or oldest; and these two."""
 
 
 class Merged:
@@ -78,83 +60,57 @@ class Merged:
     """
 
     def __init__(self, most: int, *, newest_first: bool = True) -> None:
-        self.most, self.newest_first = most, newest_first
+        self.most, self._newest_first = most, newest_first
         self._found: list[Candidate] = []
-        self._in_order = self._is_settled = True
-        self.bound: Position | None = None
-        """Where as many are known: what is at it or past it is not among them."""
+        self._in_order = True
+        self._may_repeat = False
+        self._last: bytes | None = None
+        """Where the last one is, if there are as many as are wanted."""
 
-    def add(self, some: list[Candidate]) -> None:
-        """Add posts of one stream, which are in order; no more of them than are asked for."""
-        if not some:
-            return
-        self._is_settled = False
-        if self._found:
-            self._found = [*self._found, *some]
-            self._in_order = False
-        else:
-            self._found = some
-        if len(self._found) >= (self.most if self.bound is None else 2 * self.most):
-            self._settle()
-
-    @property
-    def missing(self) -> int:
-        """How many more could be taken, whatever they are."""
-        return self.most - len(self._found)
+    def add(self, some: list[Candidate], may_repeat: bool = True) -> None:
+        """Add posts of one stream, which are in order; one may have been added before, or be added
+        later, or none."""
+        self._may_repeat |= may_repeat
+        if some:
+            self._in_order = not self._found
+            self._found += some
 
     def wants(self, after: Candidate) -> bool:
         """Whether something that comes after one of the same stream may be among them."""
         self._settle()
-        if self.bound is None:
+        if self._last is None:
             return True
-        here = position_of(after)
-        return here > self.bound if self.newest_first else here < self.bound
+        here, _, _ = after
+        return here > self._last if self._newest_first else here < self._last
 
-    def items(self) -> list[Item]:
+    def settled(self) -> list[Candidate]:
         """In order, and no more than were asked for."""
         self._settle()
-        return items_of(self._found)
+        return self._found
 
     def _settle(self) -> None:
-        if self._is_settled:
-            return
-        self._is_settled = True
         if not self._in_order:
-            self._found = _sorted(self._found, self.newest_first)[: self.most]
+            self._found.sort(key=_place, reverse=self._newest_first)
+            if self._may_repeat:
+                self._found = [next(alike) for _, alike in groupby(self._found, key=_place)]
             self._in_order = True
+        del self._found[self.most :]
         if len(self._found) == self.most:
-            self.bound = position_of(self._found[-1])
+            self._last, _, _ = self._found[-1]
 
 
-def read_into(found: Merged, streams: Sequence[Opened]) -> None:
+def read_into(found: Merged, streams: Sequence[Stream]) -> None:
     """Add the posts of several streams as far as they are wanted.
 
-    Of each no more is read at once than its share of what is missing: each may have the next post,
-    and few have many. Where enough are known, no more is read than what is before the last one.
+    Of each some are read at first: it may have the next post. Few have many.
     """
-    unread: list[tuple[Stream, Candidate]] = []
-    share = min(max(LEAST, int(MORE * found.missing / max(1, len(streams)))), found.most)
-    for opened, than, before in streams:
-        if found.bound is not None:
-            if found.newest_first:
-                than = found.bound if than is None else max(than, found.bound)
-            else:
-                before = found.bound if before is None else min(before, found.bound)
-        stream = opened(than, before, found.newest_first)
-        some = stream.some(share)
-        found.add(some)
-        if not stream.is_read:
-            unread.append((stream, some[-1]))
-    for stream, last in unread:
-        while not stream.is_read and found.wants(last):
-            some = stream.some(LEAST)
-            found.add(some)
-            last = some[-1] if some else last
-
-
-def _sorted(found: list[Candidate], newest_first: bool) -> list[Candidate]:
-    """By place, without repetitions; what was before stays before, of those that are alike."""
-    if len({one[0] for one in found}) == len(found):  # nearly always: the time alone decides
-        return sorted(found, reverse=newest_first)
-    ordered = sorted(found, key=place, reverse=newest_first)
-    return [next(alike) for _, alike in groupby(ordered, key=place)]
+    share = min(max(LEAST, int(SPARE * found.most / max(1, len(streams))) + 1), found.most)
+    while streams:
+        ends: list[tuple[Stream, Candidate]] = []
+        for stream in streams:
+            some = stream.some(share)
+            found.add(some, stream.may_repeat)
+            if not stream.is_read:
+                ends.append((stream, some[-1]))
+        streams = [stream for stream, last in ends if found.wants(last)]
+        share = max(1, found.most // MORE)

@@ -16,16 +16,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from millstream.codec import decode_value
-from millstream.feeds.candidates import candidate_of
+from millstream.feeds.candidates import Candidate, candidate_of, items_of, position_of
 from millstream.feeds.items import How, Item, item_of
-from millstream.feeds.merging import Merged, Opened, Stream, read_into
+from millstream.feeds.merging import Merged, Stream, read_into
 from millstream.feeds.names import (
     META,
     SEP,
@@ -43,20 +42,18 @@ from millstream.feeds.pending import NOTHING, Pending
 from millstream.feeds.placing import PlacedFeeds
 from millstream.feeds.references import References
 from millstream.feeds.shown import Shown
-from millstream.feeds.tables import Rows, Tables
+from millstream.feeds.tables import Row, Tables
 
 BEGINS, ITEMS, POSTS = prefix("from"), prefix("item"), prefix("post")
 PULL, PUSH = prefix("pull"), prefix("push")
 AFTER_ITEMS, AFTER_POSTS, AFTER_PULL = after(ITEMS), after(POSTS), after(PULL)
 _META = META.encode()
-ALL = 1 << 62
 _position = itemgetter(0, 1, 2)
 MOST_PULLED = 10_000
 """Producers that one read pulls from; of those past it nothing is shown, and the answer says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """A part of a feed, newest first."""
 
     items: list[Item]
@@ -87,36 +84,36 @@ class FeedQuery:
         )
         self.left_out = 0
         """Producers that are not read because there are too many."""
-        rows = tables.rows(placed.consumers, consumer, ALL, META, AFTER_PULL)
+        rows = list(tables.rows(placed.consumers, consumer, META, AFTER_PULL))
         known = rows and rows[0][0] == _META
         self.meta: dict[str, Any] = decode_value(rows.pop(0)[1]) if known else {}
         self._floor: int = self.meta.get("floor", 0)
         self._pulled = self._who_is_pulled(rows, most_pulled)
-        self._shown = Shown(self._pulled, self._follows, pending, self._references)
+        self._shown = Shown(self._unseen, pending, self._references)
 
     def older(self, before: Position | None, limit: int) -> Page:
         """The newest items before a position, or of all."""
         found = Merged(limit + 1)
-        self._stored(found, None, before)
+        self._stored(found, None, before, newest_first=True)
         for fresh in self.pending_before(before).values():
             found.add([candidate_of(item) for item in islice(fresh, limit + 1)])
-        deeper = self._not_here(found.bound[0] if found.bound is not None else 0)
+        items = found.settled()
+        deeper = self._not_here(_time(items[limit]) if len(items) > limit else 0)
         if deeper:
             ends = ((one, _earlier(before, (until, "", ""))) for one, until in deeper)
-            read_into(found, [(partial(self._posts, one), None, end) for one, end in ends])
-        items = found.items()
-        return self._page(items[:limit], len(items) > limit)
+            read_into(found, [self._posts(one, None, end, newest_first=True) for one, end in ends])
+        return self._page(found, limit)
 
     def newer(self, than: Position, limit: int) -> Page:
         """The oldest items after a position."""
         found = Merged(limit + 1, newest_first=False)
-        self._stored(found, than, None)
+        self._stored(found, than, None, newest_first=False)
         ends = ((one, (until, "", "")) for one, until in self._not_here(than[0]))
-        read_into(found, [(partial(self._posts, one), than, end) for one, end in ends])
+        read_into(found, [self._posts(one, than, end, newest_first=False) for one, end in ends])
         for fresh in self._not_taken(than, None, newest_first=False).values():
             found.add([candidate_of(item) for item in islice(fresh, limit + 1)])
-        items = found.items()
-        return self._page(items[:limit][::-1], len(items) > limit)
+        page = self._page(found, limit)
+        return page._replace(items=page.items[::-1])
 
     def follows(self) -> dict[str, How]:
         """All followed producers, and how each is read."""
@@ -158,22 +155,24 @@ class FeedQuery:
         known = max(self.meta.get("seen", []), self._pending.seen.get(self.consumer, []))
         return (known[0], known[1], known[2]) if known else None
 
-    def _page(self, items: list[Item], more: bool) -> Page:
-        return Page(items, more, self.left_out, len(self._pulled))
+    def _page(self, found: Merged, limit: int) -> Page:
+        some = found.settled()
+        items = items_of(some[:limit])
+        return Page(items, len(some) > limit, self.left_out, len(self._pulled))
 
-    def _who_is_pulled(self, rows: Rows, most: int) -> list[str]:
+    def _who_is_pulled(self, rows: list[Row], most: int) -> list[str]:
         """The producers to pull from: on pull, by these rows, followed since, or under way."""
         found = {name[len(PULL) :].decode(): None for name, _ in rows}
-        for producer, since in self._follows.items():
-            if since is not None:  # if it is on push, it may have been left in between
-                found[producer] = None
+        # What was pushed of one that is on push is not shown: it may have been left in between, or
+        # be half of a pass.
+        self._unseen = dict.fromkeys(self._follows)
         for producer in self.tables.once(self.placed.fanouts, self._under_way):
             if producer not in found and self._get(PUSH + producer) is not None:
-                found[producer] = None
+                self._unseen[producer] = None
+        found |= self._unseen
         pulled = [one for one in found if self._is_followed(one)]
         self.left_out = max(0, len(pulled) - most)
-        # Of those past it nothing is shown: what was pushed of one under way may be half of a pass.
-        self._follows.update(dict.fromkeys(pulled[most:]))
+        self._follows.update(dict.fromkeys(pulled[most:]))  # nothing of them is shown
         return pulled[:most]
 
     def _under_way(self) -> list[str]:
@@ -182,9 +181,11 @@ class FeedQuery:
 
     def _pending_follows(self) -> dict[str, int | None]:
         """By producer: since when it is followed by what is pending, None if it is no more."""
+        found = self._pending.follows.get(self.consumer)
+        if not found:
+            return {}
         unsure = self._pending.unsure.get(self.consumer, ())
         refused = {one for one in unsure if self._get(entry("block", one)) is not None}
-        found = self._pending.follows.get(self.consumer, {})
         return {one: since for one, since in found.items() if one not in refused}
 
     def _is_blocked(self, producer: str) -> bool:
@@ -207,8 +208,6 @@ class FeedQuery:
     def _posting(self) -> list[str]:
         """The followed producers that have pending posts."""
         posts = self._pending.posts
-        if not posts:
-            return []
         if len(posts) > self.meta.get("follows", 0) + len(self._follows):
             return [one for one in self.follows() if posts.get(one)]
         pulled = set(self._pulled)
@@ -238,8 +237,9 @@ class FeedQuery:
         """What was pushed and is to be seen, after a position and before another."""
         start = ITEMS if than is None else item_entry(*than) + SEP
         stop = AFTER_ITEMS if before is None else item_entry(*before)
-        table = self.placed.consumers, self.consumer
-        return Stream(self.tables, table, self._shown.pushed, start, stop, newest_first)
+        of, consumer = self.placed.consumers, self.consumer
+        rows = self.tables.rows(of, consumer, start, stop, reverse=newest_first, cut=len(ITEMS))
+        return Stream(rows, self._shown.pushed)
 
     def _posts(
         self, producer: str, than: Position | None, before: Position | None, newest_first: bool
@@ -247,19 +247,24 @@ class FeedQuery:
         """A producer's posts after a position and before another."""
         start = POSTS if than is None else _bound(producer, than) + "\0"
         stop = AFTER_POSTS if before is None else _bound(producer, before)
-        table, add = (self.placed.producers, producer), partial(self._shown.pulled, producer)
-        return Stream(self.tables, table, add, start, stop, newest_first)
+        of = self.placed.producers
+        rows = self.tables.rows(of, producer, start, stop, reverse=newest_first, cut=len(POSTS))
+        return Stream(rows, partial(self._shown.pulled, producer))
 
-    def _stored(self, found: Merged, than: Position | None, before: Position | None) -> None:
+    def _stored(
+        self, found: Merged, than: Position | None, before: Position | None, *, newest_first: bool
+    ) -> None:
         """Add what is stored after a position and before another: of producers on pull, who post
         the most, and then of what was pushed, as far as it is wanted."""
-        opened: list[Opened] = [(partial(self._posts, one), than, before) for one in self._pulled]
-        read_into(found, [*opened, (self._items, than, before)])
+        streams = [self._posts(one, than, before, newest_first) for one in self._pulled]
+        read_into(found, [*streams, self._items(than, before, newest_first)])
 
     def _not_taken(
         self, than: Position | None, before: Position | None, *, newest_first: bool
     ) -> dict[str, Iterator[Item]]:
         """By followed producer: what its table does not have yet, between two positions."""
+        if not self._pending.posts and not self._references.waited_for:
+            return {}
         bounds = than, before
         streams: dict[str, list[Iterator[Item]]] = {
             one: [self._fresh(one, *bounds, newest_first=newest_first)] for one in self._posting()
@@ -326,3 +331,8 @@ def _bound(producer: str, position: Position) -> str:
 
 def _earlier(one: Position | None, other: Position) -> Position:
     return other if one is None else min(one, other)
+
+
+def _time(candidate: Candidate) -> int:
+    ts, _, _ = position_of(candidate[0])
+    return ts

@@ -2,65 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from millstream.codec import decode_value
-from millstream.feeds.candidates import Candidate, place
+from millstream.codec import decode_value, encode_value
+from millstream.feeds.candidates import PULLED, PUSHED, Candidate, place_of
 from millstream.feeds.items import How
-from millstream.feeds.names import MARKS, OF, SEP, referred_to
+from millstream.feeds.names import DIGITS, OF, SEP, is_reference, referred_to
 from millstream.feeds.pending import Pending, Stored
 from millstream.feeds.references import References
-from millstream.feeds.tables import Rows
+from millstream.feeds.tables import Row
 
 _OF, _SEP = OF.encode(), SEP.encode()
-_MARKS = tuple(mark.encode() for mark in MARKS)
+_AFTER_TIME = DIGITS + 1
 
 
 class Shown:
     """Makes candidates of rows, for one consumer. Those of references, and of posts that pending
     records have changed, are looked at more closely; all others stay as they are."""
 
-    def __init__(
-        self,
-        pulled: Iterable[str],
-        follows: Mapping[str, int | None],
-        pending: Pending,
-        references: References,
-    ) -> None:
-        """`pulled` are the producers whose posts are read from them; of `follows` those that are
-        None are followed no more."""
-        gone = [one for one, since in follows.items() if since is None]
-        self._unseen = {one.encode() for one in [*pulled, *gone]}
+    def __init__(self, unseen: Iterable[str], pending: Pending, references: References) -> None:
+        """Of `unseen` producers nothing is shown that was pushed."""
+        self._unseen = {one.encode() for one in unseen}
         self._pending, self._changed, self._references = pending, pending.touched, references
 
-    def pushed(self, rows: Rows, found: list[Candidate]) -> None:
-        """Add those of a consumer's items."""
+    def pushed(self, rows: list[Row], found: list[Candidate]) -> bool:
+        """Add those of a consumer's items; their names are without the kind. Whether one may be in
+        another stream too: a reference, to what others refer to as well."""
         unseen, changed = self._unseen, self._changed
-        for name, kept in rows:
-            _, ts, producer, post = name.split(_SEP)
-            if _OF in post:
-                post, _, by = post.partition(_OF)
-                if by not in unseen:
-                    self._add(found, ts, producer, post, by.decode(), "push", kept)
-            elif producer not in unseen:
-                if producer in changed:
-                    self._add(found, ts, producer, post, None, "push", kept)
-                else:
-                    found.append((ts, producer, post, None, "push", kept))
-
-    def pulled(self, producer: str, rows: Rows, found: list[Candidate]) -> None:
-        """Add those of a producer's posts."""
-        name_of = producer.encode()
-        changed = name_of in self._changed
-        for name, kept in rows:
-            _, ts, post = name.split(_SEP)
-            if post.startswith(_MARKS):
-                origin, id_ = referred_to(post.decode())
-                self._add(found, ts, origin.encode(), id_.encode(), producer, "pull", kept)
-            elif changed:
-                self._add(found, ts, name_of, post, None, "pull", kept)
+        if not unseen and not changed and not _has_reference(rows):  # nearly always
+            found += [(place, kept, PUSHED) for place, kept in rows]
+            return False
+        for place, kept in rows:
+            ts, producer, post = place.split(_SEP)
+            post, _, by = post.partition(_OF)
+            if (by or producer) in unseen:
+                continue
+            if by or producer in changed:
+                via = by.decode() if by else None
+                self._add(found, int(ts), producer.decode(), post.decode(), via, "push", kept)
             else:
-                found.append((ts, name_of, post, None, "pull", kept))
+                found.append((place, kept, PUSHED))
+        return True
+
+    def pulled(self, producer: str, rows: list[Row], found: list[Candidate]) -> bool:
+        """The same of a producer's posts."""
+        name = producer.encode()
+        if name not in self._changed and not _has_reference(rows):  # nearly always
+            of = _SEP + name + _SEP
+            found += [(post.replace(_SEP, of, 1), kept, PULLED) for post, kept in rows]
+            return False
+        for row, kept in rows:
+            ts, post = int(row[:DIGITS]), row[_AFTER_TIME:].decode()
+            if is_reference(post):
+                self._add(found, ts, *referred_to(post), producer, "pull", kept)
+            elif name in self._changed:
+                self._add(found, ts, producer, post, None, "pull", kept)
+            else:
+                found.append((place_of(ts, producer, post), kept, PULLED))
+        return True
 
     def now(self, producer: str, post: str, stored: Stored) -> Stored | None:
         """A stored post as it is by what is pending; None if it was deleted."""
@@ -75,17 +74,26 @@ class Shown:
     def _add(
         self,
         found: list[Candidate],
-        ts: bytes,
-        origin: bytes,
-        post: bytes,
+        ts: int,
+        origin: str,
+        post: str,
         via: str | None,
         how: How,
         kept: bytes,
     ) -> None:
         """One that may have been changed, or is a reference."""
-        if found and place(found[-1]) == (ts, origin, post):
+        place = place_of(ts, origin, post)
+        if found and found[-1][0] == place:
             return  # by way of another one
-        by, id_, now = origin.decode(), post.decode(), decode_value(kept)
-        now = self.now(by, id_, now) if via is None else self.by_way(int(ts), by, id_, now, via)
+        stored: Stored = decode_value(kept)
+        if via is None:
+            now = self.now(origin, post, stored)
+        else:
+            now = self.by_way(ts, origin, post, stored, via)
         if now is not None:
-            found.append((ts, origin, post, via, how, now))
+            found.append((place, encode_value(now), (how, via)))
+
+
+def _has_reference(rows: list[Row]) -> bool:
+    """Whether one of these has a reference's name: no other one has `OF`."""
+    return _OF in b"".join([name for name, _ in rows])

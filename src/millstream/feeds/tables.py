@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
-Rows = list[tuple[bytes, bytes]]
-"""Names and values as they are stored."""
+Row = tuple[bytes, bytes]
+"""A name and its value as they are stored."""
+Rows = Iterator[Row]
 
 
 class Tables(Protocol):
@@ -17,24 +18,18 @@ class Tables(Protocol):
         """The value of an entry; None if it is not there."""
         ...
 
+    def rows(
+        self, update: str, key: str, start: str, stop: str, *, reverse: bool = False, cut: int = 0
+    ) -> Rows:
+        """Entries with `start <= entry < stop`, in the order of their names or the reverse; read
+        as they are taken, and not decoded. Of each name the first `cut` bytes are left out, which
+        all in between must share."""
+        ...
+
     def scan(
         self, update: str, key: str, start: str, stop: str, *, reverse: bool = False
     ) -> Iterator[tuple[str, Any]]:
-        """Entries with `start <= entry < stop`, in the order of their names or the reverse; read
-        as they are taken."""
-        ...
-
-    def rows(
-        self,
-        update: str,
-        key: str,
-        limit: int,
-        start: str,
-        stop: str,
-        *,
-        reverse: bool = False,
-    ) -> Rows:
-        """The first entries of a scan, read at once and not decoded."""
+        """The same, decoded."""
         ...
 
     def once(self, what: str, make: Callable[[], T]) -> T:

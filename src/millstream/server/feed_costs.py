@@ -31,7 +31,7 @@ class FeedCosts:
             if options.latency is None
             else microseconds(options.latency, "feeds: latency") / 1e6
         )
-        self._calibration = Calibration()
+        self._calibration = Calibration(options.ratio)
         self._latencies = Latencies()
         self._steps = Steps()
         self._wholesale = Wholesale()
@@ -57,13 +57,21 @@ class FeedCosts:
         with self._lock:
             return consumer in self._wholesale
 
-    def read_took(self, consumer: str, seconds: float, cpu: float, pulled: int, items: int) -> None:
-        """A consumer's read took so long, and so much processor time, for so many producers pulled
-        and items shown."""
+    def read_took(
+        self,
+        consumer: str,
+        seconds: float,
+        cpu: float,
+        pulled: int,
+        size: int,
+        coherency: str = "global",
+    ) -> None:
+        """A consumer's read took so long, and so much processor time, with so many producers
+        pulled; `size` is what else makes a read of this coherency long."""
         with self._lock:
             self._reads += 1
             self._latencies.add(seconds)
-            self._calibration.read_took(cpu, pulled, items)
+            self._calibration.read_took(cpu, pulled, size, coherency)
             if self._is_by_consumer:
                 self._wholesale.read(consumer, pulled)
             self._decide()

@@ -74,19 +74,22 @@ class Reading:
         except InputError as error:
             raise Refusal(400, str(error)) from None
 
-        def make(tables: Tables, pending: Pending) -> tuple[dict[str, Any], int]:
+        def make(tables: Tables, pending: Pending) -> tuple[dict[str, Any], int, int]:
             of = FeedQuery(network.placed, tables, consumer, pending)
-            return answer(of, asked, now), len(of.pulled())
+            said = answer(of, asked, now)
+            by_producer = asked.coherency == "per-producer"
+            size = of.meta.get("follows", 0) if by_producer else len(said["items"])
+            return said, len(of.pulled()), size
 
         read = await network.read(consumer, make)
-        said, pulled = read.value
+        said, pulled, size = read.value
         times = [one["ts"] for one in said["items"]]
         if counts:
             self._views.count(network.name, consumer, flow(times, now))
         batch, age = read.progress.batch, round(self._service.age(read.progress), 3)
         whole = {**said, "batch": batch, "age": age, **completeness(read.trouble, said)}
         took = time.perf_counter() - begun
-        network.costs.read_took(consumer, took, read.cpu, pulled, len(times))
+        network.costs.read_took(consumer, took, read.cpu, pulled, size, asked.coherency)
         return json_answer(whole)
 
     async def follows(self, request: Request) -> Response:

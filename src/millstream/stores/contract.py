@@ -71,27 +71,13 @@ class View(Protocol):
         """The value of one key; None if there is no row."""
         ...
 
-    def first(
-        self,
-        limit: int,
-        start: bytes,
-        stop: bytes | None = None,
-        *,
-        reverse: bool = False,
-        cut: int = 0,
-    ) -> list[tuple[bytes, bytes]]:
-        """The first rows of a scan, at once, which costs half as much; `limit` is 1 or more.
-
-        The first `cut` bytes of each key are left out.
-        """
-        ...
-
     def scan(
-        self, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+        self, start: bytes, stop: bytes | None = None, *, reverse: bool = False, cut: int = 0
     ) -> Iterator[tuple[bytes, bytes]]:
         """Rows with `start <= key < stop` (stop None: to the end), in key order or in reverse.
 
-        Lazy: rows are read as they are taken, and it may be left at any row.
+        Lazy: rows are read as they are taken, or one sooner, and it may be left at any row. Of each
+        key the first `cut` bytes are left out, which all keys in between must share.
         """
         ...
 

@@ -29,7 +29,7 @@ import os
 import struct
 import threading
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 import lmdb
 
@@ -45,6 +45,8 @@ REPAIR = (
 )
 DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.PanicError)
 """What LMDB says of a page that is not what it must be."""
+ERRORS = (Damaged, lmdb.Error, OSError)
+"""What is explained."""
 
 _FENCE = struct.Struct("<qqq")
 FENCE_BYTES = _FENCE.size + CHECK
@@ -273,17 +275,18 @@ class explained:  # noqa: N801  # reads as a word of its with statement
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: object
     ) -> None:
-        if error is None:
-            return
-        if isinstance(error, Damaged):
-            raise StoreError(
-                f"{self._where}: {self._outcome}, {named(error.key)} does not fit its checksum: "
-                f"the store is damaged; {REPAIR}"
-            ) from None
-        if isinstance(error, lmdb.Error | OSError):
-            raise StoreError(
-                f"{self._where}: {self._outcome}, {error}; {_advice(error)}"
-            ) from error
+        if isinstance(error, ERRORS):
+            explain(error, self._where, self._outcome)
+
+
+def explain(error: Damaged | lmdb.Error | OSError, where: str, outcome: str) -> NoReturn:
+    """Raise the StoreError that `explained` makes of an error."""
+    if isinstance(error, Damaged):
+        raise StoreError(
+            f"{where}: {outcome}, {named(error.key)} does not fit its checksum: the store is "
+            f"damaged; {REPAIR}"
+        ) from None
+    raise StoreError(f"{where}: {outcome}, {error}; {_advice(error)}") from error
 
 
 def _advice(error: lmdb.Error | OSError) -> str:

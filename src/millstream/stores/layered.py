@@ -31,7 +31,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -79,30 +79,13 @@ class LayeredView:
         row = self._soft.get(key)
         return self._base.get(key) if row is None else _value(row)
 
-    def first(
-        self,
-        limit: int,
-        start: bytes,
-        stop: bytes | None = None,
-        *,
-        reverse: bool = False,
-        cut: int = 0,
-    ) -> list[Item]:
-        over = self._soft.first(limit, start, stop, reverse=reverse)
-        if not over:
-            return self._base.first(limit, start, stop, reverse=reverse, cut=cut)
-        if len(over) == limit:  # what of base is among them is not known yet
-            merged = self.scan(start, stop, reverse=reverse)
-        else:
-            under = self._base.first(limit + len(over), start, stop, reverse=reverse)
-            merged = _merged(iter(over), iter(under), reverse)
-        return [(key[cut:], value) for key, value in islice(merged, limit)]
-
     def scan(
-        self, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+        self, start: bytes, stop: bytes | None = None, *, reverse: bool = False, cut: int = 0
     ) -> Iterator[Item]:
-        soft = self._soft.scan(start, stop, reverse=reverse)
-        return _merged(soft, self._base.scan(start, stop, reverse=reverse), reverse)
+        soft = self._soft.scan(start, stop, reverse=reverse, cut=cut)
+        base = self._base.scan(start, stop, reverse=reverse, cut=cut)
+        over = next(soft, None)
+        return base if over is None else _merged(chain([over], soft), base, reverse)
 
     def below(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The values that base has."""

@@ -21,13 +21,23 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Self
+from zlib import crc32
 
 from millstream.errors import StoreError
 from millstream.stores import rows
-from millstream.stores.checks import NONE, Damaged, Tally, check, digest_of, sealed, unsealed
+from millstream.stores.checks import (
+    NONE,
+    WHOLE,
+    Damaged,
+    Tally,
+    check,
+    digest_of,
+    sealed,
+    unsealed,
+)
 from millstream.stores.contract import (
     NO_BATCH,
     NO_FENCE,
@@ -37,7 +47,15 @@ from millstream.stores.contract import (
     check_read,
     check_roll_back,
 )
-from millstream.stores.environment import Environment, Transaction, acquire, explained, release
+from millstream.stores.environment import (
+    ERRORS,
+    Environment,
+    Transaction,
+    acquire,
+    explain,
+    explained,
+    release,
+)
 
 MAP_SIZE = 1 << 34
 """Address space a shard, not room on disk; doubled when it is full."""
@@ -91,33 +109,33 @@ class LmdbView:
             row = self._open().get(stored)
             return None if row is None else rows.value(stored, row, self._limit)
 
-    def first(
-        self,
-        limit: int,
-        start: bytes,
-        stop: bytes | None = None,
-        *,
-        reverse: bool = False,
-        cut: int = 0,
-    ) -> list[tuple[bytes, bytes]]:
-        begin, end = rows.bounds(start, stop)
-        with explained(self._where, "cannot read"):
-            items = _items(self._txn or self._open(), begin, end, reverse)
-            bound = begin if reverse else end
-            found = rows.first(items, limit, self._limit, bound, reverse, cut)
-        if found is None:  # rare: keys that are out of order
-            some = islice(self.scan(start, stop, reverse=reverse), limit)
-            return [(key[cut:], value) for key, value in some]
-        return found
-
     def scan(
-        self, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+        self, start: bytes, stop: bytes | None = None, *, reverse: bool = False, cut: int = 0
     ) -> Iterator[tuple[bytes, bytes]]:
-        txn = self._open()
-        first, end = rows.bounds(start, stop)
-        with explained(self._where, "cannot read"):
-            items = _within(_items(txn, first, end, reverse), first, end)
-            yield from rows.in_order(items, self._limit, start, stop, reverse)
+        begin, end = rows.bounds(start, stop)
+        bound = begin if reverse else end
+        newest, unpack, body = rows.newest_tag(self._limit), rows.HEADER.unpack_from, rows.BODY
+        after = len(rows.ROW) + cut
+        try:  # and not `with`, which takes longer to leave; what `rows.value` does, without a call
+            items = _items(self._open(), begin, end, reverse)
+            for key, row in items:
+                if (key < bound) is reverse:
+                    return
+                if crc32(key + row) != WHOLE:
+                    raise Damaged(key)
+                if len(key) >= rows.RUN:  # rare: from here on keys may be out of order
+                    rest = _within(chain([(key, row)], items), begin, end)
+                    for name, value in rows.in_order(rest, self._limit, start, stop, reverse):
+                        yield name[cut:], value
+                    return
+                tag, length = unpack(row)
+                if tag > newest:
+                    if (before := rows.previous(row)) is not None:
+                        yield key[after:], before
+                elif tag & rows.HAS_VALUE:
+                    yield key[after:], row[body : body + length]
+        except ERRORS as error:
+            explain(error, self._where, "cannot read")
 
     def own(self, key: bytes) -> bytes | None:
         """What the shard keeps for itself under a key that no row can have."""

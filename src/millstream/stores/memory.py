@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import NamedTuple, Self
 
 from millstream.errors import StoreError
@@ -65,26 +64,14 @@ class MemoryView:
     def get(self, key: bytes) -> bytes | None:
         return self._value(key)
 
-    def first(
-        self,
-        limit: int,
-        start: bytes,
-        stop: bytes | None = None,
-        *,
-        reverse: bool = False,
-        cut: int = 0,
-    ) -> list[tuple[bytes, bytes]]:
-        found = islice(self.scan(start, stop, reverse=reverse), limit)
-        return [(key[cut:], value) for key, value in found]
-
     def scan(
-        self, start: bytes, stop: bytes | None = None, *, reverse: bool = False
+        self, start: bytes, stop: bytes | None = None, *, reverse: bool = False, cut: int = 0
     ) -> Iterator[tuple[bytes, bytes]]:
         within = (key for key in self._rows if start <= key and (stop is None or key < stop))
         for key in sorted(within, reverse=reverse):
             value = self._value(key)
             if value is not None:
-                yield key, value
+                yield key[cut:], value
 
     def __enter__(self) -> Self:
         return self

@@ -88,10 +88,15 @@ def stored_keys(keys: Sequence[bytes]) -> list[bytes]:
     return [ROW + key for key in keys]
 
 
+def newest_tag(limit: int) -> int:
+    """Rows with a higher tag are of a later batch than `limit`."""
+    return limit << SHIFT | FLAGS
+
+
 def values(keys: Sequence[bytes], rows: Sequence[bytes | None], limit: int) -> list[bytes | None]:
     """The values of `rows`, which lie under `keys` (stored), as of the end of batch `limit`."""
     check_all(keys, rows)
-    newest = limit << SHIFT | FLAGS
+    newest = newest_tag(limit)
     unpack = HEADER.unpack_from
     found: list[bytes | None] = []
     add = found.append
@@ -109,45 +114,12 @@ def values(keys: Sequence[bytes], rows: Sequence[bytes | None], limit: int) -> l
 
 def value(key: bytes, row: bytes, limit: int) -> bytes | None:
     """The value of one row, which lies under `key` (stored)."""
-    if crc32(row, crc32(key)) != WHOLE:
+    if crc32(key + row) != WHOLE:
         raise Damaged(key)
     tag, length = HEADER.unpack_from(row)
-    if tag > limit << SHIFT | FLAGS:
+    if tag > newest_tag(limit):
         return previous(row)
     return row[BODY : BODY + length] if tag & HAS_VALUE else None
-
-
-def first(
-    items: Iterable[tuple[bytes, bytes]],
-    most: int,
-    limit: int,
-    bound: bytes,
-    reverse: bool,
-    cut: int,
-) -> list[tuple[bytes, bytes]] | None:
-    """The first keys and values of stored `items` before `bound`, or at it or after it if they are
-    reversed, as `in_order` has them; None if a key may be out of order. Of each key `cut` bytes are
-    left out."""
-    newest = limit << SHIFT | FLAGS
-    unpack = HEADER.unpack_from
-    found: list[tuple[bytes, bytes]] = []
-    add, cut = found.append, cut + len(ROW)
-    for key, row in items:
-        if (key < bound) is reverse:
-            break
-        if crc32(row, crc32(key)) != WHOLE:
-            raise Damaged(key)
-        if len(key) >= RUN:
-            return None
-        tag, length = unpack(row)
-        if tag > newest:
-            if (before := previous(row)) is not None:
-                add((key[cut:], before))
-        elif tag & HAS_VALUE:
-            add((key[cut:], row[BODY : BODY + length]))
-        if len(found) == most:
-            break
-    return found
 
 
 def previous(row: bytes) -> bytes | None:
@@ -254,12 +226,12 @@ def in_order(
     `items` come in the (reversed) order of stored keys, bounded by `bounds(start, stop)`. Lazy, but
     for a run of keys that share their first 478 bytes, which is gathered and sorted.
     """
-    newest = limit << SHIFT | FLAGS
+    newest = newest_tag(limit)
     unpack = HEADER.unpack_from
     run: list[tuple[bytes, bytes]] = []
     shared = b""
     for key, row in items:
-        if crc32(row, crc32(key)) != WHOLE:
+        if crc32(key + row) != WHOLE:
             raise Damaged(key)
         tag, length = unpack(row)
         if tag > newest:

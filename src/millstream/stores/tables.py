@@ -50,29 +50,21 @@ class BatchTables:
         return None if found is None else decode_value(found)
 
     def rows(
-        self,
-        update: str,
-        key: str,
-        limit: int,
-        start: str,
-        stop: str,
-        *,
-        reverse: bool = False,
-    ) -> list[tuple[bytes, bytes]]:
-        """The first entries of a scan, read at once and not decoded."""
+        self, update: str, key: str, start: str, stop: str, *, reverse: bool = False, cut: int = 0
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Entries with `start <= entry < stop`, in the order of their names or the reverse; read
+        as they are taken, and not decoded. Of each name the first `cut` bytes are left out, which
+        all in between must share."""
         view, prefix = self._place(update, key)
         first, end = prefix + start.encode(), prefix + stop.encode()
-        return view.first(limit, first, end, reverse=reverse, cut=len(prefix))
+        return view.scan(first, end, reverse=reverse, cut=len(prefix) + cut)
 
     def scan(
         self, update: str, key: str, start: str, stop: str, *, reverse: bool = False
     ) -> Iterator[tuple[str, Any]]:
-        """Entries with `start <= entry < stop`, in the order of their names or the reverse; read
-        as they are taken."""
-        view, prefix = self._place(update, key)
-        size = len(prefix)
-        rows = view.scan(prefix + start.encode(), prefix + stop.encode(), reverse=reverse)
-        return ((row[size:].decode(), decode_value(value)) for row, value in rows)
+        """The same, decoded."""
+        rows = self.rows(update, key, start, stop, reverse=reverse)
+        return ((name.decode(), decode_value(value)) for name, value in rows)
 
     def once(self, what: str, make: Callable[[], T]) -> T:
         """What was made under this name before, of these same tables; else makes it."""
