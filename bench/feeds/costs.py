@@ -17,7 +17,6 @@ import gc
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from statistics import linear_regression
 from typing import Any
 
 import millstream as ms
@@ -29,12 +28,13 @@ from bench.feeds.paper import THRESHOLD
 from bench.feeds.plan import Diverse, FanOuts, Full, Measured, Ratios, Skews
 from bench.figures import percentile
 from bench.imr.noise import Noise
+from millstream.feeds.costs import Calibration
 from millstream.feeds.placing import PlacedFeeds
 from millstream.feeds.rates import SECOND
 
 Row = dict[str, Any]
 WARM = 100
-"""Posts, and reads, that are not counted."""
+"""Reads that are not counted."""
 TOGETHER = 100
 """Reads of one policy before the next one's turn."""
 TRIES = 3
@@ -164,7 +164,7 @@ def calibrated(bench: Bench, plan: Measured) -> Calibrated:
     pushed = push + both
     known = Calibrated(
         high=_each(pushed.maintenance_s - post * pushed.posts, pushed.pushes),
-        low=max(0.1, 1e6 * slope(both.looks)),
+        low=1e6 * pull_cost(both.looks),
         post=1e6 * post,
         query=1e6 * query,
         view=_view_cost(bench, plan, of),
@@ -173,16 +173,15 @@ def calibrated(bench: Bench, plan: Measured) -> Calibrated:
     return known
 
 
-def slope(looks: list[tuple[int, float]]) -> float:
-    """What one more pull adds to a read, by least squares; the slowest hundredth of the reads,
-    which the machine held up, left out.
-
-    >>> round(slope([(0, 1.0), (1, 3.0), (2, 5.0)]), 6)
-    2.0
-    """
-    kept = sorted(looks, key=lambda one: one[1])[: max(2, len(looks) * 99 // 100)]
-    pulled, spent = [one for one, _ in kept], [one for _, one in kept]
-    return linear_regression(pulled, spent).slope if len({*pulled}) > 1 else 0.0
+def pull_cost(looks: list[tuple[int, int, float]]) -> float:
+    """What a pull adds to a read, as a server finds it out; if that is not told apart from chance,
+    what it adds at most."""
+    known = Calibration()
+    for pulled, size, seconds in looks:
+        known.read_took(seconds, pulled, size)
+    found = known.low or known.low_at_most
+    assert found is not None, "no reads that could be compared"
+    return found
 
 
 def _each(seconds: float, count: int) -> float:
@@ -197,10 +196,10 @@ def _view_cost(bench: Bench, plan: Measured, of: Network) -> float:
         {"kind": "view", "at": NOW + number, "consumer": consumer(one), "count": 1}
         for number, one in enumerate(looks)
     ]
-    with laid_out(bench, of, Run(PULL), "views") as driven:
+    with laid_out(bench, plan, of, Run(PULL), "views") as driven:
         driven.run(records[:WARM])
         driven.taken()
-        driven.run(records[WARM:])
+        driven.run(records[WARM:])  # together: in use they come along with posts
         return 1e6 * driven.taken().maintenance_s / max(1, len(records) - WARM)
 
 
@@ -212,34 +211,40 @@ def measured(
     bench: Bench, plan: Measured, of: Network, runs: Mapping[str, Run], ratio: float
 ) -> list[Found]:
     """Each policy over the same posts and reads."""
-    part = stretch(of, plan.posts + WARM, plan.reads + WARM, plan.seed + 10)
+    part = stretch(of, plan.posts + plan.aged, plan.reads + WARM, plan.seed + 10)
     posts, looks = posted(part), [consumer(number) for number in part.consumer.tolist()]
     with ExitStack() as opened:
         driven = {
-            name: opened.enter_context(
-                laid_out(bench, of, run, f"{number}", full=plan.full, diverse=plan.diverse)
-            )
+            name: opened.enter_context(laid_out(bench, plan, of, run, f"{number}"))
             for number, (name, run) in enumerate(runs.items())
         }
         for one in driven.values():
-            one.run(posts[:WARM])
+            one.run(posts[: plan.aged], plan.batch)
             one.read_all(looks[:WARM])
             one.taken()
         totals = dict.fromkeys(runs, Counted())
-        gc.collect()
-        gc.freeze()  # what is there now is looked through in nobody's measured time
-        with Noise() as noise:
+        with Noise() as noise, unseen_garbage():
             for number in range(plan.rounds):
                 for one in driven.values():
-                    one.run(_share(posts[WARM:], number, plan.rounds))
+                    one.run(_share(posts[plan.aged :], number, plan.rounds), plan.batch)
                 some = _share(looks[WARM:], number, plan.rounds)
                 for begin in range(0, len(some), TOGETHER):
                     for one in driven.values():
                         one.read_all(some[begin : begin + TOGETHER], TRIES)
                 for name, one in driven.items():
                     totals[name] = totals[name] + one.taken()
-        gc.unfreeze()
     return [(run, totals[name], noise.row()) for name, run in runs.items()]
+
+
+@contextmanager
+def unseen_garbage() -> Iterator[None]:
+    """What is there now is looked through for garbage in nobody's measured time."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def costed(found: Found, ratio: float, known: Calibrated) -> Row:
@@ -279,14 +284,13 @@ def above(rows: list[Row]) -> list[Row]:
 
 
 @contextmanager
-def laid_out(
-    bench: Bench, of: Network, run: Run, name: str, *, full: bool = True, diverse: bool = False
-) -> Iterator[Driven]:
+def laid_out(bench: Bench, plan: Measured, of: Network, run: Run, name: str) -> Iterator[Driven]:
     """A network in a store of its own, as it is under a policy."""
-    options = run.options if full else replace(run.options, keep=ms.feeds.Feeds().keep)
+    options = run.options if plan.full else replace(run.options, keep=ms.feeds.Feeds().keep)
     laying = Laying(PlacedFeeds(options, NAME))
-    lay(laying, of, run.wholesale, depths=DEPTHS if full else FEW)
-    with Driven(bench.fresh(f"feeds/{name}"), options, diverse=diverse) as driven:
+    lay(laying, of, run.wholesale, depths=DEPTHS if plan.full else FEW)
+    path = bench.fresh(f"feeds/{name}")
+    with Driven(path, options, plan.shards, diverse=plan.diverse) as driven:
         driven.lay(laying)
         laying.tables.clear()
         gc.collect()

@@ -10,6 +10,7 @@ import gc
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from millstream.engine.layers import Task, run_whole
 from millstream.engine.plan import Plan
 from millstream.engine.progress import Report, advanced
 from millstream.feeds.diversity import DiverseQuery
-from millstream.feeds.items import Item
 from millstream.feeds.pending import NOTHING, Pending
 from millstream.feeds.placing import PlacedFeeds
 from millstream.feeds.query import FeedQuery
@@ -54,8 +54,8 @@ class Counted:
     items: int = 0
     took_s: list[float] = field(default_factory=list)
     """By the clock, each read."""
-    looks: list[tuple[int, float]] = field(default_factory=list)
-    """Of each read: producers pulled from, and seconds of CPU."""
+    looks: list[tuple[int, int, float]] = field(default_factory=list)
+    """Of each read: producers pulled from, what else makes it long, and seconds."""
 
     def __add__(self, other: Counted) -> Counted:
         return Counted(
@@ -159,33 +159,27 @@ class Driven:
             if self.on_side is not None:
                 self.on_side(key, value)
 
-    def read(self, consumer: str) -> list[Item]:
-        """The first page of a feed, counted."""
-        clock, began = time.perf_counter(), time.process_time()
-        pulled, items = self._reader.read_tables(
-            lambda tables: self._page(tables, consumer), hold=True
-        )
-        spent = time.process_time() - began
-        self.counted.query_s += spent
-        self.counted.looks.append((pulled, spent))
-        self.counted.took_s.append(time.perf_counter() - clock)
-        self.counted.reads += 1
-        self.counted.pulls += pulled
-        self.counted.items += len(items)
-        return items
-
     def read_all(self, consumers: Sequence[str], tries: int = 1) -> None:
         """The first page of each. With several tries the one that took the least counts: what the
         machine adds is never negative."""
-        before, best = self.counted, None
-        for _ in range(tries):
-            self.counted = Counted()
-            for one in consumers:
-                self.read(one)
-            if best is None or self.counted.query_s < best.query_s:
-                best = self.counted
-        assert best is not None
-        self.counted = before + best
+        best = min((self._read_all(consumers) for _ in range(tries)), key=lambda one: one.query_s)
+        self.counted = self.counted + best
+
+    def _read_all(self, consumers: Sequence[str]) -> Counted:
+        clock, looks = time.perf_counter, list[tuple[float, tuple[int, int, int]]]()
+        began = time.process_time()
+        for one in consumers:
+            start = clock()
+            looked = self._reader.read_tables(partial(self._look, one), hold=True)
+            looks.append((clock() - start, looked))
+        return Counted(
+            query_s=time.process_time() - began,
+            reads=len(looks),
+            pulls=sum(pulled for _, (pulled, _, _) in looks),
+            items=sum(items for _, (_, _, items) in looks),
+            took_s=[took for took, _ in looks],
+            looks=[(pulled, size, took) for took, (pulled, size, _) in looks],
+        )
 
     def query(self, read: Callable[[FeedQuery], Any], consumer: str, pending: Pending) -> Any:
         """What a reader makes of a feed as of the committed batch; not counted."""
@@ -196,15 +190,17 @@ class Driven:
     def tables(self, read: Callable[[BatchTables], Any]) -> Any:
         return self._reader.read_tables(read)
 
-    def _page(self, tables: BatchTables, consumer: str) -> tuple[int, list[Item]]:
-        """How many producers are pulled from, and the page."""
+    def _look(self, consumer: str, tables: BatchTables) -> tuple[int, int, int]:
+        """Read the first page of a feed: how many producers were pulled from, what else makes such
+        a read long, and how many items it has."""
         query = FeedQuery(self.placed, tables, consumer, NOTHING)
         options = self.placed.options
         if self.diverse:
             read = DiverseQuery(query, k=options.k, t=options.t_us, now=self.progress.clock)
-            return len(query.pulled()), read.older(None, options.limit).items
+            items = len(read.older(None, options.limit).items)
+            return len(query.pulled()), query.meta["follows"], items
         page = query.older(None, options.limit)
-        return page.pulled, page.items
+        return page.pulled, len(page.items), len(page.items)
 
     def taken(self) -> Counted:
         """What was counted since this was last asked for."""

@@ -8,17 +8,17 @@ decision on a new follow is none.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from statistics import fmean, median
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 from bench.bench import Bench
-from bench.feeds.costs import HYBRID, WARM, Calibrated, Run
+from bench.feeds.costs import HYBRID, TRIES, WARM, Calibrated, Run, unseen_garbage
 from bench.feeds.driven import NAME, Driven
-from bench.feeds.laid import FEW, NOW, TEXT, Laying, Record, consumer, follows, lay, producer
+from bench.feeds.laid import NOW, TEXT, Laying, Record, consumer, follows, lay, producer
 from bench.feeds.network import HOUR, Network, Shape, network, stretch
-from bench.feeds.plan import Flash
+from bench.feeds.plan import Flash, shards_of
 from bench.imr.noise import Noise
 from millstream.feeds.names import parts
 from millstream.feeds.placing import PlacedFeeds
@@ -51,13 +51,15 @@ def run(bench: Bench, plan: Flash, known: Calibrated) -> list[Row]:
     of = network(Shape().scaled(plan.scale).at_ratio(plan.ratio), plan.seed)
     options = Run(HYBRID, known.ratio).options
     laying = Laying(PlacedFeeds(options, NAME))
-    lay(laying, of, depths=FEW)
+    lay(laying, of)
     sides = Sides(_sides(laying))
-    with Driven(bench.fresh("feeds/flash"), options) as driven, Noise() as noise:
+    path, shards = bench.fresh("feeds/flash"), shards_of(plan.scale)
+    with Driven(path, options, shards) as driven, Noise() as noise:
         driven.lay(laying)
         laying.tables.clear()
         driven.on_side = sides.told
-        rows = _points(bench, plan, of, driven)
+        with unseen_garbage():
+            rows = _points(bench, plan, of, driven)
     bench.fresh("feeds/flash")
     rows.append({"what": "all", **summary(rows, plan.step, sides.flips), **noise.row()})
     bench.say(f"    {rows[-1]}")
@@ -68,23 +70,30 @@ def _points(bench: Bench, plan: Flash, of: Network, driven: Driven) -> list[Row]
     usual = round(float(of.event_rates.sum()) * plan.step / HOUR)
     looks = round(usual * plan.ratio)
     count = plan.before + plan.after
-    part = stretch(of, usual * count + WARM, looks * count + WARM, plan.seed + 10)
+    part = stretch(of, usual * (plan.aged + count), looks * count + WARM, plan.seed + 10)
     producers, consumers = part.producer.tolist(), part.consumer.tolist()
-    driven.run([_post(p, NOW + number, f"w{number}") for number, p in enumerate(producers[:WARM])])
+    steps = [
+        [
+            _post(p, NOW + SECOND + int(step * plan.step * SECOND) + n * 1_000, f"n{step}-{n}")
+            for n, p in enumerate(producers[step * usual :][:usual])
+        ]
+        for step in range(plan.aged + count)
+    ]
+    for some in steps[: plan.aged]:
+        driven.run(some)
     driven.read_all([consumer(c) for c in consumers[:WARM]])
     driven.taken()
     flashing = chosen(of, plan)
     rows: list[Row] = []
-    for step in range(count):
-        begin = NOW + SECOND + int(step * plan.step * SECOND)
-        some = producers[WARM + step * usual :][:usual]
-        records = [_post(p, begin + n * 1_000, f"n{step}-{n}") for n, p in enumerate(some)]
+    for step, some in enumerate(steps[plan.aged :]):
+        begin = NOW + SECOND + int((plan.aged + step) * plan.step * SECOND)
+        records = list(some)
         if step >= plan.before:
             records += flash_posts(flashing, begin, plan, step)
         if step == plan.before:
             records += follows(_new_pairs(of, flashing, plan), begin + 1)
         driven.run(sorted(records, key=lambda record: int(record["at"])))
-        driven.read_all([consumer(c) for c in consumers[WARM + step * looks :][:looks]])
+        driven.read_all([consumer(c) for c in consumers[WARM + step * looks :][:looks]], TRIES)
         did = driven.taken()
         at = (step - plan.before) * plan.step
         rows.append(
@@ -130,7 +139,7 @@ def flash_posts(flashing: list[int], begin: int, plan: Flash, step: int) -> list
 
 def summary(rows: list[Row], step: float, flips: dict[Pair, int]) -> Row:
     """What the points come to. Pure."""
-    before = fmean(row["cpu_ms"] for row in rows if row["phase"] == "before")
+    before = median(row["cpu_ms"] for row in rows if row["phase"] == "before")
     after = [row for row in rows if row["phase"] == "after"]
     costs = [row["cpu_ms"] for row in after]
     limit = before * (1 + WITHIN)
@@ -143,7 +152,7 @@ def summary(rows: list[Row], step: float, flips: dict[Pair, int]) -> Row:
     return {
         "before_ms": before,
         "peak_ms": max(costs),
-        "settled": fmean(settled) / before if settled else None,
+        "settled": median(settled) / before if settled else None,
         "back_s": (low[0] if low else len(costs)) * step,
         "flips": max(flips.values(), default=0),
         "flipped": len(flips),

@@ -158,6 +158,7 @@ BARS: dict[str, tuple[float, bool]] = {
     "failed": (0, False),
     "fig4_least_gain": (0, True),
     "fig4_gain_16": (0.14, True),
+    "full_gain": (0.14, True),
     "fig4_policy_gain_16": (0.14, True),
     "fig5_more_gain": (0, True),
     "fig6_latency_of_least": (1, False),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from millstream.stores.home import SHARDS
+
 RATIO = 16.0
 """Queries for each event in the paper's baseline, and in most experiments."""
 
@@ -19,12 +21,32 @@ class Measured:
     """A sample: their mean is taken for that of all queries."""
     rounds: int = 12
     """In which posts and reads come, each policy in turn."""
+    batch: int = 100
+    """Posts of a batch: for a tenth of the network a tenth of 1,000, so that as few of them meet at
+    one consumer as there."""
+    aged: int = 3_000
+    """Posts before all that. A store that was just written has its free room in one piece, and the
+    first batches are cheaper for it: they are written in one go."""
     seed: int = 1
     full: bool = True
     """Whether feeds have as many items as they keep, so that for each that is pushed one goes."""
     diverse: bool = False
     """Whether feeds are read with per-producer coherency, else with global; which pairs are pushed
     is decided pair by pair either way."""
+
+    @property
+    def shards(self) -> int:
+        """For a part of the network a part of the shards, each as large as with all of it."""
+        return shards_of(self.scale)
+
+
+def shards_of(scale: float) -> int:
+    """The shards for a part of the paper's network.
+
+    >>> shards_of(1.0), shards_of(0.1), shards_of(0.003)
+    (16, 2, 1)
+    """
+    return max(1, round(SHARDS * scale))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +61,9 @@ class Ratios:
 class Full:
     """One point of Figure 4 at the paper's size; with short feeds, for the memory that it takes."""
 
-    of: Measured = field(default_factory=lambda: Measured(1.0, 6_000, 12_000, 6, full=False))
+    of: Measured = field(
+        default_factory=lambda: Measured(1.0, 6_000, 12_000, 6, 1_000, 20_000, full=False)
+    )
     ratio: float = RATIO
 
 
@@ -107,6 +131,8 @@ class Flash:
     fan_out: int = 100
     every: float = 4.0
     """Seconds from one post of a flash to the next."""
+    aged: int = 80
+    """Steps before all that; see `Measured`."""
     ratio: float = RATIO
 
 
@@ -152,16 +178,16 @@ class Plan:
     correct: Correct = field(default_factory=Correct)
 
 
-_SMALL = Measured(0.003, 100, 150, 1)
+_SMALL = Measured(0.003, 100, 150, 1, aged=100)
 QUICK = Plan(
     ratios=Ratios(_SMALL, (4, 16)),
-    full=Full(Measured(0.004, 100, 150, 1)),
-    diverse=Diverse(Measured(0.003, 100, 150, 1, diverse=True), (16,)),
+    full=Full(Measured(0.004, 100, 150, 1, aged=100)),
+    diverse=Diverse(Measured(0.003, 100, 150, 1, aged=100, diverse=True), (16,)),
     skews=Skews(_SMALL, (1.0,)),
     thresholds=Thresholds(_SMALL, (4, 1, 0.05)),
     strategies=Strategies(_SMALL, (1, 0.2)),
     fan_outs=FanOuts(_SMALL, 60, 120, (5, 15)),
-    flash=Flash(0.005, before=3, after=14, part=0.005),
+    flash=Flash(0.005, before=3, after=14, part=0.005, aged=3),
     live=Live(40, 60, 200, 100, 20, 3.0, 1.0),
     correct=Correct(300, 12, 8, 16, 15),
 )

@@ -117,7 +117,7 @@ def flash(found: Record) -> str:
     lines = [
         f"Before the flash {row['before_ms']:.0f} ms of CPU for a batch, at most "
         f"{row['peak_ms']:.0f} ms in it; {back}"
-        + (f", and {settled} on average from 60 s on" if settled else "")
+        + (f", and {settled} in the median from 60 s on" if settled else "")
         + f". {row['flipped']:,} pairs changed side, none more than {row['flips']} "
         f"{'time' if row['flips'] == 1 else 'times'}.",
         "",

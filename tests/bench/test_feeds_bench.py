@@ -93,7 +93,7 @@ def test_policies_do_what_they_are_called(tmp_path: Path) -> None:
     """Push all pushes each post to all followers and pulls nothing; push none pulls from all and
     pushes nothing; hybrid does some of both; all show the same."""
     of = network(Shape(60, 120, 500).at_ratio(8))
-    plan = Measured(0.0, 100, 150, 1)
+    plan = Measured(0.0, 100, 150, 1, aged=100)
     known = costs.Calibrated(40.0, 15.0, 80.0, 100.0)
     rows = {
         run.policy: costs.costed((run, counted, noise), 8, known)
@@ -101,7 +101,7 @@ def test_policies_do_what_they_are_called(tmp_path: Path) -> None:
             Bench(tmp_path), plan, of, costs.runs_of(known), 8
         )
     }
-    part = stretch(of, plan.posts + costs.WARM, 1, plan.seed + 10).producer[costs.WARM :]
+    part = stretch(of, plan.posts + plan.aged, 1, plan.seed + 10).producer[plan.aged :]
     followers = np.bincount(of.producer)[part].mean()
     push, pull, hybrid = rows[costs.PUSH], rows[costs.PULL], rows[costs.HYBRID]
     assert (push["pushes"], push["pulls"]) == (pytest.approx(followers), 0)
