@@ -14,7 +14,7 @@ turn, so that what else the machine does meets all of them. Costs are CPU time:
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -162,9 +162,10 @@ def calibrated(bench: Bench, plan: Measured) -> Calibrated:
     push, pull, both = (counted for _, counted, _ in measured(bench, plan, of, runs, 16))
     post, query = pull.maintenance_s / pull.posts, push.query_s / push.reads
     pushed = push + both
+    high = _each(pushed.maintenance_s - post * pushed.posts, pushed.pushes)
     known = Calibrated(
-        high=_each(pushed.maintenance_s - post * pushed.posts, pushed.pushes),
-        low=1e6 * pull_cost(both.looks),
+        high=high,
+        low=pull_cost(both.looks) or high / THRESHOLD,
         post=1e6 * post,
         query=1e6 * query,
         view=_view_cost(bench, plan, of),
@@ -173,15 +174,15 @@ def calibrated(bench: Bench, plan: Measured) -> Calibrated:
     return known
 
 
-def pull_cost(looks: list[tuple[int, int, float]]) -> float:
-    """What a pull adds to a read, as a server finds it out; if that is not told apart from chance,
-    what it adds at most."""
+def pull_cost(looks: Sequence[tuple[int, int, float]]) -> float | None:
+    """Microseconds that a pull adds to a read, as a server finds it out; if that is not told apart
+    from chance, what it adds at most; None after so few reads that a server would go by the
+    application's own ratio."""
     known = Calibration()
     for pulled, size, seconds in looks:
         known.read_took(seconds, pulled, size)
     found = known.low or known.low_at_most
-    assert found is not None, "no reads that could be compared"
-    return found
+    return None if found is None else 1e6 * found
 
 
 def _each(seconds: float, count: int) -> float:

@@ -113,6 +113,18 @@ def test_policies_do_what_they_are_called(tmp_path: Path) -> None:
     assert push["maintenance_us"] > pull["maintenance_us"]
 
 
+def test_what_a_pull_costs_is_found_or_not_known() -> None:
+    """From reads that tell; from a few that differ by more than pulls do it is not known, and from
+    many of them what it is at most."""
+    clear = [(pulls, 20, 50e-6 + 10e-6 * pulls) for pulls in (0, 1, 2, 3)]
+    assert costs.pull_cost(clear * 20) == pytest.approx(10.0)
+    vague = [(0, 20, 90e-6), (1, 20, 60e-6), (1, 20, 85e-6), (0, 20, 55e-6)]
+    assert costs.pull_cost(vague * 20) is None
+    most = costs.pull_cost(vague * 500)
+    assert most is not None
+    assert 0.0 < most < 10.0
+
+
 def test_the_part_that_is_pushed() -> None:
     """It is of events, not of producers: one producer may be most of a feed."""
     of = Network(
