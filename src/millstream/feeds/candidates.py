@@ -7,8 +7,11 @@ as it is, so only what is shown is decoded, all at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from millstream.codec import decode_values, encode_value
+import msgspec
+
+from millstream.codec import encode_value
 from millstream.feeds.items import How, Item
 from millstream.feeds.names import SEP, Position, time_text
 
@@ -18,7 +21,17 @@ PUSHED: Way = ("push", None)
 PULLED: Way = ("pull", None)
 Candidate = tuple[bytes, bytes, Way]
 """Where a post stands, how it is kept, and how it comes here."""
-_new = tuple.__new__
+_SEP = SEP.encode()
+
+
+class _Kept(msgspec.Struct, gc=False):
+    """A post as it is stored."""
+
+    v: Any
+    e: int | None = None
+
+
+_decode = msgspec.json.Decoder(list[_Kept]).decode
 
 
 def place_of(ts: int, producer: str, post: str) -> bytes:
@@ -39,12 +52,15 @@ def candidate_of(item: Item) -> Candidate:
 
 
 def items_of(candidates: Sequence[Candidate]) -> list[Item]:
-    """The items that these are."""
-    stored = decode_values([kept for _, kept, _ in candidates])
-    names = [place.decode().split(SEP) for place, _, _ in candidates]
+    """The items that these are. Names and values are decoded at once, not one by one."""
+    if not candidates:
+        return []
+    places, stored, ways = zip(*candidates, strict=True)
+    names = iter(_SEP.join(places).decode().split(SEP))
+    kept = _decode(b"[" + b",".join(stored) + b"]")
     return [
-        _new(Item, (int(ts), producer, post, now["v"], how, now.get("e"), via))
-        for (ts, producer, post), now, (_, _, (how, via)) in zip(
-            names, stored, candidates, strict=True
+        Item(int(ts), producer, post, one.v, how, one.e, via)
+        for ts, producer, post, one, (how, via) in zip(
+            names, names, names, kept, ways, strict=False
         )
     ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
+
+import msgspec
 
 from millstream.feeds.names import Position
 
@@ -11,11 +13,8 @@ How = Literal["push", "pull", "pending"]
 that the application has not taken in yet, or not all the way to the producer that is followed."""
 
 
-_new = tuple.__new__
-
-
-class Item(NamedTuple):
-    """A post in a feed. A tuple, which is made in a third of the time: a page has many."""
+class Item(msgspec.Struct, frozen=True, gc=False):
+    """A post in a feed. A page has many, and a struct is made in a quarter of the time."""
 
     ts: int
     producer: str
@@ -36,4 +35,4 @@ def item_of(
     ts: int, producer: str, post: str, stored: dict[str, Any], how: How, via: str | None = None
 ) -> Item:
     """An item from how a post is kept."""
-    return _new(Item, (ts, producer, post, stored["v"], how, stored.get("e"), via))
+    return Item(ts, producer, post, stored["v"], how, stored.get("e"), via)

@@ -18,7 +18,7 @@ import heapq
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from millstream.codec import decode_value
@@ -48,7 +48,7 @@ BEGINS, ITEMS, POSTS = prefix("from"), prefix("item"), prefix("post")
 PULL, PUSH = prefix("pull"), prefix("push")
 AFTER_ITEMS, AFTER_POSTS, AFTER_PULL = after(ITEMS), after(POSTS), after(PULL)
 _META = META.encode()
-_position = itemgetter(0, 1, 2)
+_position = attrgetter("position")
 MOST_PULLED = 10_000
 """Producers that one read pulls from; of those past it nothing is shown, and the answer says so."""
 

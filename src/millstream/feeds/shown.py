@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 
 from millstream.codec import decode_value, encode_value
 from millstream.feeds.candidates import PULLED, PUSHED, Candidate, place_of
@@ -14,6 +15,7 @@ from millstream.feeds.tables import Row
 
 _OF, _SEP = OF.encode(), SEP.encode()
 _AFTER_TIME = DIGITS + 1
+_name = itemgetter(0)
 
 
 class Shown:
@@ -96,4 +98,4 @@ class Shown:
 
 def _has_reference(rows: list[Row]) -> bool:
     """Whether one of these has a reference's name: no other one has `OF`."""
-    return _OF in b"".join([name for name, _ in rows])
+    return _OF in b"".join(map(_name, rows))

@@ -115,6 +115,7 @@ class LmdbView:
         begin, end = rows.bounds(start, stop)
         bound = begin if reverse else end
         newest, unpack, body = rows.newest_tag(self._limit), rows.HEADER.unpack_from, rows.BODY
+        run, has_value = rows.RUN, rows.HAS_VALUE
         after = len(rows.ROW) + cut
         try:  # and not `with`, which takes longer to leave; what `rows.value` does, without a call
             items = _items(self._open(), begin, end, reverse)
@@ -123,7 +124,7 @@ class LmdbView:
                     return
                 if crc32(key + row) != WHOLE:
                     raise Damaged(key)
-                if len(key) >= rows.RUN:  # rare: from here on keys may be out of order
+                if len(key) >= run:  # rare: from here on keys may be out of order
                     rest = _within(chain([(key, row)], items), begin, end)
                     for name, value in rows.in_order(rest, self._limit, start, stop, reverse):
                         yield name[cut:], value
@@ -132,7 +133,7 @@ class LmdbView:
                 if tag > newest:
                     if (before := rows.previous(row)) is not None:
                         yield key[after:], before
-                elif tag & rows.HAS_VALUE:
+                elif tag & has_value:
                     yield key[after:], row[body : body + length]
         except ERRORS as error:
             explain(error, self._where, "cannot read")
