@@ -15,8 +15,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import millstream as ms
@@ -31,6 +35,7 @@ from bench.imr.noise import Noise
 from millstream.feeds.costs import Calibration
 from millstream.feeds.placing import PlacedFeeds
 from millstream.feeds.rates import SECOND
+from millstream.stores.progress import Progress
 
 Row = dict[str, Any]
 WARM = 100
@@ -197,7 +202,8 @@ def _view_cost(bench: Bench, plan: Measured, of: Network) -> float:
         {"kind": "view", "at": NOW + number, "consumer": consumer(one), "count": 1}
         for number, one in enumerate(looks)
     ]
-    with laid_out(bench, plan, of, Run(PULL), "views") as driven:
+    with laid_out(bench, plan, of, {PULL: Run(PULL)}) as laid:
+        driven = laid[PULL]
         driven.run(records[:WARM])
         driven.taken()
         driven.run(records[WARM:])  # together: in use they come along with posts
@@ -214,11 +220,7 @@ def measured(
     """Each policy over the same posts and reads."""
     part = stretch(of, plan.posts + plan.aged, plan.reads + WARM, plan.seed + 10)
     posts, looks = posted(part), [consumer(number) for number in part.consumer.tolist()]
-    with ExitStack() as opened:
-        driven = {
-            name: opened.enter_context(laid_out(bench, plan, of, run, f"{number}"))
-            for number, (name, run) in enumerate(runs.items())
-        }
+    with laid_out(bench, plan, of, runs) as driven:
         for one in driven.values():
             one.run(posts[: plan.aged], plan.batch)
             one.read_all(looks[:WARM])
@@ -285,18 +287,41 @@ def above(rows: list[Row]) -> list[Row]:
 
 
 @contextmanager
-def laid_out(bench: Bench, plan: Measured, of: Network, run: Run, name: str) -> Iterator[Driven]:
-    """A network in a store of its own, as it is under a policy."""
-    options = run.options if plan.full else replace(run.options, keep=ms.feeds.Feeds().keep)
-    laying = Laying(PlacedFeeds(options, NAME))
-    lay(laying, of, run.wholesale, depths=DEPTHS if plan.full else FEW)
-    path = bench.fresh(f"feeds/{name}")
-    with Driven(path, options, plan.shards, diverse=plan.diverse) as driven:
-        driven.lay(laying)
-        laying.tables.clear()
-        gc.collect()
+def laid_out(
+    bench: Bench, plan: Measured, of: Network, runs: Mapping[str, Run]
+) -> Iterator[dict[str, Driven]]:
+    """A network under each policy, in a store of its own. They are laid by other processes: what
+    that leaves behind in memory would make the same work dearer here."""
+    paths = [bench.fresh(f"feeds/{number}") for number in range(len(runs))]
+    with ProcessPoolExecutor(plan.laid_at_once, get_context("fork")) as pool:
+        laid = list(pool.map(partial(_laid, plan, of), runs.values(), paths))
+    with ExitStack() as opened:
+        driven = {
+            name: opened.enter_context(_driven(plan, run, path))
+            for (name, run), path in zip(runs.items(), paths, strict=True)
+        }
+        for one, progress in zip(driven.values(), laid, strict=True):
+            one.progress = progress
         yield driven
-    bench.fresh(f"feeds/{name}")
+    for number in range(len(runs)):
+        bench.fresh(f"feeds/{number}")
+
+
+def _laid(plan: Measured, of: Network, run: Run, path: Path) -> Progress:
+    """Lay a network in a new store: how far it is then."""
+    laying = Laying(PlacedFeeds(_options(plan, run), NAME))
+    lay(laying, of, run.wholesale, depths=DEPTHS if plan.full else FEW)
+    with _driven(plan, run, path) as driven:
+        driven.lay(laying)
+        return driven.progress
+
+
+def _driven(plan: Measured, run: Run, path: Path) -> Driven:
+    return Driven(path, _options(plan, run), plan.shards, diverse=plan.diverse)
+
+
+def _options(plan: Measured, run: Run) -> ms.feeds.Feeds:
+    return run.options if plan.full else replace(run.options, keep=ms.feeds.Feeds().keep)
 
 
 def posted(part: Stretch, begin: int = NOW, name: str = "n") -> list[Record]:

@@ -33,6 +33,8 @@ class Measured:
     diverse: bool = False
     """Whether feeds are read with per-producer coherency, else with global; which pairs are pushed
     is decided pair by pair either way."""
+    laid_at_once: int = 2
+    """Networks that are laid at the same time, for the memory that each takes."""
 
     @property
     def shards(self) -> int:
@@ -59,10 +61,10 @@ class Ratios:
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """One point of Figure 4 at the paper's size; with short feeds, for the memory that it takes."""
+    """One point of Figure 4 at the paper's size."""
 
     of: Measured = field(
-        default_factory=lambda: Measured(1.0, 6_000, 12_000, 6, 1_000, 20_000, full=False)
+        default_factory=lambda: Measured(1.0, 6_000, 12_000, 6, 1_000, 20_000, laid_at_once=1)
     )
     ratio: float = RATIO
 
