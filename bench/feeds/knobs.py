@@ -26,7 +26,7 @@ def thresholds(bench: Bench, plan: Thresholds, known: Calibrated) -> list[Row]:
     rows: list[Row] = []
     for factor in plan.factors:
         run = Run(HYBRID, factor * known.ratio)
-        (found,) = measured(bench, plan.of, of, {HYBRID: run}, plan.ratio)
+        (found,) = measured(bench, plan.of, of, {HYBRID: run})
         row = costed(found, plan.ratio, known)
         rows.append({"what": f"threshold {run.threshold:.2f}", "factor": factor, **row})
         told = f"{row['cpu_us']:,.0f} µs a post, reads {row['mean_ms']:.3f} ms"
@@ -80,7 +80,7 @@ def strategies(bench: Bench, plan: Strategies, known: Calibrated) -> list[Row]:
             PAIRS: Run(HYBRID, factor * known.ratio),
             CONSUMERS: Run(HYBRID, known.ratio, first_moves(moves, saved)),
         }
-        found = measured(bench, plan.of, of, runs, plan.ratio)
+        found = measured(bench, plan.of, of, runs)
         for strategy, one in zip(runs, found, strict=True):
             row = costed(one, plan.ratio, known)
             what = f"{strategy}, {saved:,.0f} pulls an hour less"

@@ -97,9 +97,7 @@ def test_policies_do_what_they_are_called(tmp_path: Path) -> None:
     known = costs.Calibrated(40.0, 15.0, 80.0, 100.0)
     rows = {
         run.policy: costs.costed((run, counted, noise), 8, known)
-        for run, counted, noise in costs.measured(
-            Bench(tmp_path), plan, of, costs.runs_of(known), 8
-        )
+        for run, counted, noise in costs.measured(Bench(tmp_path), plan, of, costs.runs_of(known))
     }
     part = stretch(of, plan.posts + plan.aged, 1, plan.seed + 10).producer[plan.aged :]
     followers = np.bincount(of.producer)[part].mean()
