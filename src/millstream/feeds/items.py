@@ -14,7 +14,7 @@ that the application has not taken in yet, or not all the way to the producer th
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
-    """A post in a feed. A page has many, and a struct is made in a quarter of the time."""
+    """A post in a feed. A struct, which is made quickly: a page has many."""
 
     ts: int
     producer: str
