@@ -188,11 +188,12 @@ def _costs(found: Record) -> list[str]:
     known = found["settings"].get("costs")
     if not known:
         return []
+    high, low = known["high"], known["low"]
     return [
-        f"A push costs H = {known['high']:.1f} µs and a pull, at 16 : 1, L = {known['low']:.1f} µs, "
-        f"so the threshold is {known['high'] / known['low']:.2f} (the paper's: "
-        f"{paper.THRESHOLD:g}); at each point it is H over the L of hybrid's reads there. What no "
-        f"policy changes: {known['post']:.0f} µs for a post that is pushed to nobody, "
+        f"A push costs H = {high:.1f} µs and a pull at 16 : 1 L = {low:.1f} µs, so the threshold "
+        f"is {high / low:.2f} (the paper's: {paper.THRESHOLD:g}); at each point it is H over the "
+        "L of hybrid's reads there. What no policy changes: "
+        f"{known['post']:.0f} µs for a post that is pushed to nobody, "
         f"{known['query']:.0f} µs for a read that pulls nothing. Not in the tables: "
         f"{known['view']:.0f} µs for a look that is told to the application, which the server does "
         "at most every five seconds for a consumer."
