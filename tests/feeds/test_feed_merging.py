@@ -102,3 +102,22 @@ def test_a_stream_that_has_it_all() -> None:
     read_into(found, tables.streams(None, None, True))
     assert {item.producer for item in items_of(found.settled())} == {"a"}
     assert tables.read <= 21 + int(SPARE * 21 / 2) + 1 + 21 // MORE
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+@given(shown=st.sets(st.integers(0, 60)), other=st.sets(st.integers(0, 60), max_size=30))
+def test_rows_that_are_not_shown(newest_first: bool, shown: set[int], other: set[int]) -> None:
+    """They do not count for what is wanted of a stream."""
+
+    def add(rows: list[Row], found: list[Candidate]) -> bool:
+        found += [(place, b"null", PULLED) for place, kept in rows if kept == b"shown"]
+        return False
+
+    order = range(60, -1, -1) if newest_first else range(61)
+    last = ((place_of(n, "b", "x"), b"shown" if n in shown else b"") for n in order)
+    first = ((place_of(n, "a", "x"), b"shown") for n in order if n in other)
+    found = Merged(9, newest_first=newest_first)
+    read_into(found, [Stream(first, add), Stream(last, add)])
+    expected = [(n, "a") for n in other] + [(n, "b") for n in shown]
+    places = [place_of(n, of, "x") for n, of in sorted(expected, reverse=newest_first)]
+    assert [place for place, _, _ in found.settled()] == places[:9]
