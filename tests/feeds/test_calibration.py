@@ -96,6 +96,22 @@ def test_what_cannot_be_told_is_bounded() -> None:
     assert 1e-5 > more > many > 0.0
 
 
+@pytest.mark.parametrize("alone", [0.0, 0.3, 0.9])
+def test_a_pull_is_worth_what_it_would_save(alone: float) -> None:
+    """The only pull of a read costs more than one of several: L is the mean of both, by how many
+    of the pulls are the only one."""
+    random, found = Random(11), Calibration()
+    pulls = lone = 0
+    for _ in range(6_000):
+        several = random.randrange(2, 6) if random.random() > alone else 1
+        pulled = random.choice((0, several))
+        pulls, lone = pulls + pulled, lone + (pulled == 1)
+        cpu = READ + PULL * pulled + 2 * PULL * (pulled > 0)
+        found.read_took(cpu * random.uniform(0.9, 1.1), pulled, 20)
+    part = lone / pulls
+    assert found.low == pytest.approx(3 * PULL * part + PULL * (1 - part), rel=0.15)
+
+
 def test_who_pulls_from_many_follows_many() -> None:
     """With per-producer coherency a read costs by whom a consumer follows, pulled or not: that is
     not taken for what a pull costs."""

@@ -1,9 +1,12 @@
 """What a push and a pull cost, as measured, and the ratio that follows. Pure: times are arguments.
 
-*L* is the slope of a line: processor time of a read over the producers that it pulled, with what
-else makes it long as a second cause and what every read costs as its start. For reads with global
-coherency that cause is the items of the page, with per-producer coherency all who are followed,
-since who pulls from many follows many. What counts is how feeds are read the most.
+*L* is what one pull less would have saved, as the mean over all pulls. Both parts of it are slopes
+of lines: processor time of a read over the producers that it pulled, with what else makes it long
+as a second cause and what every read costs as its start. The only pull of a page costs more than
+one of several: a page from two places has rows to spare from both. So one line is of reads that
+pull from one producer or none, the other of those that pull from one or more (`Pulls`). The other
+cause is the items of the page for reads with global coherency, with per-producer coherency all who
+are followed, since who pulls from many follows many. What counts is how feeds are read the most.
 
 *H* is what an event has cost the consumers' function of late, and the slope of the producers' time
 over the pushes that they sent. H leaves out what is not a function's own time: encoding events
@@ -16,10 +19,6 @@ most, and so what the ratio is at least: where pulls cost next to nothing, that 
 always pull from all who are followed, the one is not told from the other, and nothing is known.)
 The ratio is kept within bounds, and is changed only when it is off by `OFF`, so that no pair
 changes its side because of noise.
-
-The first pull of a page costs more than the others: a page from two places has rows to spare from
-both. L is to be the mean over all pulls, and not that of those that come after many others: so a
-read counts the less, the more it pulls.
 """
 
 from __future__ import annotations
@@ -147,6 +146,41 @@ class Line:
         self.z_cost = self.z_cost * keeps + joint * by_z * by_cost
 
 
+class Pulls:
+    """What a pull adds to the reads of one coherency."""
+
+    def __init__(self) -> None:
+        self._only, self._further = Line(READS), Line(READS)
+        self._alone = self._all = 0.0
+        """Pulls of late: those that were the only one of their read, and all."""
+
+    def add(self, cpu: float, pulled: int, size: int) -> None:
+        """One more read."""
+        if pulled <= 1:
+            self._only.add(pulled, size, cpu)
+        if pulled >= 1:
+            self._further.add(pulled, size, cpu, 1.0 / pulled)  # who pulls from many does not rule
+            self._alone = self._alone * (1 - READS) + (pulled == 1)
+            self._all = self._all * (1 - READS) + pulled
+
+    @property
+    def slope(self) -> float | None:
+        """What one pull less saves, in the mean; None if that is not known."""
+        return self._mean(self._only.slope, self._further.slope)
+
+    @property
+    def most(self) -> float | None:
+        """The same at most."""
+        return self._mean(self._only.most, self._further.most)
+
+    def _mean(self, only: float | None, further: float | None) -> float | None:
+        """Of what is known."""
+        if only is None or further is None:
+            return further if only is None else only
+        part = self._alone / self._all
+        return part * only + (1 - part) * further
+
+
 @dataclass(frozen=True, slots=True)
 class Spent:
     """What the application has spent on feeds, since its store was made; times in seconds."""
@@ -171,7 +205,7 @@ class Calibration:
         application's."""
         self._is_bound = False
         self._before = ratio
-        self._reads: dict[str, Line] = {}
+        self._reads: dict[str, Pulls] = {}
         """By coherency."""
         self._often: dict[str, float] = {}
         """How often each has come of late."""
@@ -182,7 +216,7 @@ class Calibration:
 
     @property
     def low(self) -> float | None:
-        """Seconds that pulling from one producer takes."""
+        """Seconds that one producer less to pull from saves."""
         return None if self._usual is None else self._reads[self._usual].slope
 
     @property
@@ -200,8 +234,7 @@ class Calibration:
     def read_took(self, cpu: float, pulled: int, size: int, coherency: str = "global") -> None:
         """A read took so much processor time, with so many producers pulled; `size` is what else
         makes it long."""
-        line = self._reads.setdefault(coherency, Line(READS))
-        line.add(pulled, size, cpu, 1.0 / max(1, pulled))
+        self._reads.setdefault(coherency, Pulls()).add(cpu, pulled, size)
         self._often = {one: often * (1 - READS) for one, often in self._often.items()}
         self._often[coherency] = self._often.get(coherency, 0.0) + 1.0
         if self._often[coherency] > MORE_OFTEN * self._often.get(self._usual or "", 0.0):
