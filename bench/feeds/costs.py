@@ -164,15 +164,14 @@ def policies(
 
 
 def calibrated(bench: Bench, plan: Measured) -> Calibrated:
-    """H and L: what a push adds to a post, and what each producer to pull from adds to a read of
-    hybrid's, as a server finds it out too. The first one of a read adds more than others."""
+    """H and L: what a push adds to a post of hybrid's, and what a producer less to pull from would
+    save of a read, as a server finds it out too."""
     shape = Shape().scaled(plan.scale).at_ratio(16)
     runs = {PUSH: Run(PUSH), PULL: Run(PULL), HYBRID: Run(HYBRID, THRESHOLD)}
     of = network(shape, plan.seed)
     push, pull, both = (counted for _, counted, _ in measured(bench, plan, of, runs))
     post, query = pull.maintenance_s / pull.posts, push.query_s / push.reads
-    pushed = push + both
-    high = _each(pushed.maintenance_s - post * pushed.posts, pushed.pushes)
+    high = _each(both.maintenance_s - post * both.posts, both.pushes)
     known = Calibrated(
         high=high,
         low=pull_cost(both.looks) or high / THRESHOLD,
@@ -185,8 +184,8 @@ def calibrated(bench: Bench, plan: Measured) -> Calibrated:
 
 
 def pull_cost(looks: Sequence[tuple[int, int, float]]) -> float | None:
-    """Microseconds that a pull adds to a read, as a server finds it out; if that is not told apart
-    from chance, what it adds at most; None after so few reads that a server would go by the
+    """Microseconds that a pull less would save, as a server finds it out; if that is not told apart
+    from chance, what it saves at most; None after so few reads that a server would go by the
     application's own ratio."""
     known = Calibration()
     for pulled, size, seconds in looks:

@@ -64,7 +64,7 @@ class Full:
     """One point of Figure 4 at the paper's size."""
 
     of: Measured = field(
-        default_factory=lambda: Measured(1.0, 6_000, 12_000, 6, 1_000, 20_000, laid_at_once=1)
+        default_factory=lambda: Measured(1.0, 18_000, 36_000, 18, 1_000, 20_000, laid_at_once=1)
     )
     ratio: float = RATIO
 
