@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
+from engine.in_process import InProcess
 from hypothesis import given
 from hypothesis import strategies as st
 
+import millstream as ms
+from millstream.engine.horizon import Lane
 from millstream.engine.progress import (
     Progress,
     Report,
@@ -33,6 +38,31 @@ def test_counts_add_up_over_tasks_and_batches() -> None:
     assert progress.processed == {"f": 4, "g": 8}
     assert progress.waiting == 1
     assert progress.batch == 1
+
+
+@pytest.mark.parametrize("lane", ["one-task", "shuffled"])
+def test_the_time_of_storing_is_counted_by_function(lane: Lane) -> None:
+    """A function whose slates are many has most of it; it adds up over batches."""
+    app = ms.App("storing", order="arrival")
+    app.source("s")
+    app.source("t")
+
+    @app.update("s")
+    def many(event: ms.Event, slate: dict[str, Any]) -> None:
+        slate["at"] = event.ts
+
+    @app.update("t")
+    def few(event: ms.Event, slate: dict[str, Any]) -> None:
+        slate["at"] = event.ts
+
+    engine, known = InProcess(app.workflow(), shards=2, lane=lane), dict[str, int]()
+    for batch in range(2):
+        events = [ms.Event("s", 1_000 * batch + n, str(n), None) for n in range(500)]
+        engine.batch([*events, ms.Event("t", 1_000 * batch, "k", None)])
+        now = engine.progress.stored
+        assert now["many"] > known.get("many", 0)
+        assert now["many"] > 5 * now["few"]
+        known = now
 
 
 def test_a_source_is_heard_of_only_when_it_brings_records() -> None:

@@ -187,20 +187,21 @@ def test_the_items_may_always_be_as_many() -> None:
 
 
 def test_high_is_both_functions_time() -> None:
-    """A push costs what the consumers take for an event, and what the producers take longer with
-    each push; a store that was made anew does not disturb."""
+    """A push costs what the consumers take for an event and for storing it, and what the producers
+    take longer with each push; a store that was made anew does not disturb."""
     random, found = Random(4), Calibration()
     assert found.high is None
     for _ in range(2):  # the second time as of a new store
         pushes = processed = 0
-        spent = 0.0
+        spent = stored = 0.0
         for _ in range(300):
             more, taken = random.randrange(2_000), random.randrange(1, 200)
             pushes, processed = pushes + more, processed + taken
             spent += (5e-6 * more + 80e-6 * taken) * random.uniform(0.9, 1.1)
-            found.spent(Spent(pushes, processed, spent, 25e-6))
-            found.spent(Spent(pushes, processed, spent, 25e-6))  # seen again
-        assert found.high == pytest.approx(30e-6, rel=0.05)
+            stored += 20e-6 * more * random.uniform(0.9, 1.1)
+            found.spent(Spent(pushes, processed, spent, 25e-6, pushes, stored))
+            found.spent(Spent(pushes, processed, spent, 25e-6, pushes, stored))  # seen again
+        assert found.high == pytest.approx(50e-6, rel=0.05)
 
 
 def test_the_ratio_is_known_with_both_and_rests() -> None:

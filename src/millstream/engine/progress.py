@@ -101,6 +101,8 @@ class Report(msgspec.Struct, array_like=True):
     """Slates that went because there was no room for them, by update."""
     unranked: dict[str, Unranked] = {}
     """Slates whose priority could not be told, by update."""
+    stored: dict[str, int] = {}
+    """Microseconds of processor time that storing took, by function: each its part of the rows."""
 
     @property
     def has_rows(self) -> bool:
@@ -181,6 +183,7 @@ def advanced(
         swept=_summed(before.swept, (r.swept for r in reports)),
         evicted=_summed(before.evicted, (r.evicted for r in reports)),
         unranked=_unranked(before.unranked, reports),
+        stored=_summed(before.stored, (r.stored for r in reports)),
     )
 
 

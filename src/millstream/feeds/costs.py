@@ -8,10 +8,9 @@ pull from one producer or none, the other of those that pull from one or more (`
 cause is the items of the page for reads with global coherency, with per-producer coherency all who
 are followed, since who pulls from many follows many. What counts is how feeds are read the most.
 
-*H* is what an event has cost the consumers' function of late, and the slope of the producers' time
-over the pushes that they sent. H leaves out what is not a function's own time: encoding events
-between functions, the shuffle and the commit, most of which a batch costs however many pushes it
-has; and events that are no pushes count as if they were.
+*H* is what an event has cost the consumers' function of late, what it took to store what came of
+it, and the slope of the producers' time over the pushes that they sent. H leaves out the encoding
+of events between functions and the shuffle; and events that are no pushes count as if they were.
 
 Old measures are forgotten little by little, and one far off the line counts for little (`Line`).
 Until a slope is told apart from chance it is not known. After many reads it is known what it is at
@@ -193,6 +192,10 @@ class Spent:
     """Seconds that they took for them."""
     consumers: float | None
     """Seconds that an event has cost the consumers' function of late, if that is known."""
+    taken: int = 0
+    """Events that consumers have taken."""
+    stored: float = 0.0
+    """Seconds of processor time that storing what they changed took."""
 
 
 class Calibration:
@@ -213,6 +216,8 @@ class Calibration:
         """The one that counts."""
         self._sending = Line(BATCHES)
         self._spent: Spent | None = None
+        self._taken = self._stored = 0.0
+        """Events that consumers took of late, and the seconds that storing took for them."""
 
     @property
     def low(self) -> float | None:
@@ -229,7 +234,8 @@ class Calibration:
         """Seconds that pushing one post to one consumer takes."""
         if self._spent is None or not self._spent.consumers:
             return None
-        return self._spent.consumers + (self._sending.slope or 0.0)
+        storing = self._stored / self._taken if self._taken else 0.0
+        return self._spent.consumers + storing + (self._sending.slope or 0.0)
 
     def read_took(self, cpu: float, pulled: int, size: int, coherency: str = "global") -> None:
         """A read took so much processor time, with so many producers pulled; `size` is what else
@@ -247,6 +253,9 @@ class Calibration:
             return
         pushes, processed = now.pushes - before.pushes, now.processed - before.processed
         self._sending.add(pushes, processed, now.producers - before.producers)
+        if now.taken >= before.taken:
+            self._taken = self._taken * (1 - BATCHES) + now.taken - before.taken
+            self._stored = self._stored * (1 - BATCHES) + now.stored - before.stored
 
     def settled(self) -> float | None:
         """The ratio that is in force from now on."""

@@ -85,6 +85,8 @@ class FeedCosts:
             processed=progress.processed.get(placed.producers, 0),
             producers=progress.spent.get(placed.producers, 0) / 1e6,
             consumers=None if cost is None else cost / 1e6,
+            taken=progress.processed.get(placed.consumers, 0),
+            stored=progress.stored.get(placed.consumers, 0) / 1e6,
         )
         with self._lock:
             self._calibration.spent(spent)

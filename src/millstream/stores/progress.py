@@ -125,6 +125,8 @@ class Progress(msgspec.Struct):
     """Slates whose priority could not be told, by update: each time counts."""
     pace: float | None = None
     """Microseconds of the functions' time that a byte of input has cost of late."""
+    stored: dict[str, int] = {}
+    """Microseconds of processor time that storing what each function changed has taken."""
 
 
 def decoded(data: bytes | None) -> Progress:
