@@ -96,19 +96,20 @@ def test_what_cannot_be_told_is_bounded() -> None:
     assert 1e-5 > more > many > 0.0
 
 
+@pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("alone", [0.0, 0.3, 0.9])
-def test_a_pull_is_worth_what_it_would_save(alone: float) -> None:
+def test_a_pull_is_worth_what_it_would_save(alone: float, together: bool) -> None:
     """The only pull of a read costs more than one of several: L is the mean of both, by how many
-    of the pulls are the only one."""
-    random, found = Random(11), Calibration()
-    pulls = lone = 0
+    of the pulls are the only one; or, where all of a read are decided on together, one of each."""
+    random, found = Random(11), Calibration(together=together)
+    pulls = dear = 0
     for _ in range(6_000):
         several = random.randrange(2, 6) if random.random() > alone else 1
         pulled = random.choice((0, several))
-        pulls, lone = pulls + pulled, lone + (pulled == 1)
+        pulls, dear = pulls + pulled, dear + (pulled > 0 if together else pulled == 1)
         cpu = READ + PULL * pulled + 2 * PULL * (pulled > 0)
         found.read_took(cpu * random.uniform(0.9, 1.1), pulled, 20)
-    part = lone / pulls
+    part = dear / pulls
     assert found.low == pytest.approx(3 * PULL * part + PULL * (1 - part), rel=0.15)
 
 

@@ -1,12 +1,14 @@
 """What a push and a pull cost, as measured, and the ratio that follows. Pure: times are arguments.
 
-*L* is what one pull less would have saved, as the mean over all pulls. Both parts of it are slopes
-of lines: processor time of a read over the producers that it pulled, with what else makes it long
-as a second cause and what every read costs as its start. The only pull of a page costs more than
-one of several: a page from two places has rows to spare from both. So one line is of reads that
-pull from one producer or none, the other of those that pull from one or more (`Pulls`). The other
-cause is the items of the page for reads with global coherency, with per-producer coherency all who
-are followed, since who pulls from many follows many. What counts is how feeds are read the most.
+*L* is what one pull less would have saved, as the mean over all pulls, in reads as they come the
+most. It is the slope of a line: processor time of a read over the producers that it pulled, with
+what else makes it long as a second cause, and what every read costs as its start. That second cause
+is the items of the page for reads with global coherency, and with per-producer coherency all who
+are followed, since who pulls from many follows many. The only pull of a page costs more than one of
+several: a page from two places has rows to spare from both. So there are two lines, one of reads
+that pull from one producer or none, one of those that pull from one or more, and L is the mean of
+their slopes (`Pulls`). Where all producers of a consumer are decided on together, one line is of
+all reads.
 
 *H* is what an event has cost the consumers' function of late, what it took to store what came of
 it, and the slope of the producers' time over the pushes that they sent. H leaves out the encoding
@@ -148,36 +150,38 @@ class Line:
 class Pulls:
     """What a pull adds to the reads of one coherency."""
 
-    def __init__(self) -> None:
-        self._only, self._further = Line(READS), Line(READS)
+    def __init__(self, *, together: bool = False) -> None:
+        """`together`: whether all pulls of a read are decided on together."""
+        self._together = together
+        self._only, self._several = Line(READS), Line(READS)
         self._alone = self._all = 0.0
         """Pulls of late: those that were the only one of their read, and all."""
 
     def add(self, cpu: float, pulled: int, size: int) -> None:
         """One more read."""
-        if pulled <= 1:
+        if pulled <= 1 and not self._together:
             self._only.add(pulled, size, cpu)
-        if pulled >= 1:
-            self._further.add(pulled, size, cpu, 1.0 / pulled)  # who pulls from many does not rule
-            self._alone = self._alone * (1 - READS) + (pulled == 1)
-            self._all = self._all * (1 - READS) + pulled
+        if pulled >= 1 or self._together:  # by weights, so that who pulls from many does not rule
+            self._several.add(pulled, size, cpu, 1.0 / max(1, pulled))
+        self._alone = self._alone * (1 - READS) + (pulled == 1)
+        self._all = self._all * (1 - READS) + pulled
 
     @property
     def slope(self) -> float | None:
         """What one pull less saves, in the mean; None if that is not known."""
-        return self._mean(self._only.slope, self._further.slope)
+        return self._mean(self._only.slope, self._several.slope)
 
     @property
     def most(self) -> float | None:
         """The same at most."""
-        return self._mean(self._only.most, self._further.most)
+        return self._mean(self._only.most, self._several.most)
 
-    def _mean(self, only: float | None, further: float | None) -> float | None:
+    def _mean(self, only: float | None, several: float | None) -> float | None:
         """Of what is known."""
-        if only is None or further is None:
-            return further if only is None else only
+        if only is None or several is None:
+            return several if only is None else only
         part = self._alone / self._all
-        return part * only + (1 - part) * further
+        return part * only + (1 - part) * several
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +205,14 @@ class Spent:
 class Calibration:
     """H and L from what was measured, and the ratio that is in force."""
 
-    def __init__(self, ratio: float = 1.0) -> None:
-        """`ratio` is what the application goes by until another is known."""
+    def __init__(self, ratio: float = 1.0, *, together: bool = False) -> None:
+        """`ratio` is what the application goes by until another is known; `together`: whether it
+        decides for all producers of a consumer, and not pair by pair."""
         self.in_force: float | None = None
         """H/L, or what it is at least; None until it is known, or known to be higher than the
         application's."""
         self._is_bound = False
-        self._before = ratio
+        self._before, self._together = ratio, together
         self._reads: dict[str, Pulls] = {}
         """By coherency."""
         self._often: dict[str, float] = {}
@@ -240,7 +245,9 @@ class Calibration:
     def read_took(self, cpu: float, pulled: int, size: int, coherency: str = "global") -> None:
         """A read took so much processor time, with so many producers pulled; `size` is what else
         makes it long."""
-        self._reads.setdefault(coherency, Pulls()).add(cpu, pulled, size)
+        if coherency not in self._reads:
+            self._reads[coherency] = Pulls(together=self._together)
+        self._reads[coherency].add(cpu, pulled, size)
         self._often = {one: often * (1 - READS) for one, often in self._often.items()}
         self._often[coherency] = self._often.get(coherency, 0.0) + 1.0
         if self._often[coherency] > MORE_OFTEN * self._often.get(self._usual or "", 0.0):
