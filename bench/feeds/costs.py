@@ -99,7 +99,7 @@ def ratios(bench: Bench, plan: Ratios, known: Calibrated) -> list[Row]:
     rows: list[Row] = []
     for ratio in plan.ratios:
         shape = Shape().scaled(plan.of.scale).at_ratio(ratio)
-        rows += policies(bench, plan.of, shape, ratio, known, f"{ratio:g}:1")
+        rows += policies(bench, plan.at(ratio), shape, ratio, known, f"{ratio:g}:1")
     return rows
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from millstream.stores.home import SHARDS
 
@@ -57,6 +57,10 @@ class Ratios:
 
     of: Measured = field(default_factory=Measured)
     ratios: tuple[float, ...] = (1, 2, 4, 8, 16, 32, 64)
+
+    def at(self, ratio: float) -> Measured:
+        """More reads where they are more of the cost."""
+        return replace(self.of, reads=round(self.of.reads * max(1.0, ratio / RATIO)))
 
 
 @dataclass(frozen=True, slots=True)
