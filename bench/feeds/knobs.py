@@ -24,11 +24,10 @@ def thresholds(bench: Bench, plan: Thresholds, known: Calibrated) -> list[Row]:
     """Figure 6: latency and cost by the threshold."""
     of = network(Shape().scaled(plan.of.scale).at_ratio(plan.ratio), plan.of.seed)
     rows: list[Row] = []
-    for factor in plan.factors:
-        run = Run(HYBRID, factor * known.ratio)
-        (found,) = measured(bench, plan.of, of, {HYBRID: run})
+    runs = {f"{factor:g}": Run(HYBRID, factor * known.ratio) for factor in plan.factors}
+    for factor, found in zip(plan.factors, measured(bench, plan.of, of, runs), strict=True):
         row = costed(found, plan.ratio, known)
-        rows.append({"what": f"threshold {run.threshold:.2f}", "factor": factor, **row})
+        rows.append({"what": f"threshold {row['threshold']:.2f}", "factor": factor, **row})
         told = f"{row['cpu_us']:,.0f} µs a post, reads {row['mean_ms']:.3f} ms"
         bench.say(f"    {rows[-1]['what']}: {told}")
     return rows

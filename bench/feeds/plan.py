@@ -95,7 +95,7 @@ class Skews:
 class Thresholds:
     """Figures 6 and 7: the push threshold turned from all pull to all push; factors of H/L."""
 
-    of: Measured = field(default_factory=lambda: Measured(rounds=1))
+    of: Measured = field(default_factory=Measured)
     factors: tuple[float, ...] = (16, 4, 2, 1, 0.5, 0.25, 0.06, 0.01)
     ratio: float = RATIO
 
@@ -104,7 +104,7 @@ class Thresholds:
 class Strategies:
     """Figure 8: the same latency by pairs or by whole consumers."""
 
-    of: Measured = field(default_factory=lambda: Measured(rounds=1))
+    of: Measured = field(default_factory=Measured)
     factors: tuple[float, ...] = (1, 0.6, 0.3, 0.15, 0.05)
     """Thresholds, as factors of H/L: as many queries' pairs are moved by either."""
     ratio: float = 8.0
