@@ -71,23 +71,22 @@ def strategies(bench: Bench, plan: Strategies, known: Calibrated) -> list[Row]:
     of = network(Shape().scaled(plan.of.scale).at_ratio(plan.ratio), plan.of.seed)
     moves = _moves(of, known)
     cheapest = of.pushed(known.ratio)
-    rows: list[Row] = []
+    points: list[tuple[str, float, float]] = []
+    runs: dict[str, Run] = {}
     for factor in plan.factors:
         moved = of.pushed(factor * known.ratio) & ~cheapest
         saved = float(of.query_rates[of.consumer][moved].sum())
-        runs = {
-            PAIRS: Run(HYBRID, factor * known.ratio),
-            CONSUMERS: Run(HYBRID, known.ratio, first_moves(moves, saved)),
-        }
-        found = measured(bench, plan.of, of, runs)
-        for strategy, one in zip(runs, found, strict=True):
-            row = costed(one, plan.ratio, known)
-            what = f"{strategy}, {saved:,.0f} pulls an hour less"
-            rows.append(
-                {"what": what, "strategy": strategy, "factor": factor, "saved": saved, **row}
-            )
-            told = f"{row['cpu_us']:,.0f} µs a post, {row['pulls']:.2f} pulls a read"
-            bench.say(f"    {what}: {told}")
+        points += [(PAIRS, factor, saved), (CONSUMERS, factor, saved)]
+        runs[f"{PAIRS}, {factor:g}"] = Run(HYBRID, factor * known.ratio)
+        runs[f"{CONSUMERS}, {factor:g}"] = Run(HYBRID, known.ratio, first_moves(moves, saved))
+    rows: list[Row] = []
+    found = measured(bench, plan.of, of, runs)
+    for (strategy, factor, saved), one in zip(points, found, strict=True):
+        row = costed(one, plan.ratio, known)
+        what = f"{strategy}, {saved:,.0f} pulls an hour less"
+        rows.append({"what": what, "strategy": strategy, "factor": factor, "saved": saved, **row})
+        told = f"{row['cpu_us']:,.0f} µs a post, {row['pulls']:.2f} pulls a read"
+        bench.say(f"    {what}: {told}")
     return rows
 
 
