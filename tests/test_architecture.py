@@ -72,7 +72,7 @@ OUTSIDE = {
     "numpy": {"algebra", "sources"},
     "msgspec": {
         *("codec", "stores", "engine", "sources", "sinks", "spark", "cli"),
-        *("log", "description", "server", "client", "actions", "verifying", "agent"),
+        *("log", "description", "server", "client", "actions", "verifying", "agent", "feeds"),
     },
     "prometheus_client": {"server"},
     "pyarrow": {"engine", "sources", "sinks", "spark"},
