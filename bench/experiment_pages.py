@@ -20,6 +20,13 @@ def of(found: Record, experiment: str) -> list[Row]:
     return [row for row in found["rows"] if row["experiment"] == experiment]
 
 
+def shared(found: Record, experiment: str, name: str) -> dict[str, float]:
+    """What was measured for several experiments, as this one knew it; empty if it asked for none."""
+    measured: Record = found["settings"]["measured"].get(experiment, {})
+    known: dict[str, float] = measured.get(name, {})
+    return known
+
+
 def drawn(case: str, found: Record, pictures: Pictures) -> dict[str, str]:
     """Each picture by its file's name, as SVG; of the experiments that there are rows of."""
     return {

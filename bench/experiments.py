@@ -62,8 +62,8 @@ class Evaluation:
     """How much of everything each had."""
     judging: Judging
     shared: Callable[[], Row]
-    """What was measured once for several of them, under the name that the settings have it by;
-    nothing if none of those that ran has asked for it."""
+    """What was measured once for several of them, under its name; nothing if none of those that ran
+    has asked for it. Each keeps what was known when it ran, since others may run later."""
 
     def outcome(self) -> Outcome:
         asked = self.bench.only or tuple(self.experiments)
@@ -72,8 +72,7 @@ class Evaluation:
                 known = ", ".join(self.experiments)
                 raise RunFailedError(f"--only must name experiments, of {known}; got {name!r}")
         before = self._before() if self.bench.only else {}
-        was: Row = before.get("settings", {})
-        measured: dict[str, Row] = dict(was.get("measured", {}))
+        measured: dict[str, Row] = dict(before.get("settings", {}).get("measured", {}))
         rows = [row for row in before.get("rows", []) if _kept(row, asked)]
         for name in asked:
             began = time.monotonic()
@@ -91,11 +90,7 @@ class Evaluation:
         rows.sort(key=lambda row: order.index(row["experiment"]))
         found = self.judging.figures(rows)
         found["calibration"] = median(one["calibration"] for one in measured.values())
-        settings = {
-            **was,
-            "measured": {name: measured[name] for name in order if name in measured},
-            **self.shared(),
-        }
+        settings = {"measured": {name: measured[name] for name in order if name in measured}}
         bars, notes = self.judging.bars(found), list(self.judging.notes)
         return Outcome(self.case, rows, found, bars, settings, notes)
 

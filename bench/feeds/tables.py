@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bench.experiment_pages import of, where
+from bench.experiment_pages import of, shared, where
 from bench.feeds import paper
 from bench.feeds.judging import HYBRID, gains
 from bench.markdown import head, picture, text
@@ -185,7 +185,7 @@ def by_policy(rows: list[Row], point: str, first: str, said: Callable[[float], s
 
 
 def _costs(found: Record) -> list[str]:
-    known = found["settings"].get("costs")
+    known = shared(found, "fig4", "costs")
     if not known:
         return []
     high, low = known["high"], known["low"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bench.experiment_pages import of, where
+from bench.experiment_pages import of, shared, where
 from bench.imr import paper
 from bench.markdown import count as count_of
 from bench.markdown import head, picture, text
@@ -67,7 +67,7 @@ def shedding(found: Record) -> str:
         cells += [_seconds(row["latency_s"]), _seconds(row["latency_max_s"])]
         cells += [str(row["never"]), row["why"]]
         lines.append(a_row([f"{row['burns']}, {POLICIES[row['policy']]}", *cells]))
-    known = found["settings"].get("calibrated")
+    known = shared(found, "fig8", "calibrated")
     if known:
         lines += [
             "",

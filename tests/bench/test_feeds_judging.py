@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from feeds_rows import record, rows
+from feeds_rows import COSTS, record, rows
 
 from bench.apart import RunFailedError
 from bench.bench import Bench
@@ -166,7 +166,7 @@ def test_some_experiments_of_feeds_again_keep_the_others(
     ]
     assert found.figures["failed"] == 0
     assert found.settings["measured"]["fig4"]["commit"] == "0123456789abcdef"
-    assert found.settings["costs"] == before["settings"]["costs"]
+    assert found.settings["measured"]["fig4"]["costs"] == COSTS
     assert json.dumps([found.rows, found.settings])
 
 
