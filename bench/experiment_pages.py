@@ -21,7 +21,8 @@ def of(found: Record, experiment: str) -> list[Row]:
 
 
 def shared(found: Record, experiment: str, name: str) -> dict[str, float]:
-    """What was measured for several experiments, as this one knew it; empty if it asked for none."""
+    """What was measured for several experiments, as this one knew it; empty if it has asked for
+    none."""
     measured: Record = found["settings"]["measured"].get(experiment, {})
     known: dict[str, float] = measured.get(name, {})
     return known

@@ -20,6 +20,7 @@ from bench.feeds.laid import NOW, Record
 from bench.feeds.plan import Correct
 from bench.feeds.truth import Shown, Truth
 from millstream.feeds.names import Position
+from millstream.feeds.options import STRATEGIES, Strategy
 from millstream.feeds.pending import Pending
 from millstream.feeds.query import FeedQuery, Page
 from millstream.feeds.rates import SECOND
@@ -33,20 +34,22 @@ KINDS = {
 
 
 def run(bench: Bench, plan: Correct) -> list[Row]:
-    """A row for each coherency: reads, violations, and what went on meanwhile."""
+    """A row for each way to decide: reads, violations, and what went on meanwhile."""
     rows = []
-    for number, coherency in enumerate(("global", "per-producer")):
+    for number, decide in enumerate(STRATEGIES):
         reads = plan.reads // 2
-        row = _Disturbed(bench, plan, coherency, reads, plan.seed + number).run()
-        rows.append({"what": f"decided by {coherency} coherency", **row})
+        row = _Disturbed(bench, plan, decide, reads, plan.seed + number).run()
+        rows.append({"what": f"decided {decide}", **row})
         bench.say(f"    {rows[-1]}")
     return rows
 
 
 class _Disturbed:
-    def __init__(self, bench: Bench, plan: Correct, coherency: str, reads: int, seed: int) -> None:
+    def __init__(
+        self, bench: Bench, plan: Correct, decide: Strategy, reads: int, seed: int
+    ) -> None:
         self._bench, self._plan, self._random = bench, plan, Random(seed)
-        self._options = ms.feeds.Feeds(coherency=coherency, keep=15, backfill=3, pushes=5)
+        self._options = ms.feeds.Feeds(decide=decide, keep=15, backfill=3, pushes=5)
         self._left = reads
         self._at = NOW
         self._truth = Truth()

@@ -80,9 +80,7 @@ class Run:
     @property
     def options(self) -> ms.feeds.Feeds:
         policy: Any = {PUSH: "push", PULL: "pull", HYBRID: "hybrid"}[self.policy]
-        return ms.feeds.Feeds(
-            coherency="per-producer", policy=policy, ratio=self.threshold, keep=KEEP
-        )
+        return ms.feeds.Feeds(policy=policy, ratio=self.threshold, keep=KEEP)
 
 
 def runs_of(known: Calibrated) -> dict[str, Run]:

@@ -65,6 +65,20 @@ def diverse(rows: list[Row]) -> Figures:
     return found
 
 
+def deciding(rows: list[Row]) -> Figures:
+    """Of pairs decided one by one, and of whole consumers: the most that is gained over the better
+    of all on push and all on pull."""
+    best = {
+        decided: min(row["cpu_us"] for row in rows if row["decided"] == decided)
+        for decided in {row["decided"] for row in rows}
+    }
+    others = min(best["push all"], best["push none"])
+    return {
+        "deciding_pairs_gain": 1 - best[PAIRS] / others,
+        "deciding_consumers_gain": 1 - best["per consumer"] / others,
+    }
+
+
 def fig5(rows: list[Row]) -> Figures:
     """How much more is gained with the most skew than with the least."""
     whole, policy = gains(rows, "factor", "cpu_us"), gains(rows, "factor", "policy_us")
@@ -145,6 +159,7 @@ OF: dict[str, Callable[[list[Row]], Figures]] = {
     "fig4": fig4,
     "full": full,
     "diverse": diverse,
+    "deciding": deciding,
     "fig5": fig5,
     "fig6": fig6,
     "fig7": fig7,

@@ -1,5 +1,6 @@
 """The push threshold: what it does to latency and cost (Figure 6), how much is pushed by it (Figure
-7), and whether pairs or whole consumers are the better thing to move (Figure 8)."""
+7), and whether pairs or whole consumers are the better thing to decide on, and to move (Figure
+8)."""
 
 from __future__ import annotations
 
@@ -9,15 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.bench import Bench
-from bench.feeds.costs import HYBRID, Calibrated, Run, costed, measured
+from bench.feeds.costs import HYBRID, PULL, PUSH, Calibrated, Run, costed, measured
 from bench.feeds.laid import consumer, producer
 from bench.feeds.network import HOUR, Network, Shape, network
-from bench.feeds.plan import Strategies, Thresholds
+from bench.feeds.plan import Deciding, Strategies, Thresholds
 from millstream.feeds import policy
 from millstream.feeds.adapting import moves_of
 
 Row = dict[str, Any]
 PAIRS, CONSUMERS = "per pair", "per consumer"
+NO_PAIR = 1e6
+"""A threshold by which no pair is pushed."""
 
 
 def thresholds(bench: Bench, plan: Thresholds, known: Calibrated) -> list[Row]:
@@ -64,6 +67,25 @@ def pushed_part(of: Network, pushed: NDArray[np.bool_]) -> NDArray[np.float64]:
     some = np.bincount(of.consumer, np.where(pushed, events, 0.0), count)
     every = np.bincount(of.consumer, ~pushed, count) == 0  # sums of the same may differ a little
     return np.where(every, 1.0, np.minimum(0.999_999, some / np.maximum(whole, 1e-12)))
+
+
+def deciding(bench: Bench, plan: Deciding, known: Calibrated) -> list[Row]:
+    """What pairs cost that are decided on one by one (Lemma 1), or all of a consumer together
+    (Lemma 2), beside all on one side."""
+    of = network(Shape().scaled(plan.of.scale).at_ratio(plan.ratio), plan.of.seed)
+    runs, points = {PUSH: Run(PUSH), PULL: Run(PULL)}, [(PUSH, 0.0), (PULL, 0.0)]
+    for factor in plan.factors:
+        threshold = factor * known.ratio
+        whole = Run(HYBRID, NO_PAIR, of.pushed_whole(threshold))
+        runs |= {f"{PAIRS}, {factor:g}": Run(HYBRID, threshold), f"{CONSUMERS}, {factor:g}": whole}
+        points += [(PAIRS, threshold), (CONSUMERS, threshold)]
+    rows: list[Row] = []
+    for (decided, threshold), found in zip(points, measured(bench, plan.of, of, runs), strict=True):
+        row = {**costed(found, plan.ratio, known), "threshold": threshold}
+        what = f"{decided}, threshold {threshold:.2f}" if threshold else decided
+        rows.append({"what": what, "decided": decided, **row})
+        bench.say(f"    {what}: {row['cpu_us']:,.0f} µs a post")
+    return rows
 
 
 def strategies(bench: Bench, plan: Strategies, known: Calibrated) -> list[Row]:

@@ -66,6 +66,15 @@ class Network:
         """Of each pair, whether it is on push by Lemma 1."""
         return self.query_rates[self.consumer] >= threshold * self.event_rates[self.producer]
 
+    def pushed_whole(self, threshold: float) -> frozenset[int]:
+        """The consumers that are on push with all of their producers by Lemma 2, if a look costs as
+        many pulls as there are producers."""
+        count = len(self.query_rates)
+        follows = np.bincount(self.consumer, minlength=count)
+        events = np.bincount(self.consumer, self.event_rates[self.producer], count)
+        is_pushed = (follows > 0) & (self.query_rates * follows >= threshold * events)
+        return frozenset(np.flatnonzero(is_pushed).tolist())
+
 
 @dataclass(frozen=True, slots=True)
 class Stretch:

@@ -92,6 +92,15 @@ class Skews:
 
 
 @dataclass(frozen=True, slots=True)
+class Deciding:
+    """Each pair decided by itself or all of a consumer together; factors of H/L as thresholds."""
+
+    of: Measured = field(default_factory=Measured)
+    factors: tuple[float, ...] = (0.5, 0.75, 1, 1.5)
+    ratio: float = RATIO
+
+
+@dataclass(frozen=True, slots=True)
 class Thresholds:
     """Figures 6 and 7: the push threshold turned from all pull to all push; factors of H/L."""
 
@@ -175,6 +184,7 @@ class Plan:
     ratios: Ratios = field(default_factory=Ratios)
     full: Full = field(default_factory=Full)
     diverse: Diverse = field(default_factory=Diverse)
+    deciding: Deciding = field(default_factory=Deciding)
     skews: Skews = field(default_factory=Skews)
     thresholds: Thresholds = field(default_factory=Thresholds)
     strategies: Strategies = field(default_factory=Strategies)
@@ -189,6 +199,7 @@ QUICK = Plan(
     ratios=Ratios(_SMALL, (4, 16)),
     full=Full(Measured(0.004, 100, 150, 1, aged=100)),
     diverse=Diverse(Measured(0.003, 100, 150, 1, aged=100, diverse=True), (16,)),
+    deciding=Deciding(_SMALL, (1,)),
     skews=Skews(_SMALL, (1.0,)),
     thresholds=Thresholds(_SMALL, (4, 1, 0.05)),
     strategies=Strategies(_SMALL, (1, 0.2)),

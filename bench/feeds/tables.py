@@ -50,6 +50,19 @@ def diverse(found: Record) -> str:
     return text([*lines, "", f"With these reads H = {rows[0]['high']:.1f} µs."])
 
 
+def deciding(found: Record) -> str:
+    """Each pair by itself, or all of a consumer together."""
+    rows = of(found, "deciding")
+    best = min(row["cpu_us"] for row in rows if not row["threshold"])
+    lines = head("decided", ["threshold", "pushes a post", "pulls a read", "cost, µs", "gain"])
+    for row in rows:
+        cells = [f"{row['threshold']:.2f}" if row["threshold"] else ""]
+        cells += [f"{row['pushes']:.2f}", f"{row['pulls']:.2f}", f"{row['cpu_us']:,.0f}"]
+        gain = f"{1 - row['cpu_us'] / best:.1%}" if row["threshold"] else ""
+        lines.append(a_row([row["decided"], *cells, gain]))
+    return text(lines)
+
+
 def skews(found: Record) -> str:
     """Figure 5."""
     rows = of(found, "fig5")
@@ -148,6 +161,7 @@ PARTS: dict[str, Callable[[Record], str]] = {
     "ratios": ratios,
     "full": full,
     "diverse": diverse,
+    "deciding": deciding,
     "skews": skews,
     "thresholds": thresholds,
     "pushed": pushed,
@@ -159,7 +173,8 @@ PARTS: dict[str, Callable[[Record], str]] = {
     "where": where,
 }
 EXPERIMENTS = {
-    **{"ratios": "fig4", "full": "full", "diverse": "diverse", "skews": "fig5"},
+    **{"ratios": "fig4", "full": "full", "diverse": "diverse"},
+    **{"deciding": "deciding", "skews": "fig5"},
     **{"thresholds": "fig6", "pushed": "fig7"},
     **{"strategies": "fig8", "fan_outs": "fig9", "flash": "fig10"},
     **{"live": "reads", "correct": "reads-correct"},

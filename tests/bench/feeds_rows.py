@@ -19,6 +19,7 @@ def rows() -> list[Row]:
         *(row for ratio in CPU for row in _policies("fig4", ratio, ratio=ratio)),
         *_policies("full", 16, ratio=16),
         *({**row, "high": 40.0, "low": 4.0} for row in _policies("diverse", 16, ratio=16)),
+        *_deciding(),
         *_policies("fig5", 4, ratio=16, factor=0.5, events=0.28, queries=0.31),
         *_policies("fig5", 16, ratio=16, factor=1.5, events=0.86, queries=0.93),
         *(_cost("fig6", f"{at}", factor=at, mean_ms=0.1 + at / 10) for at in (4.0, 1.0, 0.1)),
@@ -65,6 +66,15 @@ def _cost(experiment: str, what: str, **of: Any) -> Row:
     return {**row, **of}
 
 
+def _deciding() -> list[Row]:
+    points = [("push all", 0.0, 1_000.0), ("push none", 0.0, 1_200.0)]
+    points += [("per pair", 3.0, 800.0), ("per consumer", 3.0, 900.0)]
+    return [
+        _cost("deciding", f"{one}, {at}", decided=one, threshold=at, cpu_us=cpu)
+        for one, at, cpu in points
+    ]
+
+
 def _fig7() -> list[Row]:
     shares = {"pairs": 0.5, "half": 0.4, "whole": 0.3, "queries_half": 0.7, "queries_whole": 0.6}
     return [
@@ -109,6 +119,6 @@ def _reads() -> list[Row]:
     }
     return [
         {"experiment": "reads", "what": "1,000 posts/s, 100 reads/s", **live},
-        {"experiment": "reads-correct", "what": "decided by global coherency", **correct},
-        {"experiment": "reads-correct", "what": "decided by per-producer coherency", **correct},
+        {"experiment": "reads-correct", "what": "decided per-pair", **correct},
+        {"experiment": "reads-correct", "what": "decided per-consumer", **correct},
     ]

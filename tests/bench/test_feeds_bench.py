@@ -41,7 +41,7 @@ def tables_of(driven: Driven, update: str, names: list[str]) -> dict[str, dict[s
 def test_a_laid_network_is_what_the_engine_comes_to(tmp_path: Path, policy: Any) -> None:
     """The same records, one after the other in memory or in batches on the engine, leave the same
     entries in every table."""
-    options = ms.feeds.Feeds(coherency="per-producer", policy=policy, ratio=3.0)
+    options = ms.feeds.Feeds(policy=policy, ratio=3.0)
     of, records = small(), []
 
     class Recording(laid.Laying):
@@ -70,7 +70,7 @@ def test_a_laid_network_is_what_the_engine_comes_to(tmp_path: Path, policy: Any)
 def test_laid_rates_are_those_of_the_network() -> None:
     """How often a producer posts and a consumer looks is known within two classes, and pairs are on
     the side that the network says but for those near the threshold."""
-    options = ms.feeds.Feeds(coherency="per-producer", ratio=3.0)
+    options = ms.feeds.Feeds(ratio=3.0)
     laying, of = laid.Laying(PlacedFeeds(options, NAME)), small()
     laid.lay(laying, of)
     for number, rate in enumerate(of.query_rates.tolist()):

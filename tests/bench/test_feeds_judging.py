@@ -38,6 +38,8 @@ def test_figures_and_bars_of_feeds() -> None:
     several."""
     found = judging.JUDGING.figures(rows())
     assert found["fig4_least_gain"] == pytest.approx(0.1)
+    assert found["deciding_pairs_gain"] == pytest.approx(0.2)
+    assert found["deciding_consumers_gain"] == pytest.approx(0.1)
     assert found["fig4_gain_16"] == pytest.approx(0.2)
     assert found["fig4_policy_gain_16"] == pytest.approx(1 - 1_100 / 1_500)
     assert found["fig5_more_gain"] == pytest.approx(0.1)

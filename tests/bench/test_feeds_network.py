@@ -98,3 +98,14 @@ def test_a_network_that_cannot_be_is_refused() -> None:
     """More pairs than there are producers times consumers are not drawn for ever."""
     with pytest.raises(ValueError, match="not to be had"):
         network(Shape(2, 2, 5, 0.0, 0.0))
+
+
+def test_consumers_above_the_threshold_are_pushed_whole(tenth: Network) -> None:
+    """By all that comes to a consumer, and all whom it follows; those who follow nobody are not."""
+    pushed = tenth.pushed_whole(3.0)
+    for number in (*list(pushed)[:20], *range(20)):
+        mine = tenth.producer[tenth.consumer == number]
+        events = float(tenth.event_rates[mine].sum())
+        costs_less = tenth.query_rates[number] * len(mine) >= 3.0 * events
+        assert (number in pushed) == (len(mine) > 0 and bool(costs_less))
+    assert len(tenth.pushed_whole(1e9)) == 0 < len(pushed) < len(tenth.pushed_whole(0.5))

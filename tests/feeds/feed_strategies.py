@@ -54,6 +54,7 @@ def records(draw: st.DrawFn, *, aggregates: bool = False, most: int = 60) -> lis
 OPTIONS = st.builds(
     ms.feeds.Feeds,
     coherency=st.sampled_from(["global", "per-producer"]),
+    decide=st.sampled_from(["per-pair", "per-consumer"]),
     keep=st.sampled_from([2, 5, 400]),
     backfill=st.sampled_from([0, 1, 3, 50]),
     pushes=st.sampled_from([1, 2, 5_000]),

@@ -102,7 +102,7 @@ def test_an_empty_feed() -> None:
 
 def test_why_gives_the_side_and_both_rates() -> None:
     """Who looks far more often than is posted has the pair on push, and is told so."""
-    run = FeedRun(ms.feeds.Feeds(coherency="per-producer", ratio=2.0))
+    run = FeedRun(ms.feeds.Feeds(ratio=2.0))
     run.batch([*follow("ann"), post(1)])
     before = ask(run, why=1)["items"][0]
     assert (before["how"], before["why"]["side"]) == ("pull", "pull")

@@ -139,9 +139,7 @@ def test_sides_that_change_while_passes_are_under_way(
 ) -> None:
     """Whatever class followers move to while several passes wait: every feed is right at every
     batch, and at the end no pair is on push that the producer does not push to."""
-    options = ms.feeds.Feeds(
-        coherency="per-producer", pushes=pushes, backfill=backfill, memory="1h"
-    )
+    options = ms.feeds.Feeds(pushes=pushes, backfill=backfill, memory="1h")
     run = FeedRun(options, lane)
     for number, records in enumerate(batches):
         run.batch(records)
@@ -156,7 +154,7 @@ def test_sides_that_change_while_passes_are_under_way(
 def test_a_follower_that_moves_between_two_passes() -> None:
     """A follower was told of push by a pass that is still under way, while the one that takes it
     back waits. If it then looks less often than either is about, it must be told all the same."""
-    options = ms.feeds.Feeds(coherency="per-producer", pushes=1, backfill=0, memory="1h")
+    options = ms.feeds.Feeds(pushes=1, backfill=0, memory="1h")
     run = FeedRun(options)
 
     def post(hour: int, ratio: float) -> Record:
@@ -184,7 +182,7 @@ def test_a_follower_that_moves_between_two_passes() -> None:
 def test_sides_do_change() -> None:
     """The records of the test above do move pairs from one side to the other, and back."""
     sides: Counter[str] = Counter()
-    options = ms.feeds.Feeds(coherency="per-producer", memory="1h")
+    options = ms.feeds.Feeds(memory="1h")
     run = FeedRun(options)
     at = START
     run.batch([{"kind": "follow", "at": at, "consumer": one, "producer": "ann"} for one in EIGHT])

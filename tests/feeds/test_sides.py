@@ -18,7 +18,8 @@ from millstream.feeds.names import SEP, prefix
 SECOND = 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
 START = 1_700_000_000_000_000
-PAIRS = ms.feeds.Feeds(coherency="per-producer", backfill=5, keep=20)
+PAIRS = ms.feeds.Feeds(backfill=5, keep=20)
+CONSUMERS = ms.feeds.Feeds(decide="per-consumer")
 Pair = tuple[str, str]
 
 
@@ -96,10 +97,10 @@ def test_steady_pairs_do_not_flap(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_steady_consumers_do_not_flap(seed: int) -> None:
-    """The same with global coherency, where a consumer decides for all it follows, and what comes
-    to its feed is known only by a fourth."""
+    """The same where a consumer decides for all it follows, and what comes to its feed is known
+    only by a fourth."""
     random = Random(seed)
-    run = FeedRun(ms.feeds.Feeds())
+    run = FeedRun(CONSUMERS)
     looks = {"c4": 6.0, "c2": 12.0, "at": 24.0, "d2": 48.0, "d4": 96.0}
     take(run, follows(looks, "p"))
 
@@ -201,11 +202,11 @@ def test_after_a_flash_silence_brings_pairs_back() -> None:
     assert flips(run) == told
 
 
-@pytest.mark.parametrize("coherency", ["per-producer", "global"])
-def test_who_looks_no_more_is_pushed_to_no_more(coherency: str) -> None:
+@pytest.mark.parametrize("options", [ms.feeds.Feeds(), CONSUMERS])
+def test_who_looks_no_more_is_pushed_to_no_more(options: ms.feeds.Feeds) -> None:
     """A consumer that stops looking is on pull within a month of posts, without a record that
     says so; when it looks again it is back on push in two days; each once."""
-    run = FeedRun(ms.feeds.Feeds(coherency=coherency))
+    run = FeedRun(options)
     take(run, follows(["x"], "p"))
     told = {"flow": 4 / 86_400}
     now = START + 7 * DAY
@@ -222,10 +223,10 @@ def test_who_looks_no_more_is_pushed_to_no_more(coherency: str) -> None:
     assert flips(run) == {(("x", "p"), "pull"): 1, (("x", "p"), "push"): 1}
 
 
-def test_with_global_coherency_a_look_costs_as_many_pulls_as_producers() -> None:
+def test_for_a_whole_consumer_a_look_costs_as_many_pulls_as_producers() -> None:
     """Ten producers with a post a day each: four looks a day are forty pulls, which cost more than
     ten pushes, so all is on push; one look a fortnight is cheaper, and all is on pull."""
-    run = FeedRun(ms.feeds.Feeds())
+    run = FeedRun(CONSUMERS)
     names = [f"p{number}" for number in range(10)]
     end = START + 60 * DAY
     take(run, *(follows(["often", "seldom"], one) for one in names))
@@ -241,8 +242,8 @@ def test_with_global_coherency_a_look_costs_as_many_pulls_as_producers() -> None
 def test_a_wholesale_consumer_has_all_on_push() -> None:
     """A view that says `wholesale` turns all pairs of its consumer to push, however rarely it
     looks; one that does not say it any more turns them back."""
-    for coherency in ("per-producer", "global"):
-        run = FeedRun(ms.feeds.Feeds(coherency=coherency))
+    for options in (ms.feeds.Feeds(), CONSUMERS):
+        run = FeedRun(options)
         take(run, follows(["x", "y"], "p"), follows(["x"], "q"))
         busy = [posts(one, times(MINUTE, START, START + HOUR)) for one in "pq"]
         looks = [views(one, [START + HOUR], flow=1.0) for one in "xy"]

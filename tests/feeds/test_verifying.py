@@ -88,7 +88,7 @@ class Kept:
 @pytest.fixture
 def kept() -> Kept:
     """x has 60 posts of ann on push, backfilled from the 11th on; y follows bob."""
-    options = ms.feeds.Feeds(coherency="per-producer", ratio=0.001)
+    options = ms.feeds.Feeds(ratio=0.001)
     run = FeedRun(options)
     posts = [a_post(n, "ann") for n in range(60)] + [a_post(60 + n, "bob") for n in range(3)]
     run.batch(posts)

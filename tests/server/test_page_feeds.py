@@ -291,7 +291,7 @@ def test_by_way_of_another(page: Page, made: FeedStore, url: str) -> None:
 
 def test_several_feeds(chromium: Browser, tmp_path: Path) -> None:
     """An application may have several: one chooses, and each has its own network."""
-    made = FeedStore(tmp_path / "store", "feeds", "news")
+    made = FeedStore(tmp_path / "store", "feeds", "news", decide="per-consumer")
     made.append({"kind": "follow", "at": 1_700_000_000_000_000, "consumer": "a", "producer": "b"})
     made.batch()
     made.settle()

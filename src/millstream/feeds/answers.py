@@ -189,7 +189,7 @@ def _reason(query: FeedQuery, producer: str) -> dict[str, Any]:
     memory = options.memory_us
     meta = query.tables.get(query.placed.producers, producer, META) or {}
     pair = query.tables.get(query.placed.consumers, query.consumer, entry("push", producer))
-    together = options.coherency == "global"
+    together = options.decides_together
     ratio = (own if together else meta).get("ratio", options.ratio)
     return {
         "side": "pull" if pair is None else "push",

@@ -6,9 +6,9 @@ on push. Pushed posts are items of the table, ordered by time. No more than twic
 stay; what is older than the `floor` is pulled.
 
 How often a consumer looks is told to its producers only when that has changed by `BAND` classes.
-With global coherency the consumer decides by Lemma 2 for all of its producers, and tells them
-`ALWAYS` or `NEVER`. One that looks no more sends no views to say so: what is pushed to it shows how
-long ago the last one was, and in time its pairs go back to pull.
+With `decide="per-consumer"` the consumer decides by Lemma 2 for all of its producers, and tells
+them `ALWAYS` or `NEVER`. One that looks no more sends no views to say so: what is pushed to it
+shows how long ago the last one was, and in time its pairs go back to pull.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Consumer:
         """What producers are told: the class of the rate, or what it means for all of them."""
         if self._meta.get("wholesale"):
             return ALWAYS
-        if self._options.coherency != "global":
+        if not self._options.decides_together:
             return class_of(rate)
         before: Side = "push" if self._meta["class"] == ALWAYS else "pull"
         ratio = self._meta.get("ratio", self._options.ratio)

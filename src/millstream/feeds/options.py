@@ -14,7 +14,7 @@ Policy = Literal["hybrid", "push", "pull"]
 Strategy = Literal["per-pair", "per-consumer"]
 COHERENCIES = ("global", "per-producer")
 POLICIES = ("hybrid", "push", "pull")
-STRATEGIES = ("per-pair", "per-consumer")
+STRATEGIES: tuple[Strategy, ...] = ("per-pair", "per-consumer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,8 @@ class Options:
     ratio: float = 1.0
     """H/L, what a push costs beside a pull, until it is measured."""
     policy: Policy = "hybrid"
+    decide: Strategy = "per-pair"
+    """Whether each pair is decided by itself, or all producers of a consumer together."""
     latency: Duration | None = None
     """What the slow reads (`percentile`) may take; more is pushed until they do."""
     percentile: float = 95.0
@@ -48,6 +50,7 @@ class Options:
         for name, known in (
             ("coherency", COHERENCIES),
             ("policy", POLICIES),
+            ("decide", STRATEGIES),
             ("strategy", STRATEGIES),
         ):
             got = getattr(self, name)
@@ -69,6 +72,12 @@ class Options:
             given = getattr(self, name)
             if given is not None and microseconds(given, f"feeds: {name}") <= 0:
                 raise DefinitionError(f"feeds: {name} must be longer than nothing; got {given!r}")
+
+    @property
+    def decides_together(self) -> bool:
+        """Whether a consumer decides for all of its producers (Lemma 2), not each pair by itself
+        (Lemma 1)."""
+        return self.decide == "per-consumer"
 
     @cached_property
     def memory_us(self) -> int:

@@ -4,7 +4,10 @@
 producer. Rates are in events or queries a second, costs in any unit that is the same for both.
 
 Per-producer coherency decides for each pair (Lemma 1), global coherency for each consumer
-(Lemma 2). Each decision is local, and all of them together are MinCost (Theorems 1 and 2).
+(Lemma 2). Each decision is local, and all of them together are MinCost (Theorems 1 and 2). Lemma 2
+is for stores where a look costs the same however many producers are pulled from; here it costs L
+for each. So an application goes by Lemma 1 with either coherency, unless it says otherwise.
+
 `Network` has these decisions for a whole network of pairs: what they cost in the model, and the
 least that any choice of sides costs. See `adapting` for more pushes than that.
 """

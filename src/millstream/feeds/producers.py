@@ -205,7 +205,7 @@ class Producer:
     def watch(self) -> Iterator[SetTimer]:
         """Of a flash: see to it that its end is noticed. One timer at a time, which is not moved
         with each post."""
-        if self.rate.peak and not self._is_watched and self._options.coherency == "per-producer":
+        if self.rate.peak and not self._is_watched and not self._options.decides_together:
             self._is_watched = True
             yield timer(at=self.rate.over, name="calm")
 
@@ -252,7 +252,7 @@ class Producer:
         """The class of consumers from which up pushing costs less than pulling."""
         if self._options.policy != "hybrid":
             return NEVER if self._options.policy == "push" else ALWAYS + 1
-        if self._options.coherency == "global":
+        if self._options.decides_together:
             return MOST + 1  # each consumer decides for all of its producers, and says so
         return class_from(self.rate.per_second(self._options.memory_us) * self._ratio)
 

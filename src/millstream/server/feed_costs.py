@@ -31,7 +31,7 @@ class FeedCosts:
             if options.latency is None
             else microseconds(options.latency, "feeds: latency") / 1e6
         )
-        self._calibration = Calibration(options.ratio, together=options.coherency == "global")
+        self._calibration = Calibration(options.ratio, together=options.decides_together)
         self._latencies = Latencies()
         self._steps = Steps()
         self._wholesale = Wholesale()

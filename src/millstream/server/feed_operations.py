@@ -75,6 +75,7 @@ FOLLOWED = record(consumer=TEXT, producer=TEXT, follows=YES_NO)
 NETWORK = record(
     coherency=TEXT,
     policy=TEXT,
+    decide=TEXT,
     producers=WHOLE,
     consumers=WHOLE,
     pairs=WHOLE,

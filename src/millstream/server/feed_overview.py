@@ -105,6 +105,7 @@ class FeedOverview:
         return {
             "coherency": options.coherency,
             "policy": options.policy,
+            "decide": options.decide,
             "producers": known.producers,
             "consumers": known.consumers,
             "pairs": known.pairs,

@@ -3,7 +3,7 @@
 Looking at the first page of a feed is a view; what follows by its cursor is not another. Views of a
 consumer gather, and become one record of kind `view` with their `count`, at most every `EVERY`
 seconds. With them goes the `flow` of the feed, the items a second that its page shows, by which
-the application decides for the consumer (Feeding Frenzy, Lemma 2).
+an application decides that does so for whole consumers (Feeding Frenzy, Lemma 2).
 
 What is counted is not promised to anybody: a server that is killed loses the views of some seconds.
 One that stops tells them. While they cannot be told they are kept, for `MOST` consumers at most.

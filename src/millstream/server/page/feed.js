@@ -205,8 +205,8 @@ export class Feed {
 
   /** Put these items on the page; those in `changed` are marked for a moment. */
   #arrange(items, changed = new Set()) {
-    const { coherency, policy, latency } = this.part;
-    const of = { consumer: this.consumer, coherency, policy, latency };
+    const { decide, policy, latency } = this.part;
+    const of = { consumer: this.consumer, decide, policy, latency };
     const rows = new Map();
     for (const item of items) {
       const key = keyOf(item);

@@ -165,10 +165,10 @@ function share(part, whole) {
 }
 
 /** How it is decided, in a sentence. */
-function rule({ policy, coherency, ratio }) {
+function rule({ policy, decide, ratio }) {
   if (policy !== "hybrid") return `All pairs are on ${policy}, whatever the rates.`;
   const which =
-    coherency === "global"
+    decide === "per-consumer"
       ? "All of a feed is on push if its consumer looks often for how much comes into it"
       : "A pair is on push if its consumer looks often for how often its producer posts";
   return `${which}; ${costs(ratio)}.`;

@@ -49,8 +49,8 @@ export function costs(ratio, beside = "pull") {
  * Why an item is here as it is: what was decided on its pair, by which rates. Parts of a sentence:
  * text, and names as `{ name }`, which may be in any script.
  *
- * `of` says who looks, who posts, how the item was read, and by which coherency and policy pairs are
- * decided on.
+ * `of` says who looks, who posts, how the item was read, by which policy pairs are decided on, and
+ * whether each by itself.
  */
 export function why(reason, of) {
   return [...wayHere(reason, of), ...decision(reason, of)];
@@ -66,8 +66,8 @@ function wayHere({ side }, { how }) {
 function decision({ side, query_rate: looks, event_rate: rate, ratio }, of) {
   if (of.policy !== "hybrid") return [`all pairs are on ${of.policy} here.`];
   const [consumer, producer] = [{ name: short(of.consumer) }, { name: short(of.producer) }];
-  // With global coherency it is decided for all of a feed, by all that comes into it (Lemma 2).
-  const together = of.coherency === "global";
+  // Per consumer it is decided for all of a feed, by all that comes into it (Lemma 2).
+  const together = of.decide === "per-consumer";
   const [looking, writing] = often(looks, rate);
   return [
     consumer,
@@ -79,13 +79,13 @@ function decision({ side, query_rate: looks, event_rate: rate, ratio }, of) {
 }
 
 /** What the other side would cost; `pulling` and `pushing` are costs, in pulls a second. */
-function verdict(side, pulling, pushing, { latency, coherency }) {
+function verdict(side, pulling, pushing, { latency, decide }) {
   if (!(pushing > 0 && pulling > 0)) return "";
   const [other, times] = side === "push" ? ["pulling", pulling / pushing] : ["pushing", pushing / pulling];
   if (times >= 1.05) return `: ${other} would cost ${rough(times)} times as much`;
   if (times > 0.95) return `: ${other} would cost the same`;
   if (latency && side === "push") return ": pulling would be cheaper, but reads are to be fast";
-  const when = coherency === "global" ? "a feed changes side only when it is looked at, and" : "a pair changes side only";
+  const when = decide === "per-consumer" ? "a feed changes side only when it is looked at, and" : "a pair changes side only";
   return `: ${other} would be cheaper now, but ${when} past a margin`;
 }
 
