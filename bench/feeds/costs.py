@@ -47,6 +47,10 @@ TRIES = 3
 KEEP = 22
 """Items that a feed keeps, at most twice as many: some more than a page. So feeds are full, as they
 are after a while, and for each item that is pushed an old one goes: that is part of a push."""
+ENOUGH = 1.0
+"""Pushes of a post from which on it is told what one costs."""
+NO_TIME = 0.1
+"""Microseconds that a push costs at least, whatever the machine did meanwhile."""
 PUSH, PULL, HYBRID = "push all", "push none", "hybrid"
 
 
@@ -110,8 +114,7 @@ def full(bench: Bench, plan: Full, known: Calibrated) -> list[Row]:
 def diverse(bench: Bench, plan: Diverse, known: Calibrated) -> list[Row]:
     """Figure 4 again, read with per-producer coherency, where a pull costs something else."""
     own = calibrated(bench, plan.of)
-    rows = ratios(bench, Ratios(plan.of, plan.ratios), own)
-    return [{**row, "high": own.high} for row in rows]
+    return ratios(bench, Ratios(plan.of, plan.ratios), own)
 
 
 def skews(bench: Bench, plan: Skews, known: Calibrated) -> list[Row]:
@@ -147,10 +150,15 @@ def fan_outs(bench: Bench, plan: FanOuts, known: Calibrated) -> list[Row]:
 def policies(
     bench: Bench, plan: Measured, shape: Shape, ratio: float, known: Calibrated, said: str
 ) -> list[Row]:
-    """The three policies at one point, hybrid with the L of its own reads there."""
+    """The three policies at one point, hybrid with the H and L of its own pushes and reads."""
     of = network(shape, plan.seed)
-    ((_, counted, _),) = measured(bench, plan, of, {HYBRID: Run(HYBRID, known.ratio)})
-    known = replace(known, low=pull_cost(counted.looks) or known.low)
+    runs = {PULL: Run(PULL), HYBRID: Run(HYBRID, known.ratio)}
+    pull, hybrid = (counted for _, counted, _ in measured(bench, plan, of, runs))
+    known = replace(
+        known,
+        high=push_cost(pull, hybrid) or known.high,
+        low=pull_cost(hybrid.looks) or known.low,
+    )
     found = [costed(one, ratio, known) for one in measured(bench, plan, of, runs_of(known))]
     rows = [
         {"what": f"{said}, {row['policy']}", "ratio": ratio, "low": known.low, **row}
@@ -168,17 +176,25 @@ def calibrated(bench: Bench, plan: Measured) -> Calibrated:
     runs = {PUSH: Run(PUSH), PULL: Run(PULL), HYBRID: Run(HYBRID, THRESHOLD)}
     of = network(shape, plan.seed)
     push, pull, both = (counted for _, counted, _ in measured(bench, plan, of, runs))
-    post, query = pull.maintenance_s / pull.posts, push.query_s / push.reads
-    high = _each(both.maintenance_s - post * both.posts, both.pushes)
+    high = push_cost(pull, both, enough=0.0) or NO_TIME
     known = Calibrated(
         high=high,
         low=pull_cost(both.looks) or high / THRESHOLD,
-        post=1e6 * post,
-        query=1e6 * query,
+        post=1e6 * pull.maintenance_s / pull.posts,
+        query=1e6 * push.query_s / push.reads,
         view=_view_cost(bench, plan, of),
     )
     bench.say(f"  H {known.high:.1f} µs, L {known.low:.1f} µs: H/L {known.ratio:.2f}")
     return known
+
+
+def push_cost(pull: Counted, hybrid: Counted, enough: float = ENOUGH) -> float | None:
+    """Microseconds by which taking posts in rises for each push, from runs side by side that push
+    nothing and some; None after so few pushes that they are not told apart from chance."""
+    if not hybrid.pushes or hybrid.pushes < enough * hybrid.posts:
+        return None
+    seconds = hybrid.maintenance_s - pull.maintenance_s * hybrid.posts / pull.posts
+    return max(NO_TIME, 1e6 * seconds / hybrid.pushes)
 
 
 def pull_cost(looks: Sequence[tuple[int, int, float]]) -> float | None:
@@ -190,11 +206,6 @@ def pull_cost(looks: Sequence[tuple[int, int, float]]) -> float | None:
         known.read_took(seconds, pulled, size)
     found = known.low or known.low_at_most
     return None if found is None else 1e6 * found
-
-
-def _each(seconds: float, count: int) -> float:
-    """Microseconds of each; over 0, whatever the machine did meanwhile."""
-    return max(0.1, 1e6 * seconds / max(1, count))
 
 
 def _view_cost(bench: Bench, plan: Measured, of: Network) -> float:

@@ -59,8 +59,10 @@ class Ratios:
     ratios: tuple[float, ...] = (1, 2, 4, 8, 16, 32, 64)
 
     def at(self, ratio: float) -> Measured:
-        """More reads where they are more of the cost."""
-        return replace(self.of, reads=round(self.of.reads * max(1.0, ratio / RATIO)))
+        """More of everything where policies differ by less."""
+        times = max(1.0, ratio / RATIO)
+        posts, reads = round(self.of.posts * times), round(self.of.reads * times)
+        return replace(self.of, posts=posts, reads=reads, rounds=round(self.of.rounds * times))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ def rows() -> list[Row]:
     return [
         *(row for ratio in CPU for row in _policies("fig4", ratio, ratio=ratio)),
         *_policies("full", 16, ratio=16),
-        *({**row, "high": 40.0, "low": 4.0} for row in _policies("diverse", 16, ratio=16)),
+        *_policies("diverse", 16, ratio=16),
         *_deciding(),
         *_policies("fig5", 4, ratio=16, factor=0.5, events=0.28, queries=0.31),
         *_policies("fig5", 16, ratio=16, factor=1.5, events=0.86, queries=0.93),
@@ -48,7 +48,12 @@ def record(found: list[Row], figures: dict[str, float], bars: list[Row]) -> dict
 
 def _policies(experiment: str, at: int, **of: Any) -> list[Row]:
     return [
-        _cost(experiment, f"{at}, {policy}", policy=policy, cpu_us=cpu, policy_us=cpu - 500, **of)
+        _cost(
+            experiment,
+            f"{at}, {policy}",
+            **{"policy": policy, "cpu_us": cpu, "policy_us": cpu - 500, "low": 15.0},
+            **of,
+        )
         for policy, cpu in CPU[at].items()
     ]
 

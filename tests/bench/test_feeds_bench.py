@@ -111,6 +111,18 @@ def test_policies_do_what_they_are_called(tmp_path: Path) -> None:
     assert push["maintenance_us"] > pull["maintenance_us"]
 
 
+def test_what_a_push_costs_is_found_or_not_known() -> None:
+    """By how much more taking posts in takes; with fewer pushes than posts it is not known, and it
+    is something even if the machine was slow while nothing was pushed."""
+    pull = costs.Counted(maintenance_s=1.0, posts=1_000)
+    some = costs.Counted(maintenance_s=2.6, posts=2_000, pushes=6_000)
+    assert costs.push_cost(pull, some) == pytest.approx(100.0)
+    few = costs.Counted(maintenance_s=2.6, posts=2_000, pushes=1_999)
+    assert costs.push_cost(pull, few) is None
+    quick = costs.Counted(maintenance_s=1.9, posts=2_000, pushes=6_000)
+    assert costs.push_cost(pull, quick) == costs.NO_TIME
+
+
 def test_what_a_pull_costs_is_found_or_not_known() -> None:
     """From reads that tell; from a few that differ by more than pulls do it is not known, and from
     many of them what it is at most."""

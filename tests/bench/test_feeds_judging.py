@@ -129,7 +129,7 @@ def test_parts_without_rows_say_so() -> None:
 def test_tables_of_feeds_say_what_was_measured() -> None:
     """Figures stand where they belong."""
     found = judged_record()
-    assert "| 1,600 | 3.00 | 20.0% | 26.7% |" in tables.part(found, "ratios")
+    assert "| 1,600 | 45 | 15.0 | 3.00 | 20.0% | 26.7% |" in tables.part(found, "ratios")
     assert "H = 45.0 µs" in tables.part(found, "ratios")
     assert "35 s" in tables.part(found, "flash")
     assert "none more than 1 time." in tables.part(found, "flash")

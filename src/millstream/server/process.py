@@ -1,7 +1,7 @@
 """A server from its start to its end, in this process.
 
-It takes the store's lock, binds and serves until it is told to stop; then it takes no new request,
-gives those under way a second, and closes.
+It takes the store's lock, binds, and writes its address into the lock once it listens. It serves
+until it is told to stop; then it takes no new request, gives those under way a second, and closes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ def serve(
     ):
         options = replace(options, store=store.path, port=listening.getsockname()[1])
         url = address(options)
-        lock.announce(url)
         service = Service(options, store, url)
         server = _Server(_config(service), service, lock, stop, ready)
         usual = sys.getswitchinterval()
@@ -93,6 +92,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self._service.start()
         await super().startup(sockets)
+        self._lock.announce(self._service.url)
         self._ready(self._service.url)
 
     async def on_tick(self, counter: int) -> bool:
