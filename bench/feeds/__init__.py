@@ -8,6 +8,7 @@
     costs                    policies over the same posts and reads; H and L; Figures 4, 5 and 9
     knobs                    the threshold, and what is moved by it: Figures 6, 7 and 8
     flash                    Figure 10
+    followed                 a producer that very many follow
     reads, looking           feeds over HTTP on Spark while posts come in; feeds_app is read
     correct, truth           reads among changes and failures, against brute force
     judging                  rows as figures and bars

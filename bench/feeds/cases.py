@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.bench import Bench
 from bench.experiments import Evaluation, Experiments
-from bench.feeds import correct, costs, flash, judging, knobs, reads
+from bench.feeds import correct, costs, flash, followed, judging, knobs, reads
 from bench.feeds.costs import Calibrated
 from bench.feeds.plan import QUICK, Plan
 from bench.figures import Outcome
@@ -25,7 +25,7 @@ PARTS = {
         "fig6": "thresholds",
     },
     **{"fig7": "thresholds", "fig8": "strategies", "fig9": "fan_outs", "fig10": "flash"},
-    **{"reads": "live", "reads-correct": "correct"},
+    **{"followers": "followed", "reads": "live", "reads-correct": "correct"},
 }
 """Which part of the plan an experiment is of."""
 
@@ -47,6 +47,7 @@ def run_plan(bench: Bench, plan: Plan) -> Outcome:
         "fig8": measured.given(knobs.strategies, plan.strategies),
         "fig9": measured.given(costs.fan_outs, plan.fan_outs),
         "fig10": measured.given(flash.run, plan.flash),
+        "followers": partial(followed.run, bench, plan.followed),
         "reads": partial(reads.run, bench, plan.live),
         "reads-correct": partial(correct.run, bench, plan.correct),
     }

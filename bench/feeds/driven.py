@@ -109,8 +109,13 @@ class Driven:
 
     def settle(self) -> None:
         """Batches until nothing is under way."""
-        while is_due(self.workflow, self.progress, self.progress.clock, 0, False):
+        while self.is_due:
             self.batch([])
+
+    @property
+    def is_due(self) -> bool:
+        """Whether something is under way."""
+        return is_due(self.workflow, self.progress, self.progress.clock, 0, False)
 
     def batch(self, records: Sequence[Record]) -> None:
         """One batch; its clock is the time of its last record."""

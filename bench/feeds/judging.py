@@ -140,6 +140,18 @@ def fig10(rows: list[Row]) -> Figures:
     return found
 
 
+def followers(rows: list[Row]) -> Figures:
+    """What the most followers take beside the fewest, for each push, and in all."""
+    ordered = sorted(rows, key=lambda row: int(row["followers"]))
+    few, many = ordered[0], ordered[-1]
+    return {
+        "followers_rise": many["followers"] / few["followers"],
+        "followers_push_rise": many["push_us"] / few["push_us"],
+        "followers_memory_mib": max(row["memory_mib"] for row in rows),
+        "followers_violations": sum(row["violations"] for row in rows),
+    }
+
+
 def reads(rows: list[Row]) -> Figures:
     names = ("p50_ms", "p95_ms", "p99_ms")
     found = {f"reads_{name}": max(row[name] for row in rows) for name in names}
@@ -166,6 +178,7 @@ OF: dict[str, Callable[[list[Row]], Figures]] = {
     "fig8": fig8,
     "fig9": fig9,
     "fig10": fig10,
+    "followers": followers,
     "reads": reads,
     "reads-correct": correct,
 }
@@ -181,6 +194,7 @@ BARS: dict[str, tuple[float, bool]] = {
     "fig10_back_s": (60, False),
     "fig10_settled": (1.1, False),
     "fig10_flips": (1, False),
+    "followers_violations": (0, False),
     "reads_p95_ms": (20, False),
     "reads_p99_ms": (50, False),
     "reads_posts_per_s": (990, True),

@@ -154,6 +154,20 @@ class Flash:
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """A post of a producer with more and more followers, half of them on push."""
+
+    counts: tuple[int, ...] = (20_000, 200_000, 2_000_000)
+    batch: int = 20_000
+    """Records of a batch, while followers come."""
+    pushes: int = 5_000
+    """In one go; see `ms.feeds.Feeds`."""
+    reads: int = 300
+    """Feeds that are compared before the restart, after it and at the end."""
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Live:
     """Reads over HTTP from a server on one core, while posts come in."""
 
@@ -192,6 +206,7 @@ class Plan:
     strategies: Strategies = field(default_factory=Strategies)
     fan_outs: FanOuts = field(default_factory=FanOuts)
     flash: Flash = field(default_factory=Flash)
+    followed: Followed = field(default_factory=Followed)
     live: Live = field(default_factory=Live)
     correct: Correct = field(default_factory=Correct)
 
@@ -207,6 +222,7 @@ QUICK = Plan(
     strategies=Strategies(_SMALL, (1, 0.2)),
     fan_outs=FanOuts(_SMALL, 60, 120, (5, 15)),
     flash=Flash(0.005, before=3, after=14, part=0.005, aged=3),
+    followed=Followed((200, 2_000), 500, 50, 20),
     live=Live(40, 60, 200, 100, 20, 3.0, 1.0),
     correct=Correct(300, 12, 8, 16, 15),
 )

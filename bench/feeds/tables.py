@@ -135,6 +135,17 @@ def flash(found: Record) -> str:
     return text([*lines, *picture("feeds-flash", "Cost before and in a flash")])
 
 
+def followed(found: Record) -> str:
+    """A producer that many follow."""
+    names = ["pushes", "batches", "longest batch, s", "a push, µs", "memory, MiB", "reads", "wrong"]
+    lines = head("followers", names)
+    for row in of(found, "followers"):
+        cells = [f"{row['pushes']:,}", f"{row['batches']:,}", f"{row['longest_s']:.2f}"]
+        cells += [f"{row['push_us']:.0f}", f"{row['memory_mib']:.0f}", f"{row['reads']:,}"]
+        lines.append(a_row([f"{row['followers']:,}", *cells, row["violations"]]))
+    return text(lines)
+
+
 def live(found: Record) -> str:
     """Reads over HTTP."""
     names = ["reads", "p50, ms", "p95, ms", "p99, ms", "posts/s taken", "server's cores"]
@@ -167,6 +178,7 @@ PARTS: dict[str, Callable[[Record], str]] = {
     "strategies": strategies,
     "fan_outs": fan_outs,
     "flash": flash,
+    "followed": followed,
     "live": live,
     "correct": correct,
     "where": where,
@@ -176,7 +188,7 @@ EXPERIMENTS = {
     **{"deciding": "deciding", "skews": "fig5"},
     **{"thresholds": "fig6", "pushed": "fig7"},
     **{"strategies": "fig8", "fan_outs": "fig9", "flash": "fig10"},
-    **{"live": "reads", "correct": "reads-correct"},
+    **{"followed": "followers", "live": "reads", "correct": "reads-correct"},
 }
 """Which experiment a part is of."""
 

@@ -122,7 +122,12 @@ def _reads() -> list[Row]:
         **{"reads": 50_000, "violations": 0, "batches": 300, "kills": 80, "retries": 50},
         **{"flips": 2_000, "pulled": 10_000, "items": 90_000},
     }
+    followed = {
+        **{"pushes": 1_000, "batches": 3, "push_us": 80.0, "longest_s": 0.4},
+        **{"memory_mib": 9.0, "reads": 900, "violations": 0},
+    }
     return [
+        {"experiment": "followers", "what": "2,000", "followers": 2_000, **followed},
         {"experiment": "reads", "what": "1,000 posts/s, 100 reads/s", **live},
         {"experiment": "reads-correct", "what": "decided per-pair", **correct},
         {"experiment": "reads-correct", "what": "decided per-consumer", **correct},

@@ -11,10 +11,10 @@ import pytest
 
 import millstream as ms
 from bench.bench import Bench
-from bench.feeds import cases, correct, costs, judging, knobs, laid
+from bench.feeds import cases, correct, costs, followed, judging, knobs, laid
 from bench.feeds.driven import NAME, Driven
 from bench.feeds.network import Network, Shape, network, stretch
-from bench.feeds.plan import QUICK, Correct, Measured
+from bench.feeds.plan import QUICK, Correct, Followed, Measured
 from millstream.feeds.names import parts, prefix
 from millstream.feeds.placing import PlacedFeeds
 from millstream.feeds.query import FeedQuery
@@ -177,6 +177,20 @@ def test_reads_among_failures_are_counted_and_wrong_ones_found(
     assert all(row["kills"] and row["retries"] and row["flips"] for row in rows)
     monkeypatch.setattr(FeedQuery, "_is_followed", lambda self, producer: producer != "p0")
     assert any(row["violations"] for row in correct.run(Bench(tmp_path), plan))
+
+
+def test_a_post_to_many_reaches_all_who_are_on_push(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In as many batches as it takes, among a restart; with a reader that knows of no pass that is
+    under way, feeds are wrong that it has not reached."""
+    plan = Followed((200, 600), 100, 40, 30)
+    rows = followed.run(Bench(tmp_path), plan)
+    assert [row["pushes"] for row in rows] == [100, 300]
+    assert all(row["batches"] >= row["pushes"] / 40 for row in rows)
+    assert all(row["violations"] == 0 for row in rows)
+    monkeypatch.setattr(FeedQuery, "_under_way", lambda self: [])
+    assert any(row["violations"] for row in followed.run(Bench(tmp_path), plan))
 
 
 @pytest.mark.spark
