@@ -51,19 +51,19 @@ def run(bench: Bench, plan: Followed) -> list[Row]:
 class _Spread:
     """What batches took in which a post was pushed."""
 
-    before_mib: float
-    peak_mib: float = 0.0
     batches: int = 0
     pushes: int = 0
     cpu_s: float = 0.0
     longest_s: float = 0.0
+    memory_mib: float = 0.0
+    """The most that the process had of its own after a batch."""
 
     def add(self, did: Counted) -> None:
         self.batches += 1
         self.pushes += did.pushes
         self.cpu_s += did.maintenance_s
         self.longest_s = max(self.longest_s, did.maintenance_s)
-        self.peak_mib = max(self.peak_mib, _memory())
+        self.memory_mib = max(self.memory_mib, process(os.getpid()).anonymous)
 
 
 class _Star:
@@ -93,7 +93,7 @@ class _Star:
         self._posts += 1
         self._driven.taken()
         on_push = -(-self._followers // 2)
-        spread = _Spread(_memory())
+        spread = _Spread()
         self._batch(spread, [self._record()])
         while self._driven.is_due and spread.pushes < on_push / 2:
             self._batch(spread)
@@ -108,7 +108,7 @@ class _Star:
             "batches": spread.batches,
             "push_us": 1e6 * spread.cpu_s / max(1, spread.pushes),
             "longest_s": spread.longest_s,
-            "memory_mib": spread.peak_mib - spread.before_mib,
+            "memory_mib": spread.memory_mib,
             "reads": 3 * self._plan.reads,
             "violations": wrong + self._wrong() + abs(on_push - spread.pushes),
         }
@@ -148,8 +148,3 @@ def _looks(of: range, at: int) -> Iterator[Record]:
     for number in of:
         if number % 2 == 0:
             yield {"kind": "view", "at": at + number, "consumer": consumer(number), "count": OFTEN}
-
-
-def _memory() -> float:
-    """What this process has of its own, in MiB."""
-    return process(os.getpid()).anonymous

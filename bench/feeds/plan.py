@@ -158,7 +158,7 @@ class Followed:
     """A post of a producer with more and more followers, half of them on push."""
 
     counts: tuple[int, ...] = (20_000, 200_000, 2_000_000)
-    batch: int = 20_000
+    batch: int = 5_000
     """Records of a batch, while followers come."""
     pushes: int = 5_000
     """In one go; see `ms.feeds.Feeds`."""
