@@ -80,7 +80,7 @@ class Diverse:
     """The same at some ratios, read with per-producer coherency: with short feeds, of which each
     keeps all of its items, since a page may need the newest of every producer."""
 
-    of: Measured = field(default_factory=lambda: Measured(reads=3_000, full=False, diverse=True))
+    of: Measured = field(default_factory=lambda: Measured(full=False, diverse=True))
     ratios: tuple[float, ...] = (4, 16, 64)
 
 
