@@ -40,7 +40,7 @@ bench-imr: setup  ## the evaluation of iMR rebuilt, 25 minutes; ONLY="fig8 ..." 
 	@$(PY) -m bench imr $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 	@$(if $(QUICK),,$(PY) -m docs.build)
 
-bench-feeds: setup  ## the evaluation of Feeding Frenzy rebuilt, an hour and a half; ONLY="fig4 ..." for some, QUICK=1
+bench-feeds: setup  ## the evaluation of Feeding Frenzy rebuilt, over an hour; ONLY="fig4 ..." for some, QUICK=1
 	@$(PY) -m bench feeds $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 	@$(if $(QUICK),,$(PY) -m docs.build)
 

@@ -6,7 +6,7 @@
     laid                     such a network in the store, as it is when all has settled
     driven                   the engine in this process: what posts and reads cost in CPU time
     costs                    policies over the same posts and reads; H and L; Figures 4, 5 and 9
-    knobs                    the threshold, and what is moved by it: Figures 6, 7 and 8
+    knobs                    the threshold, what is decided and moved by it: Figures 6, 7 and 8
     flash                    Figure 10
     followed                 a producer that very many follow
     reads, looking           feeds over HTTP on Spark while posts come in; feeds_app is read

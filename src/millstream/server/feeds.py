@@ -83,8 +83,8 @@ class Reading:
 
         read = await network.read(consumer, make)
         said, pulled, size = read.value
-        times = [one["ts"] for one in said["items"]]
         if counts:
+            times = [one["ts"] for one in said["items"]]
             self._views.count(network.name, consumer, flow(times, now))
         batch, age = read.progress.batch, round(self._service.age(read.progress), 3)
         whole = {**said, "batch": batch, "age": age, **completeness(read.trouble, said)}
