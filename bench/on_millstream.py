@@ -13,8 +13,8 @@ from bench.data import length_of
 from millstream.model.algebra import Algebra
 from millstream.model.workflow import Order
 from millstream.settings import Settings
-from millstream.spark.query import run
-from millstream.spark.report import BatchSummary
+from millstream.spark.runner import run
+from millstream.driver.report import BatchSummary
 
 
 def counter(order: str) -> ms.App:

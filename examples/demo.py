@@ -29,7 +29,7 @@ from millstream.server.options import PORT
 from millstream.settings import Settings, resolve
 
 if TYPE_CHECKING:
-    from millstream.spark.report import BatchSummary, RunSummary
+    from millstream.driver.report import BatchSummary, RunSummary
 
 STORE = Path(".millstream") / "retail-demo"
 EVERY = 0.15

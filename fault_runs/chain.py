@@ -120,7 +120,7 @@ def main(arguments: Sequence[str]) -> None:
     place, lane, point, batch = arguments
     if point != "none":
         os.environ["MILLSTREAM_FAULT"] = f"{point}:{batch}:{os.getpgrp()}"
-    from millstream.spark.query import run
+    from millstream.spark.runner import run
 
     run(chain(), settings_of(Path(place), lane))
 

@@ -133,9 +133,9 @@ def damage(seed: int, folder: Path, context: Context) -> Result:
 
 def _main(folder: Path, seed: int, first: int) -> None:
     """Be the process that makes the store, damages copies of it, and starts on them."""
-    from millstream.spark.session import open_session
+    from millstream.spark.context import open_context
 
-    spark = open_session("damage", "local[2]", "1g")
+    spark = open_context("damage", "local[2]", "1g")
     app, random = ledger("entries", "more"), Random(seed)
     given = entries(random, COUNT)
     events = events_of("entries", given[::2]) + events_of("more", given[1::2])
@@ -160,7 +160,7 @@ def _make(
     spark: Any, app: ms.App, template: Path, given: list[dict[str, Any]], random: Random
 ) -> None:
     """A store that was stopped after a batch was committed and before its output was published."""
-    from millstream.spark.query import run
+    from millstream.spark.runner import run
 
     settings = _settings(template)
     make_store(app, settings.store, 3)
@@ -177,7 +177,7 @@ def _make(
 
     try:
         with at_points(stop):
-            run(app, settings, spark=spark)
+            run(app, settings, context=spark)
     except MillstreamError as error:
         if "stopped by this fault run" not in str(error):
             raise
@@ -195,7 +195,7 @@ def _one(
 ) -> Case:
     """Damage one file of this kind, verify, start, compare."""
     from millstream.cli.serving import describe_app
-    from millstream.spark.query import run
+    from millstream.spark.runner import run
     from millstream.verifying.store import verify
 
     path = random.choice(sorted(_files(folder, kind)))
@@ -206,7 +206,7 @@ def _one(
         run(
             app,
             settings,
-            spark=spark,
+            context=spark,
             say=said.append,
             ready=lambda: describe_app(app, settings),
         )

@@ -122,8 +122,8 @@ class Disk:
 
 def _main(folder: Path, seed: int) -> Result:
     """Everything that happens on the disk, which is gone when this process ends."""
-    from millstream.spark.query import run
-    from millstream.spark.session import open_session
+    from millstream.spark.runner import run
+    from millstream.spark.context import open_context
 
     random, app = Random(seed), ledger("entries")
     disk = Disk(folder / "disk")
@@ -141,11 +141,11 @@ def _main(folder: Path, seed: int) -> Result:
             strikes.pop(0)
             disk.fill(random.choice([0, 0, 1, 3]), FULL_SECONDS)
 
-    spark, said = open_session("disk-full", "local[2]", "1g"), list[str]()
+    spark, said = open_context("disk-full", "local[2]", "1g"), list[str]()
 
     def start(report: OnReport) -> None:
         disk.free()
-        run(app, settings, report, spark=spark, say=said.append)
+        run(app, settings, report, context=spark, say=said.append)
 
     with at_points(strike):
         starts = until_done(start)

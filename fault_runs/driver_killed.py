@@ -11,7 +11,7 @@ from fault_runs.processes import seconds_to_commit, start
 from fault_runs.result import Result
 from fault_runs.scenario import Context, Scenario
 from millstream.engine.points import POINTS
-from millstream.spark.query import run
+from millstream.spark.runner import run
 
 
 def run_at_points(seed: int, folder: Path, context: Context) -> Result:

@@ -37,7 +37,7 @@ from fault_runs.scenario import Context, Scenario
 from fault_runs.serving import kill, make_store, served
 from millstream.errors import RunError
 from millstream.spark import query, worker
-from millstream.spark.job import Job
+from millstream.driver.job import Job
 
 COUNT, A_REQUEST = 500, 25
 POINTS = ("slates-committed", "batch-recorded", "sinks-published")

@@ -95,7 +95,7 @@ def main(arguments: Sequence[str]) -> None:
     place, master, seed = arguments
     folder, (lane, moments) = Path(place), _drawn(int(seed))
     disturb = partial(strike_in, _and_linger, in_functions(moments), str(folder / "marks"))
-    from millstream.spark.query import run
+    from millstream.spark.runner import run
 
     with (folder / "commits").open("a", buffering=1) as commits:
         run(

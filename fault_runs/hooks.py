@@ -18,7 +18,7 @@ def at_points(strike: Callable[[str, int], None]) -> AbstractContextManager[Any]
         reach(point, batch)
         strike(point, batch)
 
-    return patch("millstream.spark.query.reach", reached)
+    return patch("millstream.spark.runner.reach", reached)
 
 
 def tasks_by(stages: Any) -> AbstractContextManager[Any]:

@@ -31,7 +31,7 @@ from fault_runs.outcome import Outcome
 from fault_runs.result import Result
 from fault_runs.scenario import Context, Scenario
 from millstream.codec import decode_value
-from millstream.spark.query import run
+from millstream.spark.runner import run
 
 COUNT, FILES = 800, 8
 LATENESS = 20 * STEP

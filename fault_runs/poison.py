@@ -19,7 +19,7 @@ from fault_runs.ledger import (
 )
 from fault_runs.result import Result
 from fault_runs.scenario import Context, Scenario
-from millstream.spark.query import run
+from millstream.spark.runner import run
 
 COUNT, FILES = 1_000, 4
 

@@ -36,9 +36,9 @@ class Context:
         """The session, with two cores."""
         if self._spark is None:
             os.environ["MILLSTREAM_TRACE"] = str(self.trace)
-            from millstream.spark.session import open_session
+            from millstream.spark.context import open_context
 
-            self._spark = open_session("fault-runs", "local[2]", "1g")
+            self._spark = open_context("fault-runs", "local[2]", "1g")
         return self._spark
 
     @property

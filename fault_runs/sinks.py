@@ -35,7 +35,7 @@ from fault_runs.result import Result
 from fault_runs.scenario import Context, Scenario
 from millstream.durable import write_synced
 from millstream.sinks.files import FileSink
-from millstream.spark.query import run
+from millstream.spark.runner import run
 
 COUNT, FILES, BATCHES = 500, 5, 5
 SHORT, LONG = 1_000_000, 30_000_000

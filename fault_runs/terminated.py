@@ -17,7 +17,7 @@ from fault_runs.chain import LANES, chain, chain_difference, records, settings_o
 from fault_runs.processes import MILLSTREAM, ROOT, start, wait_until
 from fault_runs.result import Result
 from fault_runs.scenario import Context, Scenario
-from millstream.spark.query import run
+from millstream.spark.runner import run
 
 STOPS, LIMIT_S = 2, 5.0
 QUICK_MS, SLOW_MS = 5, 100

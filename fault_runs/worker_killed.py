@@ -18,7 +18,7 @@ from fault_runs.chain import LANES, chain, chain_difference, records, settings_o
 from fault_runs.result import Result
 from fault_runs.scenario import Context, Scenario
 from fault_runs.strikes import RECORDS_A_BATCH, Watch, drawn, in_functions, recoveries, strike_in
-from millstream.spark.query import run
+from millstream.spark.runner import run
 
 STRIKES, BATCHES = 3, 5
 

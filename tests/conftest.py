@@ -56,10 +56,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One Spark session for all tests that need one."""
+    """One SparkContext for all tests that need one."""
     os.environ["MILLSTREAM_TRACE"] = str(tmp_path_factory.mktemp("trace") / "points")
-    from millstream.spark.session import open_session
+    from millstream.spark.context import close_context, open_context
 
-    session = open_session("tests", "local[2]", "1g")
-    yield session
-    session.stop()
+    context = open_context("tests", "local[2]", "1g")
+    yield context
+    close_context(context)

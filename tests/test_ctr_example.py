@@ -205,7 +205,7 @@ def test_the_engine_finds_them_too(
 @pytest.mark.spark
 def test_spark_finds_them(spark: Any, tmp_path: Path) -> None:
     """Over files, on Spark, as in the example's own words."""
-    from millstream.spark.query import run
+    from millstream.spark.runner import run
 
     arrivals = busy(11, 3_000, 0.02)
     addresses = {}
@@ -218,7 +218,7 @@ def test_spark_finds_them(spark: Any, tmp_path: Path) -> None:
         addresses[name] = f"json:{tmp_path / name}"
     sinks = {"ctr": f"json:{tmp_path / 'out'}"}
     given = Settings("ctr", tmp_path / "store", addresses, sinks, available_now=True, final=True)
-    summary = run(in_python(), given, spark=spark)
+    summary = run(in_python(), given, context=spark)
     assert (summary.late, summary.dead_letters) == (0, 0)
     rows = [
         json.loads(line)

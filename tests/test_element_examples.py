@@ -20,7 +20,7 @@ from millstream.elements.placing import PLACEMENT
 from millstream.modules import import_file
 from millstream.settings import Settings
 from millstream.sinks.files import read_rows
-from millstream.spark.query import run
+from millstream.spark.runner import run
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples" / "elements").glob("*.toml"))
@@ -122,7 +122,7 @@ def test_examples_on_spark_are_the_reference(spark: Any, tmp_path: Path) -> None
             available_now=True,
             final=True,
         )
-        assert run(app, settings, spark=spark).dead_letters == 0
+        assert run(app, settings, context=spark).dead_letters == 0
         expected = run_example(example)
         for name in workflow.outputs:
             rows = read_rows(str(folder / name))

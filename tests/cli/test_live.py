@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from millstream.cli.live import Live, Rate
-from millstream.spark.report import BatchSummary
+from millstream.driver.report import BatchSummary
 
 
 def report(batch: int, total: int, **more: object) -> BatchSummary:

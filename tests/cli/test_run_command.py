@@ -16,7 +16,7 @@ from millstream.cli.serving import describe_app
 from millstream.errors import FunctionError
 from millstream.log.writer import Entry, LogWriter
 from millstream.settings import Settings
-from millstream.spark.report import BatchSummary, RunSummary
+from millstream.driver.report import BatchSummary, RunSummary
 from millstream.stores.home import Home
 
 
@@ -30,7 +30,7 @@ def report(batch: int, total: int, **more: object) -> BatchSummary:
 
 
 class Spark:
-    """Stands in for `millstream.spark.query.run`: keeps what it was given, does what it is told."""
+    """Stands in for `millstream.spark.runner.run`: keeps what it was given, does what it is told."""
 
     def __init__(self) -> None:
         self.settings: Settings | None = None
@@ -52,9 +52,9 @@ class Spark:
 
 @pytest.fixture
 def spark(monkeypatch) -> Spark:
-    stand_in, module = Spark(), ModuleType("millstream.spark.query")
+    stand_in, module = Spark(), ModuleType("millstream.spark.runner")
     module.run = stand_in.run
-    monkeypatch.setitem(sys.modules, "millstream.spark.query", module)
+    monkeypatch.setitem(sys.modules, "millstream.spark.runner", module)
     return stand_in
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from millstream.codec import decode_value, encode_value
-from millstream.engine.beat import next_beat
+from millstream.driver.next_beat import next_beat
 from millstream.engine.columns import Columns
 from millstream.engine.horizon import Lane, is_due
 from millstream.engine.intake import Intake

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.engine.horizon import Lane
-from millstream.engine.pace import LEAST_SHARE
+from millstream.driver.pace import LEAST_SHARE
 from millstream.model.event import Event
 
 

@@ -36,7 +36,7 @@ from millstream.engine.layers import Task
 from millstream.errors import StoreError
 from millstream.model.event import Event
 from millstream.model.workflow import Order
-from millstream.spark.continuing import check_continues
+from millstream.driver.compatibility import check_continues
 from millstream.stores.deliveries import deliveries_to
 from millstream.stores.home import Home
 

@@ -11,6 +11,6 @@ from fault_runs.chain import chain, settings_of
 if __name__ == "__main__":
     place, lane, point, batch, flush = sys.argv[1:]
     os.environ["MILLSTREAM_FAULT"] = f"{point}:{batch}:{os.getpgrp()}"
-    from millstream.spark.query import run
+    from millstream.spark.runner import run
 
     run(chain(), settings_of(Path(place), lane, flush=int(flush)))

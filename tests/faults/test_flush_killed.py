@@ -17,7 +17,7 @@ import pytest
 
 from fault_runs.chain import Record, chain, chain_difference, records, settings_of, write_records
 from fault_runs.outcome import Difference
-from millstream.spark.query import run
+from millstream.spark.runner import run
 from millstream.stores.home import Home
 from millstream.stores.soft import read_flushed
 
@@ -50,7 +50,7 @@ def go_on(spark: Any, folder: Path, lane: str, flush: int | None) -> list[str]:
     said: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run(chain(), settings_of(folder, lane, flush=flush), spark=spark, say=said.append)
+        run(chain(), settings_of(folder, lane, flush=flush), context=spark, say=said.append)
     return said
 
 

@@ -9,7 +9,7 @@ import pytest
 from jobs_store import JobStore, application, begins, data
 
 from millstream.errors import StoreError
-from millstream.spark.continuing import check_parts, lasting
+from millstream.driver.compatibility import check_parts, lasting
 from millstream.stores.progress import Progress
 
 

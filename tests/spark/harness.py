@@ -18,7 +18,7 @@ from millstream.log.writer import Entry, LogWriter
 from millstream.model.app import App
 from millstream.model.event import Event, emit
 from millstream.settings import Settings
-from millstream.spark.query import run
+from millstream.spark.runner import run
 from millstream.stores.home import log_of
 
 __all__ = ["Outcome", "kept_rows", "read_outcome", "reference_over"]
@@ -101,7 +101,7 @@ def run_on_spark(
         sinks,
         **{"available_now": True, "final": True, **settings},
     )
-    run(app, given, spark=spark)
+    run(app, given, context=spark)
     return read_outcome(workflow, folder)
 
 

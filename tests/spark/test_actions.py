@@ -18,7 +18,7 @@ import millstream as ms
 from millstream.actions.overview import action_state
 from millstream.errors import DefinitionError, RunError
 from millstream.settings import Settings
-from millstream.spark.query import run
+from millstream.spark.runner import run
 
 pytestmark = pytest.mark.spark
 
@@ -73,13 +73,13 @@ def test_a_task_that_is_tried_again_does_not_act_twice(
     done once, and in the order of the stream's log; a second run does what is new."""
     visits(tmp_path, "1.json", "abcabcabc", kill=True)
     with Receiver() as there:
-        run(alerts(tmp_path), settings(tmp_path, there, lane=lane), spark=spark)
+        run(alerts(tmp_path), settings(tmp_path, there, lane=lane), context=spark)
         assert (tmp_path / "tried").exists()
         assert sorted(there.keys) == ["a", "b", "c"]
         assert there.keys == [row["key"] for row in kept_rows(tmp_path / "store", "notify")]
         assert all(got.body["value"] == {"visits": 3} for got in there.got)
         visits(tmp_path, "2.json", "aaa")
-        run(alerts(tmp_path), settings(tmp_path, there, lane=lane), spark=spark)
+        run(alerts(tmp_path), settings(tmp_path, there, lane=lane), context=spark)
         assert [got.body["value"] for got in there.got[3:]] == [{"visits": 6}]
         assert len({got.id for got in there.got}) == 4
     assert action_state(tmp_path / "store", "notify").done == 4
@@ -90,7 +90,7 @@ def test_nothing_is_done_for_a_batch_that_is_not_committed(spark: Any, tmp_path:
     visits(tmp_path, "1.json", "aaa", poison=True)
     with Receiver() as there:
         with pytest.raises(RunError, match="poison"):
-            run(alerts(tmp_path, "fail"), settings(tmp_path, there), spark=spark)
+            run(alerts(tmp_path, "fail"), settings(tmp_path, there), context=spark)
         assert there.got == []
         assert action_state(tmp_path / "store", "notify").waiting == 0
 
@@ -99,7 +99,7 @@ def test_what_fails_is_a_dead_letter_and_the_run_ends(spark: Any, tmp_path: Path
     """A run over what is there ends with all carried out or given up."""
     visits(tmp_path, "1.json", "aaabbb")
     with Receiver([404]) as there:
-        run(alerts(tmp_path), settings(tmp_path, there), spark=spark)
+        run(alerts(tmp_path), settings(tmp_path, there), context=spark)
     state = action_state(tmp_path / "store", "notify")
     assert (state.done, state.failed, state.waiting) == (1, 1, 0)
     (letter,) = kept_rows(tmp_path / "store", "notify.failed")
@@ -133,7 +133,7 @@ def test_batches_do_not_wait_for_actions_and_a_stop_ends_both(spark: Any, tmp_pa
         stop.set()
         thread.join(5)
         assert not thread.is_alive()
-        run(alerts(tmp_path), settings(tmp_path, there), spark=spark)
+        run(alerts(tmp_path), settings(tmp_path, there), context=spark)
         assert there.keys == ["a", "a", "b"]
         assert there.got[0] == there.got[1]
 

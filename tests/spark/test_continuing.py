@@ -13,7 +13,7 @@ import pytest
 import millstream as ms
 from millstream.errors import InputError, StoreError
 from millstream.settings import Settings
-from millstream.spark.query import run
+from millstream.spark.runner import run
 from millstream.stores.reader import SlateReader
 
 pytestmark = pytest.mark.spark
@@ -57,33 +57,33 @@ def test_waiting_events_keep_their_stream(spark: Any, tmp_path: Path) -> None:
     another source before it now, and no longer has one that it had."""
     put(tmp_path, "b", "1.json", {"ts": 10})
     put(tmp_path, "c", "1.json", {"ts": 20})
-    run(listening("b", "c"), settings(tmp_path, "b", "c"), spark=spark)
+    run(listening("b", "c"), settings(tmp_path, "b", "c"), context=spark)
     assert heard(tmp_path) is None
-    run(listening("a", "c"), settings(tmp_path, "a", "c", final=True), spark=spark)
+    run(listening("a", "c"), settings(tmp_path, "a", "c", final=True), context=spark)
     assert heard(tmp_path) == [["b", 10], ["c", 20]]
 
 
 def test_an_update_that_events_wait_for_cannot_be_renamed(spark: Any, tmp_path: Path) -> None:
     """They would be lost without a word: the start is refused, and says how to go on."""
     put(tmp_path, "b", "1.json", {"ts": 10})
-    run(listening("b"), settings(tmp_path, "b"), spark=spark)
+    run(listening("b"), settings(tmp_path, "b"), context=spark)
     with pytest.raises(StoreError, match=r"events wait for 'hear'.*--final"):
-        run(listening("b", name="listen"), settings(tmp_path, "b"), spark=spark)
-    run(listening("b"), settings(tmp_path, "b", final=True), spark=spark)
-    run(listening("b", name="listen"), settings(tmp_path, "b"), spark=spark)
+        run(listening("b", name="listen"), settings(tmp_path, "b"), context=spark)
+    run(listening("b"), settings(tmp_path, "b", final=True), context=spark)
+    run(listening("b", name="listen"), settings(tmp_path, "b"), context=spark)
 
 
 def test_what_a_power_cut_leaves_of_sparks_files(spark: Any, tmp_path: Path) -> None:
     """Spark's commit of the last batch and its plan of the next may be empty after a power cut;
     neither is needed, and nothing is lost or doubled."""
     put(tmp_path, "b", "1.json", {"ts": 10})
-    run(listening("b"), settings(tmp_path, "b", final=True), spark=spark)
+    run(listening("b"), settings(tmp_path, "b", final=True), context=spark)
     checkpoint = tmp_path / "store" / "checkpoint"
     last = max(int(p.name) for p in (checkpoint / "commits").iterdir() if p.name.isdigit())
     (checkpoint / "commits" / str(last)).write_bytes(b"")
     (checkpoint / "offsets" / str(last + 1)).write_bytes(b"")
     put(tmp_path, "b", "2.json", {"ts": 30})
-    run(listening("b"), settings(tmp_path, "b", final=True), spark=spark)
+    run(listening("b"), settings(tmp_path, "b", final=True), context=spark)
     assert heard(tmp_path) == [["b", 10], ["b", 30]]
 
 
@@ -91,7 +91,7 @@ def test_a_source_does_not_feed_on_the_store(spark: Any, tmp_path: Path) -> None
     """A store or a sink inside a source's directory would be read as events: refused at once."""
     given = settings(tmp_path, "b")
     with pytest.raises(InputError, match="must not lie in the source's directory"):
-        run(listening("b"), Settings("going", tmp_path / "b" / "store", given.sources), spark=spark)
+        run(listening("b"), Settings("going", tmp_path / "b" / "store", given.sources), context=spark)
     assert not (tmp_path / "b" / "store").exists()
 
 
@@ -119,7 +119,7 @@ def test_stopped_in_a_slow_batch(
     given = settings(tmp_path, "b", available_now=False)
 
     def drive() -> None:
-        ended.append(run(slow(tmp_path), given, spark=spark, stop=stop))
+        ended.append(run(slow(tmp_path), given, context=spark, stop=stop))
 
     thread = threading.Thread(target=drive)
     thread.start()
@@ -133,7 +133,7 @@ def test_stopped_in_a_slow_batch(
     assert [summary.events for summary in ended] == [0]
     assert "StackOverflowError" not in capfd.readouterr().err
     (tmp_path / "hurry").touch()
-    run(slow(tmp_path), settings(tmp_path, "b"), spark=spark)
+    run(slow(tmp_path), settings(tmp_path, "b"), context=spark)
     assert heard(tmp_path) == list(range(60))
 
 
@@ -154,9 +154,9 @@ def test_other_windows_than_the_stores_are_refused(spark: Any, tmp_path: Path) -
     """Panes that lie in the store would be taken for those of other times; as it was, it goes on,
     and so does a job of another size that has a store of its own."""
     put(tmp_path, "a", "1.json", *({"ts": at, "letter": "x"} for at in (1, 2, 11)))
-    run(windows_of("10s"), settings(tmp_path, "a"), spark=spark)
+    run(windows_of("10s"), settings(tmp_path, "a"), context=spark)
     for _ in range(2):
         with pytest.raises(StoreError, match="'counts' has windows of 10s every 10s in panes of"):
-            run(windows_of("5s"), settings(tmp_path, "a"), spark=spark)
+            run(windows_of("5s"), settings(tmp_path, "a"), context=spark)
     put(tmp_path, "a", "2.json", {"ts": 21, "letter": "x"})
-    run(windows_of("10s"), settings(tmp_path, "a"), spark=spark)
+    run(windows_of("10s"), settings(tmp_path, "a"), context=spark)

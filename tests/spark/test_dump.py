@@ -99,7 +99,7 @@ def test_a_dump_is_what_a_reader_reads(
     spark: Any, home: Home, tmp_path: Path, form: str, update: str
 ) -> None:
     """Every slate once, tables with their entries, each part in key order, in both formats."""
-    dumped = dump(home.path, update, form, tmp_path / "out", spark=spark)
+    dumped = dump(home.path, update, form, tmp_path / "out", context=spark)
     parts, expected = rows_of(tmp_path / "out"), made(update, 0)
     assert read(home, update) == expected
     assert sorted((row for part in parts for row in part), key=encoded) == expected
@@ -112,7 +112,7 @@ def test_a_dump_is_what_a_reader_reads(
 def test_a_batch_that_is_not_committed_is_not_seen(spark: Any, home: Home, tmp_path: Path) -> None:
     """Shards that are a batch ahead are read as of the committed one."""
     commit(home, 1, progress=False)
-    dumped = dump(home.path, "count", "jsonl", tmp_path / "out", spark=spark)
+    dumped = dump(home.path, "count", "jsonl", tmp_path / "out", context=spark)
     rows = [row for part in rows_of(tmp_path / "out") for row in part]
     assert dumped.batch == 0
     assert {row["slate"]["batch"] for row in rows} == {0}
@@ -135,7 +135,7 @@ def test_a_dump_while_the_application_runs(spark: Any, home: Home, tmp_path: Pat
         deadline = time.monotonic() + 60
         while home.committed() < 1 and time.monotonic() < deadline:
             stop.wait(0.02)
-        dumped = dump(home.path, "feed", "jsonl", tmp_path / "out", spark=spark)
+        dumped = dump(home.path, "feed", "jsonl", tmp_path / "out", context=spark)
     finally:
         stop.set()
         application.join()
@@ -150,7 +150,7 @@ def test_a_batch_that_is_forgotten_is_refused(spark: Any, home: Home, tmp_path: 
     commit(home, 1, progress=False)
     commit(home, 2, progress=False)
     with pytest.raises(StaleRead, match=r"say --no-spark.*or stop the application"):
-        dump(home.path, "count", "jsonl", tmp_path / "out", spark=spark)
+        dump(home.path, "count", "jsonl", tmp_path / "out", context=spark)
     assert not (tmp_path / "out").exists()
 
 

@@ -19,7 +19,7 @@ from millstream.errors import RunError
 from millstream.settings import Settings
 from millstream.sinks.files import read_rows
 from millstream.sinks.log_sink import read_log_rows
-from millstream.spark.query import run
+from millstream.spark.runner import run
 from millstream.stores.home import Home, log_of
 from millstream.stores.progress import decoded
 from millstream.stores.trouble import read_troubles
@@ -91,7 +91,7 @@ def test_a_sink_that_is_mended_gets_the_batch(spark: Any, tmp_path: Path, which:
         if len(said) == 1:
             mend(place)
 
-    summary = run(breaking(place), settings(tmp_path), spark=spark, say=say)
+    summary = run(breaking(place), settings(tmp_path), context=spark, say=say)
     assert summary.events == 3
     assert len(said) == 2
     assert f"{place}: " in said[0]
@@ -112,11 +112,11 @@ def test_a_stop_does_not_wait_for_the_sink(spark: Any, tmp_path: Path) -> None:
         stop.set()
 
     given = settings(tmp_path, available_now=False)
-    summary = run(breaking(place), given, spark=spark, say=say, stop=stop)
+    summary = run(breaking(place), given, context=spark, say=say, stop=stop)
     assert time.monotonic() - asked[0] < 5
     assert summary.events == 2
     mend(place)
-    run(breaking(place), settings(tmp_path), spark=spark)
+    run(breaking(place), settings(tmp_path), context=spark)
     assert published(tmp_path) == (ALL, ALL)
 
 
@@ -126,10 +126,10 @@ def test_patience_ends_with_the_error(spark: Any, tmp_path: Path) -> None:
     place = tmp_path / "out"
     given = settings(tmp_path, sink_patience=1_500_000)
     with pytest.raises(RunError, match=r"out: .*File exists.*tried for 1.5 s .*start again"):
-        run(breaking(place), given, spark=spark)
+        run(breaking(place), given, context=spark)
     assert published_log(tmp_path) == ["ONE", "BREAK"]
     mend(place)
-    run(breaking(place), given, spark=spark)
+    run(breaking(place), given, context=spark)
     assert published(tmp_path) == (ALL, ALL)
 
 

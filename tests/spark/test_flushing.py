@@ -21,8 +21,8 @@ from fault_runs.outcome import Difference
 from millstream.durable import read_record, write_record
 from millstream.settings import Settings
 from millstream.sinks.files import read_rows
-from millstream.spark.flushing import Flushing
-from millstream.spark.query import run
+from millstream.driver.flush import Flushing
+from millstream.spark.runner import run
 from millstream.stores.home import Home
 from millstream.stores.reader import SlateReader
 from millstream.stores.soft import SOFT, Soft, read_flushed
@@ -45,7 +45,7 @@ def run_chain(
     given = settings_of(folder, lane, flush=flush, final=final)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run(chain(), given, spark=spark, say=said.append)
+        run(chain(), given, context=spark, say=said.append)
     return said
 
 
@@ -200,7 +200,7 @@ def running(spark: Any, folder: Path, flush: int, watch: Callable[[], object]) -
 
     def drive() -> None:
         try:
-            run(loud(), replace(given, flush=flush, shards=2), spark=spark, stop=stop)
+            run(loud(), replace(given, flush=flush, shards=2), context=spark, stop=stop)
         except BaseException as error:
             failed.append(error)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millstream.spark.large_slates import KEYS, LargeSlates
+from millstream.driver.slate_warnings import KEYS, LargeSlates
 from millstream.stores.progress import Large
 
 MIB = 1024 * 1024

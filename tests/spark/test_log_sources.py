@@ -17,7 +17,7 @@ from millstream.log.readers import least_committed
 from millstream.log.segments import encode_end
 from millstream.log.writer import Entry, LogWriter
 from millstream.settings import Settings
-from millstream.spark.query import run
+from millstream.spark.runner import run
 from millstream.stores.home import log_of
 from millstream.stores.reader import SlateReader
 
@@ -70,7 +70,7 @@ def test_a_source_that_is_an_output_too_is_not_written_to(spark: Any, tmp_path: 
     app = counting("words", outputs=("words",))
     sinks = {"words": f"json:{tmp_path / 'copy'}"}
     for _ in range(2):
-        run(app, settings(store, {"words": "log"}, sinks=sinks), spark=spark)
+        run(app, settings(store, {"words": "log"}, sinks=sinks), context=spark)
         assert counts(store) == {"a": {"words": 2}, "b": {"words": 1}}
     assert writer_end(log_of(store, "words"))[1] == 3
     copied = [line for path in (tmp_path / "copy").glob("*.jsonl") for line in path.open()]
@@ -88,7 +88,7 @@ def test_a_source_must_not_read_the_log_of_an_output(
     app.map("words", publishes="loud", name="shout")(lambda event: [ms.emit()])
     address = f"log:{log_of(store, stream)}"
     with pytest.raises(InputError, match=f"{stream}.* writes to the log that the source reads"):
-        run(app, settings(store, {"words": address}), spark=spark)
+        run(app, settings(store, {"words": address}), context=spark)
 
 
 def test_after_a_power_cut_all_that_is_on_disk_is_taken(spark: Any, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_after_a_power_cut_all_that_is_on_disk_is_taken(spark: Any, tmp_path: Pa
     before = append(log, "a")
     append(log, "b")
     (log / "end").write_bytes(encode_end(*before))
-    run(counting("words"), settings(store, {"words": "log"}), spark=spark)
+    run(counting("words"), settings(store, {"words": "log"}), context=spark)
     assert counts(store) == {"a": {"words": 1}, "b": {"words": 1}}
 
 
@@ -107,11 +107,11 @@ def test_two_sources_of_one_log_are_two_readers(spark: Any, tmp_path: Path) -> N
     store, log = tmp_path / "store", tmp_path / "shared"
     address = f"log:{log}"
     first = append(log, "a")
-    run(counting("one"), settings(store, {"one": address}), spark=spark)
+    run(counting("one"), settings(store, {"one": address}), context=spark)
     assert least_committed(log) in (0, first[0])
     append(log, "b")
     sources = {"one": address, "two": address}
-    run(counting("one", "two"), settings(store, sources, batch_bytes=100), spark=spark)
+    run(counting("one", "two"), settings(store, sources, batch_bytes=100), context=spark)
     assert len(list((log / "readers").glob("*.json"))) == 2
     assert counts(store) == {"a": {"one": 1, "two": 1}, "b": {"one": 1, "two": 1}}
 
@@ -123,7 +123,7 @@ def test_another_log_is_refused(spark: Any, tmp_path: Path, how: str) -> None:
     store, log = tmp_path / "store", tmp_path / "first"
     for word in "ab":
         append(log, word)
-    run(counting("words"), settings(store, {"words": f"log:{log}"}), spark=spark)
+    run(counting("words"), settings(store, {"words": f"log:{log}"}), context=spark)
     if how == "deleted":
         shutil.rmtree(log)
     else:
@@ -132,7 +132,7 @@ def test_another_log_is_refused(spark: Any, tmp_path: Path, how: str) -> None:
         append(log, word)
     for _ in range(2):
         with pytest.raises((LogError, StoreError), match="was the log replaced"):
-            run(counting("words"), settings(store, {"words": f"log:{log}"}), spark=spark)
+            run(counting("words"), settings(store, {"words": f"log:{log}"}), context=spark)
     assert counts(store) == {"a": {"words": 1}, "b": {"words": 1}}
 
 
@@ -140,10 +140,10 @@ def test_a_store_may_be_moved(spark: Any, tmp_path: Path) -> None:
     """Or copied, with its logs: it goes on where it was."""
     store = tmp_path / "store"
     append(log_of(store, "words"), "a")
-    run(counting("words"), settings(store, {"words": "log"}), spark=spark)
+    run(counting("words"), settings(store, {"words": "log"}), context=spark)
     shutil.copytree(store, tmp_path / "moved")
     append(log_of(tmp_path / "moved", "words"), "b")
-    run(counting("words"), settings(tmp_path / "moved", {"words": "log"}), spark=spark)
+    run(counting("words"), settings(tmp_path / "moved", {"words": "log"}), context=spark)
     assert counts(tmp_path / "moved") == {"a": {"words": 1}, "b": {"words": 1}}
 
 
@@ -159,7 +159,7 @@ def test_a_sink_may_name_the_streams_own_log(
     app.output("loud")
     app.map("words", publishes="loud", name="shout")(shout)
     sinks = {"loud": f"log:{os.path.abspath(log_of(store, 'loud'))}"}
-    run(app, settings(store, {"words": "log"}, sinks=sinks), spark=spark)
+    run(app, settings(store, {"words": "log"}, sinks=sinks), context=spark)
     assert [row["key"] for row in kept_rows(store, "loud")] == ["a"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from millstream.errors import StoreError
-from millstream.spark.flushing import Flushing
+from millstream.driver.flush import Flushing
 from millstream.stores.contract import Fence
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from millstream.errors import RunError, SinkError, StoreError
-from millstream.spark.patience import LONGEST_PAUSE, Patience, Stopped
+from millstream.driver.sink_retry import LONGEST_PAUSE, SinkRetry, Stopped
 from millstream.stores.trouble import Trouble
 
 
@@ -25,7 +25,7 @@ class Watched:
             self.now += pause
             return self.now < stop_after
 
-        self.patience = Patience(
+        self.patience = SinkRetry(
             seconds,
             wait,
             lambda: round(self.now * 1e6),

@@ -15,7 +15,7 @@ import pytest
 
 import millstream as ms
 from millstream.settings import Settings
-from millstream.spark.query import run
+from millstream.spark.runner import run
 
 pytestmark = pytest.mark.spark
 
@@ -80,7 +80,7 @@ def test_the_counts_are_in_the_table(spark: Any, tmp_path: Path) -> None:
             available_now=True,
             final=start == 1,
         )
-        summary = run(app, given, spark=spark)
+        summary = run(app, given, context=spark)
         assert summary.dead_letters == 0
     with closing(sqlite3.connect(tmp_path / "out" / "store.db")) as connection:
         counts = dict(connection.execute("SELECT key, value FROM counts").fetchall())

@@ -13,9 +13,9 @@ from millstream.log.retention import Retention
 from millstream.sinks.files import read_rows
 from millstream.sinks.log_sink import read_log_rows
 from millstream.sources.address import Address
-from millstream.spark import publisher as module
-from millstream.spark.patience import Patience
-from millstream.spark.publisher import Publisher
+from millstream.driver import publisher as module
+from millstream.driver.sink_retry import SinkRetry
+from millstream.driver.publisher import Publisher
 from millstream.stores.home import Home, log_of
 
 BATCHES = 4
@@ -24,7 +24,7 @@ BATCHES = 4
 @pytest.fixture
 def publisher(tmp_path: Path) -> Iterator[Publisher]:
     home = Home.make(tmp_path / "store", "a", 1, {})
-    patience = Patience(0.0, lambda _: True, lambda: 0, lambda _: None, lambda _: None)
+    patience = SinkRetry(0.0, lambda _: True, lambda: 0, lambda _: None, lambda _: None)
     sinks = {"out": Address("json", str(tmp_path / "out"))}
     opened = Publisher(home, "query", sinks, Retention(), (), patience)
     yield opened

@@ -16,7 +16,7 @@ import millstream as ms
 from millstream.errors import RunError, StoreError, StoreLocked
 from millstream.settings import Settings
 from millstream.sinks.files import read_rows
-from millstream.spark.query import run
+from millstream.spark.runner import run
 from millstream.stores.home import Home, held
 from millstream.stores.reader import SlateReader
 
@@ -67,10 +67,10 @@ def counts(tmp_path: Path) -> dict[str, Any]:
 def test_a_second_run_takes_only_what_is_new(spark: Any, tmp_path: Path) -> None:
     """What a run has taken is not taken again by the next one on the same store."""
     put(tmp_path / "in", "a.json", *words(("x", 1), ("y", 2), ("x", 3)))
-    assert run(counting(), settings(tmp_path), spark=spark).events == 3
+    assert run(counting(), settings(tmp_path), context=spark).events == 3
     put(tmp_path / "in", "b.json", *words(("x", 4)))
-    assert run(counting(), settings(tmp_path), spark=spark).events == 1
-    assert run(counting(), settings(tmp_path), spark=spark).events == 0
+    assert run(counting(), settings(tmp_path), context=spark).events == 1
+    assert run(counting(), settings(tmp_path), context=spark).events == 0
     assert counts(tmp_path) == {"x": 3, "y": 1}
 
 
@@ -78,7 +78,7 @@ def test_a_failing_event_is_a_dead_letter(spark: Any, tmp_path: Path) -> None:
     """The slate is as if the failed event had not come, and the letter says what and where."""
     poison = {"word": "x", "ts": 2, "poison": True}
     put(tmp_path / "in", "a.json", *words(("x", 1)), poison, *words(("x", 3)))
-    summary = run(counting(), settings(tmp_path), spark=spark)
+    summary = run(counting(), settings(tmp_path), context=spark)
     assert (summary.events, summary.dead_letters) == (3, 1)
     assert counts(tmp_path) == {"x": 2}
     (letter,) = kept_rows(tmp_path / "store", "deadletters")
@@ -94,9 +94,9 @@ def test_on_error_fail_stops_with_the_users_line(spark: Any, tmp_path: Path) -> 
     mended code goes on from there with nothing lost."""
     put(tmp_path / "in", "a.json", *words(("x", 1)), {"word": "x", "ts": 2, "poison": True})
     with pytest.raises(RunError, match=r"update 'count' .*test_run.py.*key 'x'.*poison"):
-        run(counting(on_error="fail"), settings(tmp_path), spark=spark)
+        run(counting(on_error="fail"), settings(tmp_path), context=spark)
     assert Home.open(tmp_path / "store").committed() == -1
-    assert run(counting(), settings(tmp_path), spark=spark).dead_letters == 1
+    assert run(counting(), settings(tmp_path), context=spark).dead_letters == 1
     assert counts(tmp_path) == {"x": 1}
 
 
@@ -105,7 +105,7 @@ def test_a_malformed_line_is_a_dead_letter_with_file_and_line(spark: Any, tmp_pa
     put(tmp_path / "in", "a.json", *words(("x", 1)))
     with open(tmp_path / "in" / "a.json", "a") as file:
         file.write('{"word": "x", "ts": 2}\nnot json\n{"ts": 3}\n{"word": "x", "t')
-    run(counting(), settings(tmp_path), spark=spark)
+    run(counting(), settings(tmp_path), context=spark)
     assert counts(tmp_path) == {"x": 2}
     letters = list(kept_rows(tmp_path / "store", "deadletters"))
     assert sorted(letter["line"] for letter in letters) == [3, 4, 5]
@@ -115,12 +115,12 @@ def test_a_malformed_line_is_a_dead_letter_with_file_and_line(spark: Any, tmp_pa
 def test_one_driver_at_a_time(spark: Any, tmp_path: Path) -> None:
     """A second driver on the same store is refused, and says who holds it."""
     put(tmp_path / "in", "a.json", *words(("x", 1)))
-    run(counting(), settings(tmp_path), spark=spark)
+    run(counting(), settings(tmp_path), context=spark)
     with (
         held(tmp_path / "store"),
         pytest.raises(StoreLocked, match="another driver holds this store"),
     ):
-        run(counting(), settings(tmp_path), spark=spark)
+        run(counting(), settings(tmp_path), context=spark)
 
 
 def test_waiting_events_are_not_left_behind_by_a_change_of_order(
@@ -129,32 +129,32 @@ def test_waiting_events_are_not_left_behind_by_a_change_of_order(
     """Events that wait for the horizon would wait for ever in arrival order: that is refused, and
     the message says how to let them through first."""
     put(tmp_path / "in", "a.json", *words(("x", 1), ("x", 2), ("x", 3)))
-    run(counting("event-time"), settings(tmp_path), spark=spark)
+    run(counting("event-time"), settings(tmp_path), context=spark)
     with pytest.raises(StoreError, match=r"wait for the horizon.*--final"):
-        run(counting("arrival"), settings(tmp_path), spark=spark)
-    run(counting("event-time"), settings(tmp_path, final=True), spark=spark)
-    run(counting("arrival"), settings(tmp_path), spark=spark)
+        run(counting("arrival"), settings(tmp_path), context=spark)
+    run(counting("event-time"), settings(tmp_path, final=True), context=spark)
+    run(counting("arrival"), settings(tmp_path), context=spark)
     assert counts(tmp_path) == {"x": 3}
 
 
 def test_a_lost_checkpoint_is_refused(spark: Any, tmp_path: Path) -> None:
     """A store whose checkpoint is gone is not filled from the beginning again."""
     put(tmp_path / "in", "a.json", *words(("x", 1)))
-    run(counting(), settings(tmp_path), spark=spark)
+    run(counting(), settings(tmp_path), context=spark)
     (tmp_path / "store" / "checkpoint").rename(tmp_path / "elsewhere")
     with pytest.raises(StoreError, match="checkpoint"):
-        run(counting(), settings(tmp_path), spark=spark)
+        run(counting(), settings(tmp_path), context=spark)
     assert counts(tmp_path) == {"x": 1}
 
 
 def test_a_flipped_byte_in_the_offsets_is_found(spark: Any, tmp_path: Path) -> None:
     """The offsets of the last committed batch are covered by our own checksum."""
     put(tmp_path / "in", "a.json", *words(("x", 1)))
-    run(counting(), settings(tmp_path), spark=spark)
+    run(counting(), settings(tmp_path), context=spark)
     path = tmp_path / "store" / "checkpoint" / "offsets" / "0"
     path.write_bytes(path.read_bytes().replace(b'"clock": 1', b'"clock": 2'))
     with pytest.raises(StoreError, match="damaged"):
-        run(counting(), settings(tmp_path), spark=spark)
+        run(counting(), settings(tmp_path), context=spark)
 
 
 def alarms() -> ms.App:
@@ -184,7 +184,7 @@ def test_timers_and_waiting_events_move_on_an_idle_stream(spark: Any, tmp_path: 
 
     def drive() -> None:
         try:
-            run(alarms(), given, spark=spark, stop=stop)
+            run(alarms(), given, context=spark, stop=stop)
         except BaseException as error:
             failed.append(error)
 
@@ -217,7 +217,7 @@ def test_a_batch_that_was_published_is_not_published_twice(
 
     sinks = {"loud": f"parquet:{tmp_path / 'loud'}"}
     put(tmp_path / "in", "a.json", *words(("b", 2), ("a", 1)))
-    run(app, settings(tmp_path, sinks=sinks, lane=lane), spark=spark)
+    run(app, settings(tmp_path, sinks=sinks, lane=lane), context=spark)
     put(tmp_path / "in", "b.json", *words(("c", 3)))
-    run(app, settings(tmp_path, sinks=sinks, lane=lane), spark=spark)
+    run(app, settings(tmp_path, sinks=sinks, lane=lane), context=spark)
     assert [row["key"] for row in read_rows(str(tmp_path / "loud"))] == ["A", "B", "C"]

@@ -11,7 +11,7 @@ import pytest
 import millstream as ms
 from millstream.settings import Settings
 from millstream.sinks.log_sink import read_log_rows
-from millstream.spark.query import run
+from millstream.spark.runner import run
 from millstream.stores.home import log_of
 from millstream.stores.reader import SlateReader
 
@@ -46,7 +46,7 @@ def test_a_large_slate_is_warned_about_and_too_large_a_one_refused(
         slate_warn=5_000,
         slate_limit=10_000,
     )
-    assert run(app, given, spark=spark, say=said.append).dead_letters == 1
+    assert run(app, given, context=spark, say=said.append).dead_letters == 1
     (letter,) = read_log_rows(log_of(tmp_path / "store", "deadletters"))
     assert letter["value"]["size"] == 9_000
     assert "over the limit of 10000 bytes (slate_limit)" in letter["error"]

@@ -12,7 +12,7 @@ import pytest
 import millstream as ms
 from millstream import algebra
 from millstream.settings import Settings
-from millstream.spark.query import run
+from millstream.spark.runner import run
 from millstream.stores.reader import SlateReader
 
 pytestmark = pytest.mark.spark
@@ -57,7 +57,7 @@ def test_aggregates_of_files(spark: Any, tmp_path: Path, lane: Any) -> None:
         available_now=True,
         batch_bytes=30_000,
     )
-    summary = run(app, given, spark=spark)
+    summary = run(app, given, context=spark)
     assert summary.batches >= 2
     assert summary.dead_letters == 6
     with SlateReader(tmp_path / "store") as reader:

@@ -16,7 +16,7 @@ from millstream.errors import RunError, StoreError
 from millstream.spark.failures import from_spark
 from millstream.spark.following import STARTS, follow
 from millstream.spark.offsets import check_checkpoint
-from millstream.spark.query import Driver
+from millstream.spark.runner import Driver
 from millstream.stores.progress import Progress
 
 ENDED = "\n".join(

@@ -10,9 +10,9 @@ import pytest
 
 import millstream as ms
 from millstream.settings import Settings
-from millstream.spark.query import run
-from millstream.spark.report import BatchSummary
-from millstream.spark.unranked_slates import UnrankedSlates
+from millstream.spark.runner import run
+from millstream.driver.report import BatchSummary
+from millstream.driver.slate_warnings import UnrankedSlates
 from millstream.stores.home import Home
 from millstream.stores.progress import Unranked, decoded
 from millstream.stores.ranks import Totals, totals_row
@@ -60,7 +60,7 @@ def test_the_most_important_stay(spark: Any, tmp_path: Path, lane: Any) -> None:
     for turn in range(2):
         lines = [json.dumps({"key": f"key {n}", "ts": 100 * turn + n, "n": n}) for n in range(12)]
         (source / f"{turn}.json").write_text("\n".join(lines) + "\n")
-        result = run(app, given, reports.append, spark=spark, say=said.append)
+        result = run(app, given, reports.append, context=spark, say=said.append)
         assert result.evicted == 8
     assert isinstance(reports[-1], BatchSummary)
     assert reports[-1].total_evicted == 16

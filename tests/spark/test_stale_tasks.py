@@ -23,7 +23,7 @@ from millstream.engine.beat import Beat
 from millstream.engine.columns import Columns
 from millstream.engine.plan import Plan
 from millstream.spark import worker
-from millstream.spark.job import END, SCHEMA, Job, PackedPlan
+from millstream.driver.job import END, SCHEMA, Job, PackedPlan
 from millstream.spark.lanes import run_batch
 from millstream.stores.home import Home
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from millstream.spark.report import BatchSummary
+    from millstream.driver.report import BatchSummary
 
 WINDOW = 5.0
 """Seconds that a rate is taken over."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from millstream.cli.live import Live
 
 if TYPE_CHECKING:
-    from millstream.spark.report import BatchSummary, RunSummary
+    from millstream.driver.report import BatchSummary, RunSummary
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_OF_QUIET = 2.0

@@ -17,7 +17,7 @@ from millstream.model.place import shown_path
 from millstream.settings import Settings
 
 if TYPE_CHECKING:
-    from millstream.spark.report import BatchSummary, RunSummary
+    from millstream.driver.report import BatchSummary, RunSummary
 
 
 def run_served(
@@ -49,7 +49,7 @@ def run_served(
                 also(batch)
 
         def work(stop: threading.Event) -> RunSummary:
-            from millstream.spark.query import run as run_on_spark
+            from millstream.spark.runner import run as run_on_spark
 
             def ready() -> None:
                 describe_app(app, settings)

@@ -31,10 +31,10 @@ def describe_app(app: App, settings: Settings) -> None:
     """Leave in the store what a server must know of the application, and with the event logs that
     it reads them: retention must wait for it even before its first run."""
     from millstream.description import describe, write_description
+    from millstream.driver.addresses import addresses
+    from millstream.driver.compatibility import check_parts
+    from millstream.driver.inputs import open_input, position_of, register
     from millstream.sources.address import LOG
-    from millstream.spark.continuing import check_parts
-    from millstream.spark.inputs import open_input, position_of, register
-    from millstream.spark.places import addresses
     from millstream.stores.home import Home
     from millstream.stores.soft import read_committed, read_durable
 

@@ -5,9 +5,10 @@
 
 The points, in the order a batch passes them: `batch-start`, `layer-commit` (before a layer's
 commit), `between-layers`, `slates-committed` (before the batch is recorded), `batch-recorded`
-(before the sinks), `sinks-published` (before Spark's own commit). A task that finds its input cut
-off passes `cut-off`; one that finds its commit stale, `stale`. Where batches are flushed together,
-a flush passes `flush-begun` (before it is recorded), `flush-recorded` and `flush-published`.
+(before the sinks), `sinks-published` (perhaps after the next `batch-start`). A task that finds its
+input cut off passes `cut-off`; one that finds its commit stale, `stale`. Where batches are flushed
+together, a flush passes `flush-begun` (before it is recorded), `flush-recorded` and
+`flush-published`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import msgspec
 
 from millstream.codec import decode_value, encode_value
 from millstream.durable import read_checked
-from millstream.engine.pace import LEAST_SHARE
+from millstream.engine.beat import LEAST_SHARE
 from millstream.errors import StoreError
 from millstream.model.rules import DeadLetter
 from millstream.stores.progress import Large, Progress, SourceProgress, Unranked

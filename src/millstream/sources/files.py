@@ -9,8 +9,8 @@ numbers however many files there are, and a batch may end within a large file. W
 each file summed up, `take`, `splits` and `bytes_between` cost as much as their batch, not as the
 log.
 
-One process (the planner) writes: `refresh`. Others (the driver) read: `reload`. The log holds
-whole paths, and for ever: a file is taken once, even if it is deleted or moved away later.
+One process (the driver) writes: `refresh`. Others read: `reload`. The log holds whole
+paths, and for ever: a file is taken once, even if it is deleted or moved away later.
 """
 
 from __future__ import annotations
@@ -95,6 +95,11 @@ class FileLog:
             self._log.append(records)
             self._add(records)
         return Refreshed(len(records), warnings)
+
+    @property
+    def directories(self) -> list[str]:
+        """The directories that the last look has visited."""
+        return [] if self._watched is None else self._watched.directories
 
     @property
     def end(self) -> Position:

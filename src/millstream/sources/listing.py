@@ -57,6 +57,11 @@ class Watched:
         self._seen: dict[str, _Seen] = {}
         self._warned: set[str] = set()
 
+    @property
+    def directories(self) -> list[str]:
+        """The directories that were visited and are still there, as far as is known."""
+        return list(self._seen)
+
     def look(self, known: Container[str]) -> tuple[list[Found], list[str]]:
         """The files that are not `known`, in order, and warnings not given before."""
         found: list[Found] = []

@@ -2,8 +2,8 @@
 
 A task owns some shards, as in a batch, and writes their slates in key order. All tasks must read
 the same committed batch, while the application may run on and a shard remembers only one batch
-back. So they start at once, open their shards together (`together`), and try a newer batch where
-one came too late. A view that is open stays what it is: from there on each takes its time.
+back. So they start at once, open their shards together (`snapshot_barrier`), and try a newer batch
+where one came too late. A view that is open stays what it is: from there on each takes its time.
 
 The folder is new, and gone again if the dump fails; the caller renames it when all is on disk. What
 a failed attempt has left in it is cleared away.
@@ -20,23 +20,21 @@ from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
-import pyarrow as pa
-from pyspark import TaskContext
+from py4j.protocol import Py4JError
+from pyspark import SparkContext, TaskContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from millstream.durable import sync
 from millstream.errors import MillstreamError, RunError, StaleRead, StoreError
 from millstream.sinks.slate_files import SUFFIXES, write_slates
-from millstream.spark.session import open_session
-from millstream.spark.together import STALE, follow, lead
+from millstream.spark.context import close_context, open_context
+from millstream.spark.snapshot_barrier import STALE, follow, lead
 from millstream.stores.contract import View
 from millstream.stores.home import Home
 from millstream.stores.reader import slates_in
 
 LOOK_SECONDS = 0.5
 TOGETHER = ".together"
-SCHEMA = "task int, batch long, slates long, file string, error string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ def dump(
     form: str,
     folder: Path,
     *,
-    spark: SparkSession | None = None,
+    context: SparkContext | None = None,
     stop: threading.Event | None = None,
     written: Callable[[int], None] | None = None,
 ) -> Dumped:
@@ -78,14 +76,14 @@ def dump(
     home = Home.open(store)
     if update not in home.facts.updates:
         raise StoreError(f"{store}: no slates of update {update!r} are there")
-    session = spark or open_session("dump", "local[*]", "1g")
+    opened = context or open_context("dump", "local[*]", "1g")
     complete = False
     try:
         shutil.rmtree(folder, ignore_errors=True)
         (folder / TOGETHER).mkdir(parents=True)
-        tasks = min(session.sparkContext.defaultParallelism, home.facts.shards)
+        tasks = min(opened.defaultParallelism, home.facts.shards)
         dumping = Dumping(store.absolute(), update, form, folder.absolute(), tasks)
-        parts = _collected(session, dumping, home, stop or threading.Event(), written)
+        parts = _collected(opened, dumping, home, stop or threading.Event(), written)
         dumped = _finish(dumping, parts)
         complete = True
         return dumped
@@ -94,8 +92,8 @@ def dump(
     finally:
         if not complete:
             shutil.rmtree(folder, ignore_errors=True)
-        if spark is None:
-            session.stop()
+        if context is None:
+            close_context(opened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +106,7 @@ class _Part:
 
 
 def _collected(
-    spark: SparkSession,
+    context: SparkContext,
     dumping: Dumping,
     home: Home,
     stop: threading.Event,
@@ -127,18 +125,18 @@ def _collected(
             pass  # a task that has ended tells why
         while not done.wait(LOOK_SECONDS):
             if stop.is_set():
-                spark.sparkContext.cancelAllJobs()
+                context.cancelAllJobs()
             elif written is not None:
                 written(sum(file.stat().st_size for file in dumping.folder.glob("*.tmp")))
 
     watcher = threading.Thread(target=watch, name="millstream-dump", daemon=True)
     watcher.start()
-    numbers = spark.range(0, dumping.tasks, 1, dumping.tasks)
+    numbers = context.parallelize(range(dumping.tasks), dumping.tasks)
     # A barrier stage: its tasks start at once or not at all.
-    frame = numbers.mapInArrow(partial(_write_part, dumping), SCHEMA, barrier=True)
+    parts = numbers.barrier().mapPartitions(partial(_write_part, dumping))
     try:
-        rows = frame.collect()
-    except PySparkException as error:
+        found: list[_Part] = parts.collect()
+    except (Py4JError, PySparkException) as error:
         if stop.is_set():
             raise RunError("the dump was stopped; nothing of it is left") from None
         lines = [line for line in str(error).splitlines() if line.strip()]
@@ -146,7 +144,7 @@ def _collected(
     finally:
         done.set()
         watcher.join()
-    return sorted((_Part(*row) for row in rows), key=lambda part: part.task)
+    return sorted(found, key=lambda part: part.task)
 
 
 def _finish(dumping: Dumping, parts: list[_Part]) -> Dumped:
@@ -171,11 +169,9 @@ def _finish(dumping: Dumping, parts: list[_Part]) -> Dumped:
     return Dumped(parts[0].batch, sum(part.slates for part in parts), len(parts))
 
 
-def _write_part(dumping: Dumping, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _write_part(dumping: Dumping, numbers: Iterable[int]) -> Iterator[_Part]:
     """In a worker: write the slates of this task's shards. An error is told, not raised: to try
     again would not mend it."""
-    for _ in rows:
-        pass
     context = TaskContext.get()
     assert context is not None
     task, batch, slates, name, error = context.partitionId(), -1, 0, "", ""
@@ -198,7 +194,4 @@ def _write_part(dumping: Dumping, rows: Iterable[pa.RecordBatch]) -> Iterator[pa
         error = STALE
     except (MillstreamError, OSError) as failed:
         error = str(failed)
-    values = (task, batch, slates, name, error)
-    types = (pa.int32(), pa.int64(), pa.int64(), pa.string(), pa.string())
-    arrays = [pa.array([value], kind) for value, kind in zip(values, types, strict=True)]
-    yield pa.RecordBatch.from_arrays(arrays, names=["task", "batch", "slates", "file", "error"])
+    yield _Part(task, batch, slates, name, error)

@@ -1,4 +1,4 @@
-"""What stopped a query, in one sentence, out of what Spark says of it."""
+"""What ended a job, in one sentence, out of what Spark says of it."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ import re
 
 from millstream.errors import MillstreamError, RunError
 
-_SLOW = "Python worker failed to connect back"
 ADVICE = {
-    "No space left": "; make room and start again",
-    _SLOW: "; the machine is too busy to start a process in ten seconds: start again when it is "
-    "less so, nothing is lost",
+    "No space left": "make room and start again",
+    "Python worker failed to connect back": "the machine is too busy to start a process in ten "
+    "seconds: start again when it is less so, nothing is lost",
+    "Connection refused": "its process was ended from outside, or ran out of memory (--memory); "
+    "nothing is lost, start again",
+    "Answer from Java side is empty": "its process was ended from outside, or ran out of memory "
+    "(--memory); nothing is lost, start again",
 }
 """What to do, by what Spark says."""
 
 
-def started_too_slowly(error: Exception) -> bool:
-    """Whether a Python process that Spark has asked for did not start in time."""
-    return _SLOW in str(error)
-
-
 def from_spark(error: Exception) -> MillstreamError:
     """Our own error out of the traceback that Spark carries back from a Python worker; else what
-    Spark itself could not do, such as write its checkpoint."""
+    Spark itself could not do."""
     text = str(error)
     ours = re.findall(r"millstream\.errors\.(\w+): (.*)", text)
     if ours:
         return RunError(ours[-1][1])
-    ended = re.search(
-        r"terminated with exception: (?:[\w.$]+: )*(.*?)(?: SQLSTATE: \w+)?$", text, re.M
-    )
-    if ended and ended[1]:
-        place = re.search(r"checkpointLocation=file:(?://)?([^,\]\s]+)", text)
-        where = f"{place[1]}: " if place else ""
-        advice = next((told for words, told in ADVICE.items() if words in ended[1]), "")
-        return RunError(f"{where}Spark ended the query: {ended[1]}{advice}")
-    lines = [line for line in text.splitlines() if line.strip()]
-    return RunError(f"Spark ended the query: {lines[-1] if lines else type(error).__name__}")
+    for words, advice in ADVICE.items():
+        if words in text:
+            return RunError(f"Spark ended the batch: {words}; {advice}")
+    if isinstance(error, OSError) or "Py4JNetworkError" in type(error).__name__:
+        return RunError(
+            "Spark's JVM has ended: it was ended from outside, or ran out of memory (--memory); "
+            "nothing is lost, start again"
+        )
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    cause = next((line for line in lines if "failure:" in line or "Caused by:" in line), None)
+    said = cause or (lines[0] if lines else type(error).__name__)
+    return RunError(f"Spark ended the batch: {said}; nothing is lost, start again")

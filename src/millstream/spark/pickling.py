@@ -11,11 +11,14 @@ import io
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
 from types import ModuleType
 from typing import Any
 
 from pyspark import cloudpickle
 
+from millstream.engine.plan import Plan
 from millstream.model.workflow import Workflow
 
 _REMEMBERED = "__msgspec_cache__"
@@ -37,6 +40,23 @@ def dumps(value: Any, workflow: Workflow) -> bytes:
 
 def loads(data: bytes) -> Any:
     return cloudpickle.loads(data)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedPlan:
+    """A plan as bytes, known by their digest: a worker unpacks it once and keeps it."""
+
+    digest: str
+    data: bytes = field(compare=False)
+
+    @classmethod
+    def of(cls, plan: Plan) -> PackedPlan:
+        data = dumps(plan, plan.workflow)
+        return cls(sha256(data).hexdigest(), data)
+
+    def unpack(self) -> Plan:
+        plan: Plan = loads(self.data)
+        return plan
 
 
 @contextmanager

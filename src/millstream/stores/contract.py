@@ -56,6 +56,19 @@ NO_BATCH = -1
 """The last batch of a shard before its first commit."""
 
 
+class ShardState(NamedTuple):
+    """What a shard says of itself; reading it changes nothing."""
+
+    seen: Fence
+    """The highest fence that it has seen."""
+    last: int
+    """The last batch that changed it."""
+    base: int = NO_BATCH
+    """In a layered store: the last flush that changed the shard below, counted as it counts."""
+    flushed: int = NO_BATCH
+    """In a layered store: the batch up to which the shard below has everything."""
+
+
 class View(Protocol):
     """The rows of one shard as of one moment; closed by leaving its `with` block.
 
@@ -120,7 +133,32 @@ class Shard(Protocol):
         """
         ...
 
+    @property
+    def last_batch(self) -> int:
+        """The last batch that changed it."""
+        ...
+
+    def state(self) -> ShardState | None:
+        """What the shard says of itself; None if there is no such shard yet. Changes nothing."""
+        ...
+
     def close(self) -> None: ...
+
+
+class Layer(Protocol):
+    """The part of a store whose batches are not flushed to disk yet."""
+
+    def write_base(self, epoch: int, flushed: int, committed: int) -> None:
+        """Write all rows as of `committed` to the flushed part, which has those of `flushed`."""
+        ...
+
+    def clear(self, epoch: int, committed: int) -> None:
+        """Empty the layer, in every shard that was not emptied since: all of it is flushed."""
+        ...
+
+    def base_batches(self) -> list[int]:
+        """The last flush that changed each shard of the flushed part, counted as it counts."""
+        ...
 
 
 class Store(Protocol):
@@ -128,6 +166,11 @@ class Store(Protocol):
 
     @property
     def shards(self) -> int: ...
+
+    @property
+    def layer(self) -> Layer | None:
+        """What is not flushed yet; None if every commit is."""
+        ...
 
     def shard(self, number: int) -> Shard: ...
 
@@ -174,8 +217,8 @@ def check_roll_back(where: str, seen: Fence, last: int, epoch: int, committed: i
     if last > committed + 1:
         raise StoreError(
             f"{where}: cannot roll back to batch {committed}, the shard is at batch {last} and "
-            "remembers one batch back; the checkpoint is older than the store (was it replaced?): "
-            "put back the one that belongs to it, or start with an empty store"
+            "remembers one batch back; the store's record of its last batch, `progress`, is older "
+            "than its shards: put back the one that belongs to them, or begin a new store"
         )
     return fence
 

@@ -8,7 +8,6 @@ soft.json, soft/  batches that are not flushed yet, and progress.flushed the las
 shards/           the rows; shards-N after a vacuum, as store.json says
 sources/          the logs of files taken in
 staging/          output of committed batches that the sinks have not published yet
-checkpoint/       Spark's own
 logs/             the event logs: of sources, of outputs, of late events and of dead letters
 actions/          how far each action is: what was carried out outside
 app.json          the application in words, for whoever serves the store
@@ -35,8 +34,10 @@ from millstream.stores.lmdb import LmdbStore
 from millstream.stores.progress import Progress
 from millstream.stores.soft import FLUSHED, SOFT, Flushed, Soft, read_committed, read_soft
 
-FORMAT = 2
-"""Raised when what is stored changes: 2 gave every row a checksum."""
+FORMAT = 3
+"""Raised when what is stored changes: 2 gave every row a checksum, 3 has no files of Spark's."""
+READABLE = (2, 3)
+"""A store of an older one is carried over by the first start (`driver.format_upgrade`)."""
 SHARDS = 16
 """How many shards a new store has unless it is told: each is an fsync of every commit."""
 
@@ -69,6 +70,7 @@ class Home:
         self.facts = facts
         self.soft = soft
         """The layer of batches that are not flushed; None if each is."""
+        self._seen_epoch = 0
 
     @classmethod
     def open(cls, path: Path) -> Home:
@@ -80,11 +82,11 @@ class Home:
                 "with --store"
             )
         facts = msgspec.json.decode(data, type=Facts)
-        if facts.format != FORMAT:
+        if facts.format not in READABLE:
             raise StoreError(
                 f"{path}: the store has format {facts.format}, and this version of Millstream "
-                f"reads format {FORMAT}; run it with the version that wrote it, or begin a new "
-                "store with --store and replay the sources"
+                f"reads formats {READABLE[0]} to {FORMAT}; run it with the version that wrote it, "
+                "or begin a new store with --store and replay the sources"
             )
         return cls(path, facts, read_soft(path))
 
@@ -93,7 +95,10 @@ class Home:
         """The application's store, made if it is not there. Its shards stay as they are."""
         _make_folders(path, path / "sources", path / "staging")
         if read_record(path / "store.json") is None:
+            _check_empty(path)
             facts = Facts(app, shards or SHARDS, updates, id=uuid4().hex)
+            # First, so that a store without it has lost it.
+            write_record(path / "progress", msgspec.json.encode(Progress()))
             write_record(path / "store.json", msgspec.json.encode(facts))
         home = cls.open(path)
         _make_folders(home.shards)
@@ -149,10 +154,6 @@ class Home:
         return self.path / self.facts.folder
 
     @property
-    def checkpoint(self) -> Path:
-        return self.path / "checkpoint"
-
-    @property
     def staging(self) -> Path:
         return self.path / "staging"
 
@@ -167,10 +168,18 @@ class Home:
         soft = self.soft if self.soft is not None and self.soft.survives() else None
         return opened(self.path, self.facts.shards, soft)
 
+    def at_least_epoch(self, seen: int) -> None:
+        """Let the next epoch be above what a shard has seen: the file may be lost or damaged."""
+        self._seen_epoch = seen
+
     def raise_epoch(self) -> int:
         """A number higher than that of every driver before, on disk when this returns."""
-        data = read_record(self.path / "epoch")
-        epoch = 1 + (int(data) if data else 0)
+        try:
+            data = read_record(self.path / "epoch")
+            last = int(data) if data else 0
+        except (StoreError, ValueError):
+            last = 0  # every driver has left its number in every shard
+        epoch = 1 + max(last, self._seen_epoch)
         write_record(self.path / "epoch", str(epoch).encode())
         return epoch
 
@@ -215,6 +224,22 @@ def opened(path: Path, shards: int, soft: Soft | None) -> Store:
     if soft is None:
         return LmdbStore(folder, shards)
     return LayeredStore(folder, soft.folder(path), shards, soft.since)
+
+
+def _check_empty(path: Path) -> None:
+    """Refuse to make a store where another has lost its facts."""
+    for name in ("progress", FLUSHED, SOFT):
+        data = read_record(path / name)
+        if data is not None and (name != "progress" or msgspec.json.decode(data)["batch"] >= 0):
+            raise StoreError(
+                f"{path / 'store.json'}: is missing, and {name} says that there was a store; "
+                "restore the file, or the whole store from a copy, or begin a new one with --store"
+            )
+    if any(path.glob("shards*/shard-*/data.mdb")):
+        raise StoreError(
+            f"{path / 'store.json'}: is missing, and there are shards; restore the file, or the "
+            "whole store from a copy, or begin a new one with --store"
+        )
 
 
 def log_of(store: Path, stream: str) -> Path:

@@ -38,7 +38,15 @@ from typing import Self
 from millstream.errors import StaleCommit, StaleRead
 from millstream.stores import rows
 from millstream.stores.checks import Tally, digest_of, sealed, unsealed
-from millstream.stores.contract import NO_BATCH, Changes, Fence, check_read, check_roll_back
+from millstream.stores.contract import (
+    NO_BATCH,
+    Changes,
+    Fence,
+    Layer,
+    ShardState,
+    check_read,
+    check_roll_back,
+)
 from millstream.stores.environment import Transaction, explained
 from millstream.stores.lmdb import (
     HEAD_KEY,
@@ -171,6 +179,24 @@ class LayeredShard:
         """The batch up to which base has everything."""
         return max(self._since, self._soft.noted())
 
+    @property
+    def last_batch(self) -> int:
+        """The last batch that changed the layer."""
+        return self._soft.last_batch
+
+    @property
+    def base_batch(self) -> int:
+        """The last flush that changed base, counted as base counts."""
+        return self._base.last_batch
+
+    def state(self) -> ShardState | None:
+        base, soft = self._base.state(), self._soft.state()
+        if base is None:
+            return None
+        if soft is None:  # no batch has changed it since the layer was begun
+            return ShardState(base.seen, NO_BATCH, base.last, self._since)
+        return ShardState(max(soft.seen, base.seen), soft.last, base.last, self.flushed)
+
     def commit(self, fence: Fence, changes: Mapping[str, Changes]) -> None:
         self._soft.commit(
             fence,
@@ -247,6 +273,22 @@ class LayeredStore:
     @property
     def shards(self) -> int:
         return self._base.shards
+
+    @property
+    def layer(self) -> Layer | None:
+        return self
+
+    def write_base(self, epoch: int, flushed: int, committed: int) -> None:
+        for number in range(self.shards):
+            self.shard(number).write_base(epoch, flushed, committed)
+
+    def clear(self, epoch: int, committed: int) -> None:
+        for number in range(self.shards):
+            if self.shard(number).flushed < committed:
+                self.shard(number).clear(epoch, committed)
+
+    def base_batches(self) -> list[int]:
+        return [self.shard(number).base_batch for number in range(self.shards)]
 
     def shard(self, number: int) -> LayeredShard:
         if number not in self._shards:

@@ -43,6 +43,8 @@ from millstream.stores.contract import (
     NO_FENCE,
     Changes,
     Fence,
+    Layer,
+    ShardState,
     check_commit,
     check_read,
     check_roll_back,
@@ -177,6 +179,17 @@ class LmdbShard:
             finally:
                 txn.abort()
 
+    def state(self) -> ShardState | None:
+        if not os.path.exists(os.path.join(self._path, "data.mdb")):
+            return None  # opening it would make it
+        with explained(self._where, "cannot read"):
+            txn = self._environment.begin()
+            try:
+                head = read_head(txn)
+                return ShardState(head.seen, head.last)
+            finally:
+                txn.abort()
+
     def before(self, batch: int) -> LmdbView:
         return self.at(batch - 1)
 
@@ -264,6 +277,10 @@ class LmdbStore:
     @property
     def shards(self) -> int:
         return self._count
+
+    @property
+    def layer(self) -> Layer | None:
+        return None
 
     def shard(self, number: int) -> LmdbShard:
         if not 0 <= number < self._count:

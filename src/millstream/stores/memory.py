@@ -18,6 +18,8 @@ from millstream.stores.contract import (
     NO_FENCE,
     Changes,
     Fence,
+    Layer,
+    ShardState,
     check_commit,
     check_read,
     check_roll_back,
@@ -118,6 +120,13 @@ class MemoryShard:
             self._content = replace(content, seen=fence, rows=rows, journals=journals)
             return bool(ahead)
 
+    @property
+    def last_batch(self) -> int:
+        return self._content.last
+
+    def state(self) -> ShardState | None:
+        return ShardState(self._content.seen, self._content.last)
+
     def close(self) -> None:
         pass
 
@@ -164,6 +173,10 @@ class MemoryStore:
     @property
     def shards(self) -> int:
         return len(self._shards)
+
+    @property
+    def layer(self) -> Layer | None:
+        return None
 
     def shard(self, number: int) -> MemoryShard:
         if not 0 <= number < len(self._shards):

@@ -1,11 +1,11 @@
 """What is known of a store's soft layer (`layered`): which one it is, and what was flushed last.
 
 soft.json           there is a layer: its folder under `soft/`, the boot it is of, since which batch
-progress.flushed    the progress of the last flushed batch, and what Spark must find with it
+progress.flushed    the progress of the last flushed batch
 
 A layer is not to be trusted after the machine was started anew: its files were never flushed. So it
 is known by the system's boot id, and one of another boot is not opened, by nobody. Until a driver
-has thrown it away (`spark.flushing`), whoever reads the store sees the last flushed batch.
+has thrown it away (`driver.flush`), whoever reads the store sees the last flushed batch.
 """
 
 from __future__ import annotations
@@ -47,10 +47,11 @@ class Flushed(msgspec.Struct):
     """The last flush: what a cut of the power takes the application back to."""
 
     progress: Progress
-    checkpoint: dict[str, str] = {}
-    """Files of Spark's checkpoint, by their path in it: Spark deletes those of old batches."""
     ended: bool = False
     """Whether nothing was to come after it: the driver ended by itself."""
+    base_batches: list[int] = []
+    """The last flush that changed each shard of base, as base counts: one that knows less has lost
+    it."""
 
 
 @cache

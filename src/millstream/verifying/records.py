@@ -12,13 +12,14 @@ from millstream.description import FILE as DESCRIPTION
 from millstream.description import Description
 from millstream.durable import read_record
 from millstream.errors import StoreError
-from millstream.stores.home import FORMAT, Facts
+from millstream.stores.home import FORMAT, READABLE, Facts
 from millstream.stores.progress import Progress
 from millstream.stores.soft import FLUSHED, SOFT, Flushed, Soft
 from millstream.verifying.findings import COPY, Findings
 
 REPLAY = f"{COPY}, or begin a new store with --store and replay the sources"
 ANEW = "delete the file: the next start writes it anew"
+MENDED = "start the application: it learns the number from the shards, and writes it anew"
 
 
 def check_records(store: Path, findings: Findings) -> bool:
@@ -26,7 +27,7 @@ def check_records(store: Path, findings: Findings) -> bool:
     facts = checked(store / "store.json", Facts, REPLAY, findings)
     if facts is None and not (store / "store.json").exists():
         findings.add(store / "store.json", "is missing", REPLAY)
-    elif facts is not None and facts.format != FORMAT:
+    elif facts is not None and facts.format not in READABLE:
         mend = "use the version of Millstream that wrote it, or begin a new store with --store"
         findings.add(store / "store.json", f"has format {facts.format}, not {FORMAT}", mend)
         facts = None
@@ -42,8 +43,8 @@ def check_records(store: Path, findings: Findings) -> bool:
         else:
             mend = f"{COPY}, or delete it: what waits in the action's log is then not carried out"
             checked(path, Position, mend, findings)
-    if not (store / "progress").exists() and _has_run(store):
-        findings.add(store / "progress", "is missing, and Spark has committed batches", REPLAY)
+    if facts is not None and facts.format > 2 and not (store / "progress").exists():
+        findings.add(store / "progress", "is missing", REPLAY)
     return facts is not None
 
 
@@ -68,12 +69,5 @@ def _check_epoch(path: Path, findings: Findings) -> None:
         if data is not None:
             findings.looked["files"] += 1
             int(data)
-        elif _has_run(path.parent):
-            findings.add(path, "is missing", REPLAY)
     except (StoreError, OSError, ValueError) as error:
-        findings.add(path, str(error).removeprefix(f"{path}: ").partition(": the file")[0], REPLAY)
-
-
-def _has_run(store: Path) -> bool:
-    """Whether Spark has committed a batch of this store."""
-    return any((store / "checkpoint" / "commits").glob("[0-9]*"))
+        findings.add(path, str(error).removeprefix(f"{path}: ").partition(": the file")[0], MENDED)

@@ -14,7 +14,6 @@ from millstream.verifying.meaning import Meaning
 from millstream.verifying.records import check_records
 from millstream.verifying.shards import check_shards
 from millstream.verifying.sources import check_sources
-from millstream.verifying.spark_files import check_checkpoint
 from millstream.verifying.staging import check_staging
 
 TRIES = 5
@@ -40,8 +39,6 @@ def verify(
         return findings  # the record that is damaged has been named
     later = [name for _, names in progress.unpublished for name in names]
     check_staging(store / "staging", [*progress.staged, *later], findings)
-    # Read again just before: while the application runs, Spark deletes the files of old batches.
-    check_checkpoint(home.checkpoint, read_committed(store), findings)
     if not rows:
         return findings
     say("shards")

@@ -12,8 +12,8 @@ for all of them what else is done for each:
 
 The end of a process, however hard, takes nothing of this back: the next driver finds the layer,
 undoes what is ahead of `progress` and flushes. A cut of the power does: the layer may be damaged,
-so it is thrown away unread, and so is what Spark knows of the batches after the last flush. Since
-nothing of them was published, and sources keep what was not flushed, they are simply done again.
+so it is thrown away unread. Since nothing of its batches was published, and sources keep what was
+not flushed, they are simply done again.
 """
 
 from __future__ import annotations
@@ -22,16 +22,12 @@ import shutil
 import time
 from uuid import uuid4
 
+from millstream.driver.publisher import Publisher
 from millstream.durable import sync
 from millstream.engine.points import reach
 from millstream.errors import StoreError
-from millstream.spark.offsets import kept_files, put_back, sync_files
-from millstream.spark.publisher import Publisher
 from millstream.stores.contract import Store
-from millstream.stores.environment import REPAIR
 from millstream.stores.home import Home, opened
-from millstream.stores.layered import LayeredStore
-from millstream.stores.lmdb import LmdbStore
 from millstream.stores.progress import Progress, decoded
 from millstream.stores.soft import FLUSHED, Flushed, Soft, boot_id, read_durable, read_flushed
 
@@ -60,33 +56,28 @@ class Flushing:
         return progress if self._flushed is None else self._flushed
 
     def recover(self, epoch: int, progress: Progress) -> Store:
-        """Bring every shard back to the last committed batch."""
+        """Bring every shard back to the last committed batch. Whether that can be done was asked
+        before (`recovery`): this changes the store."""
         self._epoch = epoch
         store = self._store = opened(self._home.path, self._home.facts.shards, self.soft)
-        if isinstance(store, LayeredStore):
-            for number in range(store.shards):
-                flushed = self.durable(progress).batch
-                if store.shard(number).flushed < flushed:  # the last driver did not get to it
-                    store.shard(number).clear(epoch, flushed)
-        if isinstance(store, LmdbStore):
-            _check_last(self._home, store, progress)
+        if store.layer is not None:  # the last driver may not have got to it
+            store.layer.clear(epoch, self.durable(progress).batch)
         for number in range(store.shards):
             store.shard(number).roll_back(epoch, progress.batch)
         return store
 
-    def last_batches(self, before: Progress) -> list[int]:
-        """The last batch that changed each shard; of a layer's base what is known is kept."""
-        store = self._store
-        if not isinstance(store, LmdbStore):
-            return before.last_batches
-        return [store.shard(number).last_batch for number in range(store.shards)]
+    def last_batches(self) -> list[int]:
+        """The last batch that changed each shard."""
+        assert self._store is not None
+        return [self._store.shard(number).last_batch for number in range(self._store.shards)]
 
-    def settle(self, progress: Progress, publisher: Publisher | None) -> None:
+    def settle(self, progress: Progress, publisher: Publisher) -> None:
         """Flush and publish what the last driver has left, and change to this run's way."""
         if self.soft is not None:
             self.flush(progress, publisher)
-        elif publisher is not None:
+        else:
             publisher.publish(progress.batch, progress.staged)
+        publisher.clear()
         if self._interval is None and self.soft is not None:
             self._end_layer(progress)
         elif self._interval is not None and self.soft is None:
@@ -112,16 +103,14 @@ class Flushing:
         passed = time.monotonic() - self._last
         return passed * 1e6 >= self._interval or len(progress.unpublished) >= MOST_BATCHES
 
-    def flush(
-        self, progress: Progress, publisher: Publisher | None, *, ended: bool = False
-    ) -> None:
+    def flush(self, progress: Progress, publisher: Publisher, *, ended: bool = False) -> None:
         """Flush up to `progress`, and publish. Again after a failure, it changes nothing twice."""
-        store, flushed = self._store, self.durable(progress).batch
-        if not isinstance(store, LayeredStore):
+        layer = self._store.layer if self._store is not None else None
+        flushed = self.durable(progress).batch
+        if layer is None:
             return
         if progress.batch > flushed:
-            for number in range(store.shards):
-                store.shard(number).write_base(self._epoch, flushed, progress.batch)
+            layer.write_base(self._epoch, flushed, progress.batch)
             for _, names in progress.unpublished:
                 for name in names:
                     sync(self._home.staging / name)
@@ -129,12 +118,10 @@ class Flushing:
             reach("flush-begun", progress.batch)
             self._record(progress, ended=ended)
             reach("flush-recorded", progress.batch)
-            for number in range(store.shards):
-                store.shard(number).clear(self._epoch, progress.batch)
+            layer.clear(self._epoch, progress.batch)
         elif ended:
             self._record(progress, ended=True)
-        if publisher is not None:
-            publisher.publish_all(progress.unpublished)
+        publisher.publish_all(progress.unpublished)
         progress.unpublished = []
         self._last = time.monotonic()
         reach("flush-published", progress.batch)
@@ -145,34 +132,36 @@ class Flushing:
             self._store.close()
 
     def _record(self, progress: Progress, *, ended: bool) -> None:
-        kept = kept_files(self._home.checkpoint, progress.batch)
-        self._home.write_flushed(Flushed(progress, kept, ended))
+        assert self._store is not None
+        layer = self._store.layer
+        base = self.last_batches() if layer is None else layer.base_batches()
+        self._home.write_flushed(Flushed(progress, ended, base))
         self._flushed = progress
 
     def _begin_layer(self, progress: Progress) -> None:
         """From batches that were flushed one by one to a layer."""
         assert self._store is not None
-        self._store.close()
-        progress.soft, progress.staged = uuid4().hex, []
+        progress.soft, progress.staged, progress.last_batches = uuid4().hex, [], []
         self._record(progress, ended=False)
+        self._store.close()
         self._home.write_soft(Soft(progress.soft, boot_id(), progress.batch))
-        if progress.batch >= 0:
-            self._home.write_progress(progress)
+        self._home.write_progress(progress)
         self.recover(self._epoch, progress)
         _remove_layers(self._home)
 
     def _end_layer(self, progress: Progress) -> None:
         """The layer is empty: let batches be flushed one by one."""
         assert self._store is not None
-        self._store.close()
-        sync_files(self._home.checkpoint)
+        layer = self._store.layer
         progress.soft, progress.staged = "", []
-        if progress.batch >= 0:
-            self._home.write_progress(progress)
+        progress.last_batches = [] if layer is None else layer.base_batches()
+        self._store.close()
+        self._home.write_progress(progress)
         self._home.write_soft(None)
         self._flushed = None
         (self._home.path / FLUSHED).unlink(missing_ok=True)
         _remove_layers(self._home)
+        self.recover(self._epoch, progress)
 
 
 def take_back(home: Home) -> str | None:
@@ -185,15 +174,11 @@ def take_back(home: Home) -> str | None:
         return None
     flushed = read_flushed(home.path)
     sentence = None if flushed.ended else _taken_back(home, flushed.progress)
-    put_back(home.checkpoint, flushed.checkpoint)
     progress, fresh = flushed.progress, uuid4().hex
     progress.soft = fresh
+    progress.last_batches = []
     home.write_flushed(flushed)
-    if progress.batch >= 0:
-        home.write_progress(progress)
-    else:
-        (home.path / "progress").unlink(missing_ok=True)
-        sync(home.path)
+    home.write_progress(progress)
     home.write_soft(Soft(fresh, boot_id(), progress.batch))
     _remove_layers(home)
     return sentence
@@ -221,14 +206,3 @@ def _remove_layers(home: Home) -> None:
     for folder in (home.path / "soft").glob("*"):
         if folder.name != kept:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def _check_last(home: Home, store: LmdbStore, progress: Progress) -> None:
-    """A shard whose last commit is lost is whole as of the one before: nothing in it tells."""
-    for number, last in enumerate(progress.last_batches[: store.shards]):
-        found = store.shard(number).last_batch
-        if found < last:
-            raise StoreError(
-                f"{home.shards / f'shard-{number:04d}'}: it was changed in batch {last}, and knows "
-                f"of {found} as its last: its data.mdb is damaged; {REPAIR}"
-            )

@@ -3,7 +3,8 @@
 The output of a batch is staged durably before the batch is committed, and published after it, in
 content order. Which files are a batch's is recorded with its commit, so what a failed try staged is
 never published. The files go once every sink has the batch; so what is still there at a start is
-what the last driver did not get to, and is published then. A repeat changes nothing.
+what the last driver did not get to, and is published then. A repeat changes nothing. The next batch
+may be staged while one is published.
 
 Every output stream goes to an event log in the store, where it can be tailed, and so do late events
 and dead letters; a sink that the settings name is one more copy. A source that reads a log is there
@@ -21,6 +22,7 @@ from typing import Any, Protocol
 import msgspec
 
 from millstream.codec import canonical, decode_value
+from millstream.driver.sink_retry import SinkRetry
 from millstream.durable import with_checksum, write_unsynced, write_whole
 from millstream.engine.progress import Report, event_row, read_staged, sink_row
 from millstream.log.retention import Retention
@@ -34,7 +36,6 @@ from millstream.sinks.files import FileSink
 from millstream.sinks.log_sink import LogSink
 from millstream.sinks.tables import TableSink
 from millstream.sources.address import LOG, SQLITE, Address
-from millstream.spark.patience import Patience
 from millstream.stores.home import Home
 
 FOR_EVER = Retention(None, None)
@@ -56,7 +57,7 @@ class Sink(Protocol):
 
 
 class Publisher:
-    """Stages and publishes the output of a query's batches."""
+    """Stages and publishes the output of batches; the sinks know them by `query`, and a number."""
 
     def __init__(
         self,
@@ -65,14 +66,14 @@ class Publisher:
         sinks: dict[str, Address],
         retention: Retention,
         logged: Collection[str],
-        patience: Patience,
+        retry: SinkRetry,
     ) -> None:
         """`retention` is for the logs of outputs; late events and dead letters stay for ever.
 
-        `logged` are the streams that are read from a log; a sink that fails is tried again with
-        `patience`.
+        `logged` are the streams that are read from a log; a sink that fails is tried again as
+        `retry` says.
         """
-        self._patience = patience
+        self._retry = retry
         self._home = home
         self._logged = logged
         self._retention = retention
@@ -127,7 +128,7 @@ class Publisher:
         return names
 
     def publish(self, batch: int, names: Iterable[str]) -> None:
-        """Publish a committed batch from its staged files, and clear the staging folder.
+        """Publish a committed batch from its staged files, which go then.
 
         Waits for sinks that fail; what is staged stays until each of them has it.
         """
@@ -149,6 +150,12 @@ class Publisher:
                     for stream, found in _rows(paths).items():
                         rows.setdefault(stream, []).extend(found)
                 self._publish(together[-1][0], rows)
+        for _, paths in staged:
+            for path in paths:
+                path.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Remove what tries that failed have left in the staging folder; while no batch runs."""
         for left in self._home.staging.glob("*.rows*"):
             left.unlink(missing_ok=True)
 
@@ -159,7 +166,7 @@ class Publisher:
             if name not in self._logged
         ]
         into += [(f"sink {name!r}", sink, name) for name, sink in self._sinks.items()]
-        self._patience.through(
+        self._retry.through(
             [
                 (called, partial(sink.publish, batch, rows.get(name, [])))
                 for called, sink, name in into

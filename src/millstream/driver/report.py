@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # whoever shows a run need not load what runs it
-    from millstream.spark.reading import Left
+    from millstream.driver.planner import Left
     from millstream.stores.progress import Progress
 
 

@@ -1,13 +1,12 @@
 """Keeps the noise of a starting JVM off the terminal, and lets everything else through.
 
-The JVM inherits our standard error. While it starts, that is a pipe; a thread passes on each line
-but the known ones. What user code prints in a worker comes through here too.
+The JVM's standard error is a pipe; a thread passes on each line but the known ones. What user code
+prints in a worker comes through here too.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,24 +27,19 @@ NOISE = (
 
 
 @contextmanager
-def quiet_stderr() -> Iterator[None]:
-    """What a child process started in this block writes to standard error is filtered."""
+def filtered_stderr() -> Iterator[int]:
+    """A descriptor for a child process to write to: it comes out at our standard error, without
+    the known noise. The child keeps it; ours is closed with the block."""
+    reading, writing = os.pipe()
     try:
         terminal = os.dup(2)
     except OSError:  # no standard error at all
-        yield
-        return
-    sys.stderr.flush()
-    reading, writing = os.pipe()
-    os.dup2(writing, 2)
-    os.close(writing)
-    threading.Thread(target=_pass_on, args=(reading, os.dup(terminal)), daemon=True).start()
+        terminal = os.open(os.devnull, os.O_WRONLY)
+    threading.Thread(target=_pass_on, args=(reading, terminal), daemon=True).start()
     try:
-        yield
+        yield writing
     finally:
-        sys.stderr.flush()
-        os.dup2(terminal, 2)
-        os.close(terminal)
+        os.close(writing)
 
 
 def _pass_on(reading: int, terminal: int) -> None:

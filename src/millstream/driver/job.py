@@ -1,7 +1,7 @@
-"""What the tasks of a batch are sent, and the rows that pass between them.
+"""What the tasks of a batch are told, and the rows that pass between them.
 
-Rows are `(task, function, shard, frame)`: a frame holds thousands of deliveries to one function in
-one shard, so that Spark moves few, large rows. Two kinds of rows are not deliveries: a task's
+Rows are `(task, (function, shard, frame))`: a frame holds thousands of deliveries to one function
+in one shard, so that few, large rows are moved. Two kinds of rows are not deliveries: a task's
 report, on its way to the driver, and the mark that ends a task's rows. A task that misses a mark
 has been cut off from its input and must not commit: Spark ends the input of a cancelled task as if
 it were complete.
@@ -9,19 +9,18 @@ it were complete.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from hashlib import sha256
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from millstream.engine.beat import Beat
-from millstream.engine.plan import Plan
 from millstream.sources.formats import Split
-from millstream.spark.pickling import dumps, loads
 from millstream.stores.soft import Soft
 
 REPORT, END = -1, -2
-SCHEMA = "task int, function int, shard int, frame binary"
+"""Stand in a row for the number of a function."""
+Row = tuple[int, tuple[int, int, bytes]]
+"""(the task that gets it, (function, shard, frame))."""
 
 
 class SourceSplit(NamedTuple):
@@ -33,27 +32,9 @@ class SourceSplit(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class PackedPlan:
-    """A plan as bytes, known by their digest: a worker unpacks it once and keeps it."""
-
-    digest: str
-    data: bytes = field(compare=False)
-
-    @classmethod
-    def of(cls, plan: Plan) -> PackedPlan:
-        data = dumps(plan, plan.workflow)
-        return cls(sha256(data).hexdigest(), data)
-
-    def unpack(self) -> Plan:
-        plan: Plan = loads(self.data)
-        return plan
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
-    """One batch, as its tasks know it."""
+    """One batch, as its tasks know it; the functions come from the runner."""
 
-    plan: PackedPlan
     beat: Beat
     store: Path
     store_id: str

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from millstream.engine.beat import LEAST_SHARE
 from millstream.model.workflow import Workflow
 from millstream.stores.progress import Progress
 
@@ -27,8 +28,6 @@ LEAST_BYTES = 16 << 10
 GROWTH = 4.0
 """By how much the intake changes in one batch, at most."""
 HOT_SHARE = 0.25
-LEAST_SHARE = 64
-"""Events of a key that a batch takes however long they take."""
 
 
 def first_intake(intake: int | None, most: int, target: float) -> int:

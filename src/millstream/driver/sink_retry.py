@@ -2,8 +2,8 @@
 
 A batch is committed before its sinks get it. If one of them cannot be written (a full disk, a
 folder that is gone), it is tried again, with pauses that grow, until it can be or patience ends.
-The other sinks get the batch meanwhile. No further batch runs, so nothing is lost and the sources
-wait. What is wrong is said once, and so is that it works again.
+The other sinks get the batch meanwhile. No further batch is committed, so nothing is lost and the
+sources wait. What is wrong is said once, and so is that it works again.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from millstream.driver.planner import clock
 from millstream.errors import RunError, SinkError
 from millstream.settings import Settings
-from millstream.spark.heartbeat import clock
 from millstream.stores.trouble import Trouble, write_troubles
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
@@ -31,7 +31,7 @@ class Stopped(Exception):  # not an error: it tells that a stop was asked for
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class SinkRetry:
     """How long a sink is tried again, and who is told.
 
     `wait` takes seconds and says whether to go on; `record` is given the sinks that fail.
@@ -78,8 +78,8 @@ class Patience:
             self.record(list(failing.values()))
         if known is None and self.seconds > 0:
             self.say(
-                f"{error}; trying again for up to {self.seconds:g} s, and no further batch runs "
-                "meanwhile"
+                f"{error}; trying again for up to {self.seconds:g} s, and no further batch is "
+                "committed meanwhile"
             )
 
     def _worked(self, failing: dict[str, Trouble], name: str) -> None:
@@ -90,10 +90,10 @@ class Patience:
             self.say(f"{name} works again, after {seconds:.0f} s")
 
 
-def patience_of(
+def sink_retry_of(
     settings: Settings, wait: Callable[[float], bool], say: Callable[[str], None]
-) -> Patience:
-    """The patience of a run: what fails is recorded in its store, by the clock of the wall."""
+) -> SinkRetry:
+    """The retries of a run: what fails is recorded in its store, by the clock of the wall."""
     record = partial(write_troubles, settings.store)
     record([])  # what a driver that was killed has left
-    return Patience(settings.sink_patience / 1e6, wait, clock, say, record)
+    return SinkRetry(settings.sink_patience / 1e6, wait, clock, say, record)

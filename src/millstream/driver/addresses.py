@@ -1,4 +1,4 @@
-"""The addresses of a run: where its sources read and its sinks write, seen before Spark starts."""
+"""The addresses of a run: where its sources read and its sinks write; checked first."""
 
 from __future__ import annotations
 

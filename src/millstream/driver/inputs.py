@@ -21,7 +21,7 @@ from millstream.stores.progress import Progress
 
 
 class Input(Protocol):
-    """The records of a source, as the planner and the driver see them."""
+    """The records of a source, as the driver sees them."""
 
     @property
     def begin(self) -> Position:
@@ -30,11 +30,12 @@ class Input(Protocol):
     @property
     def end(self) -> Position: ...
 
-    def look(self) -> list[str]:
-        """See what is new; the planner's. Gives warnings to show."""
+    @property
+    def folders(self) -> list[str]:
+        """Where something changes when there is more; see `input_watch`."""
 
-    def reload(self) -> object:
-        """See what the planner has seen; the driver's."""
+    def look(self) -> list[str]:
+        """See what is new. Gives warnings to show."""
 
     def take(self, position: Sequence[int], max_bytes: int | None = None) -> Position: ...
 
@@ -70,6 +71,10 @@ class FileInput(FileLog):
     def begin(self) -> Position:
         return NOWHERE
 
+    @property
+    def folders(self) -> list[str]:
+        return self.directories or [self._directory]
+
     def look(self) -> list[str]:
         return self.refresh(self._directory).warnings
 
@@ -101,12 +106,13 @@ class LogInput:
     def end(self) -> Position:
         return self._reader.end
 
+    @property
+    def folders(self) -> list[str]:
+        return [self._path]
+
     def look(self) -> list[str]:
         self._reader.reload()
         return []
-
-    def reload(self) -> None:
-        self._reader.reload()
 
     def take(self, position: Sequence[int], max_bytes: int | None = None) -> Position:
         return self._reader.take(position, max_bytes)
@@ -141,7 +147,7 @@ class _LogFormat:
 
 
 def open_input(home: Home, source: str, address: Address, *, write: bool = False) -> Input:
-    """The records of a source; `write` in one process only, the planner."""
+    """The records of a source; `write` in one process only, the driver."""
     record = str(home.source_log(source))
     if address.format != LOG:
         return FileInput(record, address.path, format_named(address.format), write=write)

@@ -1,0 +1,356 @@
+"""The shell around the cycle: it carries out what `cycle` says, and tells it what happened.
+
+One thread, the caller's, does everything that is quick and in order: planning, staging, committing,
+telling. Beside it two threads do what takes long: one runs batches, one publishes and flushes. A
+third listens for changes of the sources. All of them put what happened into one queue, which the
+caller's thread waits at: so a new record and the end of a batch are seen at once.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from millstream.driver import cycle
+from millstream.driver.addresses import addresses
+from millstream.driver.compatibility import check_continues, lasting
+from millstream.driver.flush import Flushing, take_back
+from millstream.driver.format_upgrade import upgrade
+from millstream.driver.input_watch import POLL_SECONDS, InputWatch
+from millstream.driver.job import Job, grouped
+from millstream.driver.next_beat import next_beat
+from millstream.driver.pace import set_pace
+from millstream.driver.planner import BatchPlan, Planner, clock
+from millstream.driver.publisher import Publisher
+from millstream.driver.recovery import check_recoverable
+from millstream.driver.report import BatchSummary, told
+from millstream.driver.runner import Runner
+from millstream.driver.sink_retry import Stopped, sink_retry_of
+from millstream.driver.slate_warnings import LargeSlates, UnrankedSlates
+from millstream.driver.worker_thread import WorkerThread
+from millstream.engine.horizon import Lane
+from millstream.engine.plan import Plan
+from millstream.engine.points import reach
+from millstream.engine.progress import Report, advanced
+from millstream.errors import MillstreamError
+from millstream.log.retention import Retention
+from millstream.model.workflow import Workflow
+from millstream.settings import Settings
+from millstream.sources.address import LOG
+from millstream.stores.home import Home
+from millstream.stores.progress import Progress, decoded
+from millstream.stores.soft import read_committed
+
+STOP_PATIENCE = 3.0
+"""Seconds that a running batch is given to end when the application is stopped."""
+LOOK_SECONDS = 0.01
+"""While a batch runs, the sources are looked at no more often than this."""
+OnReport = Callable[[BatchSummary], None]
+
+
+class Driver:
+    """Runs the batches of one application on a store that this process holds."""
+
+    def __init__(
+        self,
+        home: Home,
+        workflow: Workflow,
+        settings: Settings,
+        report: OnReport | None = None,
+        say: Callable[[str], None] | None = None,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """`say` takes sentences for whoever watches; `stop` asks for the end."""
+        self.batches = 0
+        self._say = say or (lambda sentence: None)
+        self._stop = stop or threading.Event()
+        self._large = LargeSlates(workflow.slate_warn, workflow.slate_kinds)
+        self._unranked = UnrankedSlates()
+        self._home = home
+        self._workflow = workflow
+        self._settings = settings
+        self._report = report
+        self._happened: queue.SimpleQueue[cycle.Happening | None] = queue.SimpleQueue()
+        self._input_changed = True
+        self._last_look = 0.0
+        self._began = time.perf_counter()
+        self._lane: Lane = "one-task"
+        self._runner: Runner | None = None
+        self._threads: list[WorkerThread] = []
+        sources = addresses(settings.sources, home.path)
+        self._logged = {name for name, one in sources.items() if one.format == LOG}
+        check_recoverable(home)
+        self._planner = Planner(home, workflow, settings, sources, self._say)
+        try:
+            self._recover()
+        except BaseException:
+            self._planner.close()
+            raise
+        self.before = self.progress
+
+    def _recover(self) -> None:
+        """Bring every shard back to the last committed batch, and the sinks up to it."""
+        home = self._home
+        self._planner.check(read_committed(home.path))
+        taken_back = take_back(home)
+        if taken_back is not None:
+            self._say(taken_back)
+        self.progress = decoded(home.read_progress())
+        self._flushing = Flushing(home, self._settings.flush)
+        self._planner.register(self._flushing.durable(self.progress))
+        epoch = self._epoch = home.raise_epoch()
+        store = self._flushing.recover(epoch, self.progress)
+        check_continues(self._workflow, home, store, self.progress)
+        upgraded = upgrade(home, self.progress)
+        if upgraded is not None:
+            self._say(upgraded)
+        home.number_streams(self._workflow.streams)
+        home.know_functions([f.name for layer in self._workflow.layers for f in layer])
+        home.know_parts(lasting(self._workflow.parts))
+        numbered = tuple(home.facts.streams)
+        outputs = frozenset(self._workflow.outputs)
+        self.plan = Plan(self._workflow, home.facts.shards, outputs, numbered)
+        self._publisher = self._open_publisher()
+        try:
+            self._flushing.settle(self.progress, self._publisher)
+        except Stopped as stopped:
+            raise stopped.error from None
+
+    def _open_publisher(self) -> Publisher:
+        settings = self._settings
+        retry = sink_retry_of(settings, lambda seconds: not self._stop.wait(seconds), self._say)
+        # What the sinks know its batches by; of a store of format 2, the id of Spark's query.
+        self.progress.query = self.progress.query or self._home.facts.id
+        return Publisher(
+            self._home,
+            self.progress.query,
+            addresses(settings.sinks, self._home.path),
+            Retention(settings.retain_age, settings.retain_bytes),
+            self._logged,
+            retry,
+        )
+
+    def close(self) -> None:
+        """Let go of the store, the sinks and the sources."""
+        self._flushing.close()
+        self._publisher.close()
+        self._planner.close()
+
+    def run(self, runner: Runner) -> None:
+        """Run batches until there are no more, a stop is asked for, or one fails."""
+        self._runner = runner
+        runner.prepare(self.plan)
+        self._tasks = self._settings.tasks or runner.parallelism
+        watch = InputWatch(self._note_change)
+        batches, background = WorkerThread("batches"), WorkerThread("publisher")
+        self._threads = [batches, background]
+        machine = cycle.Cycle(self._settings.available_now, self._flushing.soft is not None)
+        try:
+            self._planner.look()
+            if not self._settings.available_now:
+                watch.follow(self._planner.folders)
+            self._loop(machine, watch, batches, background)
+        finally:
+            watch.close()
+            for thread in self._threads:
+                thread.close()
+        if machine.error is not None:
+            raise machine.error
+
+    def _note_change(self) -> None:
+        """From the watch's thread: a source may have more."""
+        if not self._input_changed:
+            self._input_changed = True
+            self._happened.put(None)
+
+    def _loop(
+        self,
+        machine: cycle.Cycle,
+        watch: InputWatch,
+        batches: WorkerThread,
+        background: WorkerThread,
+    ) -> None:
+        todo = deque(machine.told(cycle.Began(self.progress)))
+        asked = False
+        give_up = float("inf")
+        while machine.phase is not cycle.Phase.ENDED or todo:
+            try:
+                if self._stop.is_set() and not asked:
+                    asked, give_up = True, time.monotonic() + STOP_PATIENCE
+                    todo.extend(machine.told(cycle.StopAsked()))
+                if time.monotonic() > give_up:
+                    give_up = float("inf")
+                    todo.extend(machine.told(cycle.PatienceEnded()))
+                if todo:
+                    happened = self._carry_out(todo.popleft(), batches, background)
+                    if happened is not None:
+                        todo.extendleft(reversed(machine.told(happened)))
+                    continue
+                happened = self._next_happening(machine, watch)
+                if happened is not None:
+                    todo.extend(machine.told(happened))
+            except KeyboardInterrupt:
+                self._stop.set()
+
+    def _next_happening(self, machine: cycle.Cycle, watch: InputWatch) -> cycle.Happening | None:
+        """Wait for something to happen, and look at the sources meanwhile."""
+        try:
+            happened = self._happened.get(timeout=POLL_SECONDS)
+        except queue.Empty:
+            happened = None
+            if not watch.tells or time.monotonic() - self._last_look > 5 * POLL_SECONDS:
+                self._input_changed = True
+        if happened is not None:
+            return happened
+        if machine.phase is cycle.Phase.ENDED or self._settings.available_now:
+            return None
+        now = time.monotonic()
+        idle = machine.phase is cycle.Phase.IDLE
+        if self._input_changed and (idle or now - self._last_look >= LOOK_SECONDS):
+            failed = self._look()
+            if failed is not None:
+                return failed
+            watch.follow(self._planner.folders)
+        return cycle.Woken(self._flushing.due(machine.progress)) if idle else None
+
+    def _look(self) -> cycle.Happening | None:
+        self._input_changed = False
+        self._last_look = time.monotonic()
+        try:
+            self._planner.look()
+        except MillstreamError as error:
+            return cycle.StepFailed(error)
+        return None
+
+    def _carry_out(
+        self, instruction: cycle.Instruction, batches: WorkerThread, background: WorkerThread
+    ) -> cycle.Happening | None:
+        """Do what is said; what happened, or None if that comes later or does not matter."""
+        match instruction:
+            case cycle.Plan(progress):
+                return self._step(lambda: cycle.Planned(self._next_plan(progress)))
+            case cycle.Run(plan, before):
+                self._began = time.perf_counter()
+                batches.do(lambda: self._post(self._step(lambda: self._run(plan, before))))
+            case cycle.Cancel():
+                assert self._runner is not None
+                self._runner.cancel()
+            case cycle.Stage(plan, reports, before):
+                return self._step(lambda: cycle.Staged(self._stage(plan, reports, before)))
+            case cycle.Commit(after):
+                return self._step(lambda: self._commit(after))
+            case cycle.Publish(progress):
+                background.do(lambda: self._post(self._publish(progress)))
+            case cycle.Flush(progress, ended):
+                background.do(lambda: self._post(self._flush(progress, ended=ended)))
+            case cycle.Tell(before, after):
+                return self._step(lambda: self._tell(before, after))
+            case cycle.Wait() | cycle.End():
+                pass
+        return None
+
+    def _post(self, happened: cycle.Happening | None) -> None:
+        if happened is not None:
+            self._happened.put(happened)
+
+    def _step(self, step: Callable[[], cycle.Happening | None]) -> cycle.Happening | None:
+        try:
+            return step()
+        except Exception as error:
+            return cycle.StepFailed(error)
+
+    def _next_plan(self, progress: Progress) -> BatchPlan | None:
+        if self._input_changed and not self._settings.available_now:
+            self._input_changed = False
+            self._last_look = time.monotonic()
+            self._planner.look()
+        return self._planner.next(progress)
+
+    def _run(self, plan: BatchPlan, before: Progress) -> cycle.Happening:
+        """In the thread of batches: run the tasks of a batch."""
+        reach("batch-start", plan.batch)
+        assert self._runner is not None
+        return cycle.Ran(plan, self._runner.run(self._job(plan, before), plan.lane))
+
+    def _job(self, plan: BatchPlan, before: Progress) -> Job:
+        home = self._home
+        beat = next_beat(
+            self._workflow,
+            before,
+            epoch=self._epoch,
+            batch=plan.batch,
+            clock=plan.clock,
+            started=self._planner.started,
+            final=plan.final,
+            lane=plan.lane,
+            fresh={split.source for split in plan.splits},
+            target_seconds=self._settings.batch_seconds / 1e6,
+        )
+        groups = grouped(plan.splits, self._tasks)
+        path, facts = home.path.absolute(), home.facts
+        return Job(beat, path, facts.id, facts.shards, self._tasks, groups, self._flushing.soft)
+
+    def _stage(self, plan: BatchPlan, reports: list[Report], before: Progress) -> Progress:
+        """Put the rest of the output on disk; the progress that commits the batch."""
+        synced = self._flushing.soft is None
+        staged = self._publisher.stage(plan.batch, reports, synced=synced)
+        reach("slates-committed", plan.batch)
+        after = advanced(before, reports, plan.batch, plan.clock, plan.positions)
+        after.staged, self._lane = staged, plan.lane
+        after.last_batches = self._flushing.last_batches()
+        after.written = clock()
+        after.last_seconds = time.perf_counter() - self._began
+        after.seconds = before.seconds + after.last_seconds
+        target, warm = self._settings.batch_seconds / 1e6, self.batches > 0
+        most = self._settings.batch_bytes
+        set_pace(before, after, plan.bytes, target=target, most=most, warm=warm)
+        after.latency = before.latency
+        if plan.splits:
+            after.latency = max(0, after.written - (plan.oldest or plan.clock))
+        self._flushing.committed(before, after)
+        return after
+
+    def _commit(self, after: Progress) -> cycle.Happening:
+        self._home.write_progress(after, synced=self._flushing.soft is None)
+        self.progress = after
+        self.batches += 1
+        reach("batch-recorded", after.batch)
+        return cycle.Committed(after, self._flushing.due(after))
+
+    def _publish(self, progress: Progress) -> cycle.Happening:
+        """In the publisher's thread."""
+        try:
+            self._publisher.publish(progress.batch, progress.staged)
+        except Stopped as stopped:  # committed and staged: the next start publishes it
+            self._say(f"{stopped}; stopped before it had the batch, which the next start gives it")
+            return cycle.PublishFailed(None)
+        except Exception as error:
+            return cycle.PublishFailed(error)
+        reach("sinks-published", progress.batch)
+        return cycle.Published()
+
+    def _flush(self, progress: Progress, *, ended: bool) -> cycle.Happening:
+        """In the publisher's thread, while no batch runs."""
+        try:
+            self._flushing.flush(progress, self._publisher, ended=ended)
+        except Stopped as stopped:
+            self._say(f"{stopped}; stopped before it had all batches, which the next start gives")
+            return cycle.StepFailed(None)
+        except Exception as error:
+            return cycle.StepFailed(error)
+        return cycle.Flushed(progress)
+
+    def _tell(self, before: Progress, after: Progress) -> None:
+        for sentence in self._sentences(after):
+            self._say(sentence)
+        self._planner.commit(self._flushing.durable(after))
+        if self._report is not None:
+            left, seconds = self._planner.left(after), after.last_seconds
+            self._report(told(before, after, left, self._lane, seconds, waits=self.plan.waits))
+
+    def _sentences(self, after: Progress) -> Iterable[str]:
+        yield from self._large.sentences(after.large, after.batch)
+        yield from self._unranked.sentences(after.unranked, after.batch)

@@ -1,0 +1,41 @@
+"""The beat of the next batch, from what the last one left."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from millstream.driver.pace import TARGET_SECONDS, shares_of
+from millstream.engine.beat import Beat
+from millstream.engine.horizon import Lane, earliest_of, held_back, horizon_of, step_from
+from millstream.engine.sweep import sweep_until
+from millstream.model.workflow import Workflow
+from millstream.stores.progress import Progress
+
+
+def next_beat(
+    workflow: Workflow,
+    progress: Progress,
+    *,
+    epoch: int,
+    batch: int,
+    clock: int,
+    started: int | None,
+    final: bool,
+    lane: Lane,
+    fresh: Collection[str] = (),
+    target_seconds: float = TARGET_SECONDS,
+) -> Beat:
+    """The beat of the batch that follows `progress`.
+
+    `fresh` are the sources that bring records in it. In the shuffled lane the horizon takes one
+    step a batch; one task loops over its steps.
+    """
+    target = horizon_of(workflow, progress, clock, started, final, fresh)
+    earliest = earliest_of(progress)
+    horizon = held_back(progress, target)
+    if horizon is not None and lane == "shuffled":
+        horizon = step_from(workflow, progress.horizon, earliest, horizon)
+    late = target if workflow.order == "event-time" else None
+    shares = shares_of(workflow, progress.costs, target_seconds)
+    sweep = sweep_until(workflow, progress, horizon, earliest)
+    return Beat(epoch, batch, clock, horizon, progress.horizon, late, earliest, shares, sweep)
