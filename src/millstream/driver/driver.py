@@ -15,34 +15,25 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from millstream.driver import cycle
-from millstream.driver.addresses import addresses
-from millstream.driver.compatibility import check_continues, lasting
-from millstream.driver.flush import Flushing, take_back
-from millstream.driver.format_upgrade import upgrade
 from millstream.driver.input_watch import POLL_SECONDS, InputWatch
 from millstream.driver.job import Job, grouped
 from millstream.driver.next_beat import next_beat
 from millstream.driver.pace import set_pace
-from millstream.driver.planner import BatchPlan, Planner, clock
-from millstream.driver.publisher import Publisher
-from millstream.driver.recovery import check_recoverable
+from millstream.driver.planner import BatchPlan, clock
 from millstream.driver.report import BatchSummary, told
 from millstream.driver.runner import Runner
-from millstream.driver.sink_retry import Stopped, sink_retry_of
+from millstream.driver.sink_retry import Stopped
 from millstream.driver.slate_warnings import LargeSlates, UnrankedSlates
+from millstream.driver.start import Started
 from millstream.driver.worker_thread import WorkerThread
 from millstream.engine.horizon import Lane
-from millstream.engine.plan import Plan
 from millstream.engine.points import reach
 from millstream.engine.progress import Report, advanced
 from millstream.errors import MillstreamError
-from millstream.log.retention import Retention
 from millstream.model.workflow import Workflow
 from millstream.settings import Settings
-from millstream.sources.address import LOG
 from millstream.stores.home import Home
-from millstream.stores.progress import Progress, decoded
-from millstream.stores.soft import read_committed
+from millstream.stores.progress import Progress
 
 STOP_PATIENCE = 3.0
 """Seconds that a running batch is given to end when the application is stopped."""
@@ -52,13 +43,14 @@ OnReport = Callable[[BatchSummary], None]
 
 
 class Driver:
-    """Runs the batches of one application on a store that this process holds."""
+    """Runs the batches of one application on a store that this process has recovered."""
 
     def __init__(
         self,
         home: Home,
         workflow: Workflow,
         settings: Settings,
+        started: Started,
         report: OnReport | None = None,
         say: Callable[[str], None] | None = None,
         stop: threading.Event | None = None,
@@ -80,69 +72,17 @@ class Driver:
         self._lane: Lane = "one-task"
         self._runner: Runner | None = None
         self._threads: list[WorkerThread] = []
-        sources = addresses(settings.sources, home.path)
-        self._logged = {name for name, one in sources.items() if one.format == LOG}
-        check_recoverable(home)
-        self._planner = Planner(home, workflow, settings, sources, self._say)
-        try:
-            self._recover()
-        except BaseException:
-            self._planner.close()
-            raise
-        self.before = self.progress
-
-    def _recover(self) -> None:
-        """Bring every shard back to the last committed batch, and the sinks up to it."""
-        home = self._home
-        self._planner.check(read_committed(home.path))
-        taken_back = take_back(home)
-        if taken_back is not None:
-            self._say(taken_back)
-        self.progress = decoded(home.read_progress())
-        self._flushing = Flushing(home, self._settings.flush)
-        self._planner.register(self._flushing.durable(self.progress))
-        epoch = self._epoch = home.raise_epoch()
-        store = self._flushing.recover(epoch, self.progress)
-        check_continues(self._workflow, home, store, self.progress)
-        upgraded = upgrade(home, self.progress)
-        if upgraded is not None:
-            self._say(upgraded)
-        home.number_streams(self._workflow.streams)
-        home.know_functions([f.name for layer in self._workflow.layers for f in layer])
-        home.know_parts(lasting(self._workflow.parts))
-        numbered = tuple(home.facts.streams)
-        outputs = frozenset(self._workflow.outputs)
-        self.plan = Plan(self._workflow, home.facts.shards, outputs, numbered)
-        self._publisher = self._open_publisher()
-        try:
-            self._flushing.settle(self.progress, self._publisher)
-        except Stopped as stopped:
-            raise stopped.error from None
-
-    def _open_publisher(self) -> Publisher:
-        settings = self._settings
-        retry = sink_retry_of(settings, lambda seconds: not self._stop.wait(seconds), self._say)
-        # What the sinks know its batches by; of a store of format 2, the id of Spark's query.
-        self.progress.query = self.progress.query or self._home.facts.id
-        return Publisher(
-            self._home,
-            self.progress.query,
-            addresses(settings.sinks, self._home.path),
-            Retention(settings.retain_age, settings.retain_bytes),
-            self._logged,
-            retry,
-        )
-
-    def close(self) -> None:
-        """Let go of the store, the sinks and the sources."""
-        self._flushing.close()
-        self._publisher.close()
-        self._planner.close()
+        self._planner = started.planner
+        self._publisher = started.publisher
+        self._flushing = started.flushing
+        self._epoch = started.epoch
+        self._plan = started.plan
+        self.progress = started.progress
 
     def run(self, runner: Runner) -> None:
         """Run batches until there are no more, a stop is asked for, or one fails."""
         self._runner = runner
-        runner.prepare(self.plan)
+        runner.prepare(self._plan)
         self._tasks = self._settings.tasks or runner.parallelism
         watch = InputWatch(self._note_change)
         batches, background = WorkerThread("batches"), WorkerThread("publisher")
@@ -349,7 +289,7 @@ class Driver:
         self._planner.commit(self._flushing.durable(after))
         if self._report is not None:
             left, seconds = self._planner.left(after), after.last_seconds
-            self._report(told(before, after, left, self._lane, seconds, waits=self.plan.waits))
+            self._report(told(before, after, left, self._lane, seconds, waits=self._plan.waits))
 
     def _sentences(self, after: Progress) -> Iterable[str]:
         yield from self._large.sentences(after.large, after.batch)

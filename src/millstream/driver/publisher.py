@@ -22,9 +22,11 @@ from typing import Any, Protocol
 import msgspec
 
 from millstream.codec import canonical, decode_value
+from millstream.driver.recovery import OLDER
 from millstream.driver.sink_retry import SinkRetry
 from millstream.durable import with_checksum, write_unsynced, write_whole
 from millstream.engine.progress import Report, event_row, read_staged, sink_row
+from millstream.errors import StoreError
 from millstream.log.retention import Retention
 from millstream.sinks.columns import (
     DEADLETTER_COLUMNS,
@@ -105,6 +107,20 @@ class Publisher:
             columns = COLUMNS.get(name, EVENT_COLUMNS)
             self._logs[name] = LogSink(self._home.log_of(name), self._query, columns, kept)
         return self._logs[name]
+
+    def check(self, streams: Iterable[str], committed: int) -> None:
+        """Refuse a store whose own logs have output of a batch after the last committed one: its
+        record of that is an older one, and another batch of that number would not be published.
+
+        Changes nothing. StoreError, or LogError if a log is damaged.
+        """
+        for name in {*streams, *COLUMNS} - set(self._logged):
+            last = self._log(name).last_batch()
+            if last > committed:
+                raise StoreError(
+                    f"{self._home.log_of(name)}: has output of batch {last}, and the store's "
+                    f"record `progress` knows of batch {committed} as the last: {OLDER}"
+                )
 
     def stage(self, batch: int, reports: Iterable[Report], *, synced: bool = True) -> list[str]:
         """Keep the rows that came with the reports; larger outputs were staged by their tasks.

@@ -94,7 +94,9 @@ def check_recoverable(home: Home) -> None:
     elif alive is None:  # the layer is thrown away, and its progress with it
         wrong = check_shards(_of_base(read_flushed(home.path)), states)
     else:
-        wrong = check_layer(_recorded(home), read_flushed(home.path), states)
+        flushed = read_flushed(home.path)
+        wrong = check_layer(_recorded(home), flushed, states)
+        _check_staged(home, flushed.progress.batch)
     if wrong is not None:
         number, sentence = wrong
         raise StoreError(f"{home.shards / f'shard-{number:04d}'}: {sentence}")
@@ -126,6 +128,18 @@ def _recorded(home: Home) -> Progress:
     if home.facts.format == 2:
         progress.last_batches = []  # there they were of the shards below the layer
     return progress
+
+
+def _check_staged(home: Home, flushed: int) -> None:
+    """The output of batches that are not flushed was not published: it must be there."""
+    progress = decoded(home.read_progress())
+    for batch, names in progress.unpublished if progress.batch > flushed else ():
+        for name in names:
+            if not (home.staging / name).exists():
+                raise StoreError(
+                    f"{home.staging / name}: is missing, and the output of batch {batch} in it "
+                    f"was not published; {GONE}"
+                )
 
 
 def _of_base(flushed: Flushed) -> Progress:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 
 from millstream.actions.address import addresses_of
 from millstream.actions.attempt import Policy
@@ -14,6 +14,7 @@ from millstream.driver.addresses import check_places
 from millstream.driver.driver import Driver, OnReport
 from millstream.driver.report import RunSummary
 from millstream.driver.runner import OpenRunner, Runner
+from millstream.driver.start import start
 from millstream.model.app import App
 from millstream.settings import Settings
 from millstream.stores.home import Home, held
@@ -57,13 +58,16 @@ def run(
         if settings.check_store:
             with start_checks(home) as checks:
                 finish_checks(checks)
-        driver = open_.enter_context(closing(Driver(home, workflow, settings, report, say, stop)))
+        say, stop = say or _say_nothing, stop or threading.Event()
+        started = open_.enter_context(start(home, workflow, settings, say, stop))
+        before = started.progress
+        driver = Driver(home, workflow, settings, started, report, say, stop)
         actions.start()
         driver.run(starting.runner())
         if settings.available_now:
             starting.close()
             actions.finish()
-    after, before = driver.progress, driver.before
+    after = driver.progress
     return RunSummary(
         driver.batches,
         after.events - before.events,
@@ -75,6 +79,10 @@ def run(
         sum(after.diverted.values()) - sum(before.diverted.values()),
         sum(after.evicted.values()) - sum(before.evicted.values()),
     )
+
+
+def _say_nothing(sentence: str) -> None:
+    pass
 
 
 class _Starting:

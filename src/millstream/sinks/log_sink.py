@@ -57,6 +57,14 @@ class LogSink:
                 f"sink {self._path}: batch {batch} cannot be written: {error}"
             ) from error
 
+    def last_batch(self) -> int:
+        """The last batch that the log has of this query; -1 if it has none. LogError if it is
+        damaged."""
+        if not self._path.exists():
+            return -1  # opening it would make it
+        self._open()
+        return self._done[0]
+
     def close(self) -> None:
         """Let go of the log."""
         if self._writer is not None:
