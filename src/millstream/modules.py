@@ -106,6 +106,32 @@ def on_path(directory: Path) -> None:
     importlib.invalidate_caches()
 
 
+def user_files() -> set[Path]:
+    """The files of all modules that are the user's own: neither installed nor Python's."""
+    return {path for module in _user_modules() if (path := _file_of(module)) is not None}
+
+
+def forget_user_modules() -> None:
+    """Let the user's modules be imported anew by the next `load`."""
+    for module in _user_modules():
+        sys.modules.pop(module.__name__, None)
+        _loaded.pop(module.__name__, None)
+    importlib.invalidate_caches()
+
+
+def _user_modules() -> list[ModuleType]:
+    python = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix}]
+    found = []
+    for name, module in list(sys.modules.items()):
+        path = _file_of(module)
+        ours = name.split(".")[0] in ("millstream", "__main__", "__mp_main__")
+        if path is None or ours or any(path.is_relative_to(prefix) for prefix in python):
+            continue
+        if not {"site-packages", "dist-packages"} & set(path.parts):
+            found.append(module)
+    return found
+
+
 def _file_of(module: ModuleType) -> Path | None:
     file = getattr(module, "__file__", None)
     return Path(file).resolve() if file else None

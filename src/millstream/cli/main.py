@@ -17,6 +17,7 @@ from millstream.cli.actions import actions
 from millstream.cli.agent import agent
 from millstream.cli.check import check
 from millstream.cli.deadletters import deadletters
+from millstream.cli.dev import dev
 from millstream.cli.failing import exit_code, show
 from millstream.cli.feeds import feeds
 from millstream.cli.graph import graph
@@ -72,7 +73,7 @@ def main(debug: bool) -> None:
 
 
 READING = (tail, slates, jobs, feeds, deadletters, actions, check, graph)
-for command in (new, run, serve, send, agent, reducers, *READING, verify, vacuum):
+for command in (new, dev, run, serve, send, agent, reducers, *READING, verify, vacuum):
     main.add_command(command)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import click
@@ -11,6 +10,7 @@ import click
 from millstream.actions.address import addresses_of
 from millstream.cli.check import checked
 from millstream.cli.failing import tell_in_one_line
+from millstream.cli.place_options import place_options
 from millstream.cli.progress import say, summary, waiting_hint
 from millstream.cli.running import run_served
 from millstream.cli.serving_options import serving_options
@@ -21,22 +21,6 @@ from millstream.model.place import shown_path
 from millstream.modules import being_loaded
 from millstream.setting_values import LANES
 from millstream.settings import Settings, resolve
-
-
-def _addresses(
-    ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
-) -> dict[str, str] | None:
-    """`NAME=FORMAT:PATH`, repeated, as a mapping."""
-    flag, addresses = param.opts[0], dict[str, str]()
-    for text in given:
-        name, equals, address = text.partition("=")
-        if not (name and equals and address):
-            such = "out=stderr" if flag == "--action" else "in=json:data"
-            raise CommandError(f"{flag} must be {param.metavar}, as in {flag} {such}; got {text!r}")
-        if name in addresses:
-            raise CommandError(f"{flag}: {name!r} is given twice")
-        addresses[name] = address
-    return addresses or None
 
 
 def _limits(
@@ -54,32 +38,7 @@ def _limits(
 
 @click.command()
 @click.argument("app")
-@click.option(
-    "--source",
-    "sources",
-    multiple=True,
-    metavar="NAME=FORMAT:PATH",
-    callback=_addresses,
-    help="Where a source's events are, as in checkins=json:data/checkins. Repeatable.",
-)
-@click.option(
-    "--sink",
-    "sinks",
-    multiple=True,
-    metavar="NAME=FORMAT:PATH",
-    callback=_addresses,
-    help="Where to write an output stream, or 'late' or 'deadletters', as in hot=parquet:out or, "
-    "the latest value of each key, counts=sqlite:counts.db. Repeatable.",
-)
-@click.option(
-    "--action",
-    "actions",
-    multiple=True,
-    metavar="NAME=ADDRESS",
-    callback=_addresses,
-    help="Where to carry out an action: webhook:URL, line:FILE or stderr. Repeatable.",
-)
-@click.option("--store", type=click.Path(path_type=Path), help="Default: ./.millstream/APP'S-NAME.")
+@place_options
 @click.option("--available-now", is_flag=True, default=None, help="Process what is there and stop.")
 @click.option(
     "--final",
