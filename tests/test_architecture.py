@@ -43,19 +43,18 @@ KNOWS = {
     "app_file": "errors model nearest modules setting_values toml actions app_parts app_sections",
     "config": "errors model nearest modules app_file",
     "graph": "model",
-    "checkpoint": "",
-    "verifying": "errors durable codec stores engine log description actions checkpoint",
+    "verifying": "errors durable codec stores engine log description actions",
     "log": "errors durable",
     "actions": "errors nearest durable model stores log",
     "description": "errors durable model graph",
     "server": "errors nearest nesting durable model codec stores log description actions windows "
     "feeds",
     "client": "errors codec",
-    "spark": "errors durable model codec stores engine sources sinks settings log actions "
-    "checkpoint",
+    "driver": "errors durable model codec stores engine sources sinks settings log actions",
+    "spark": "errors durable model stores engine sinks settings driver",
     "cli": "errors nearest durable model codec stores sources sinks modules setting_values "
-    "settings config graph spark log description server client actions engine verifying agent "
-    "windows feeds",
+    "settings config graph driver spark log description server client actions engine verifying "
+    "agent windows feeds",
     "": "errors model testing client algebra elements windows feeds",
 }
 """What each part of the package may know; "" is `import millstream` itself."""
@@ -71,11 +70,12 @@ OUTSIDE = {
     "datasketches": {"algebra"},
     "numpy": {"algebra", "sources"},
     "msgspec": {
-        *("codec", "stores", "engine", "sources", "sinks", "spark", "cli"),
+        *("codec", "stores", "engine", "sources", "sinks", "driver", "spark", "cli"),
         *("log", "description", "server", "client", "actions", "verifying", "agent", "feeds"),
     },
     "prometheus_client": {"server"},
-    "pyarrow": {"engine", "sources", "sinks", "spark"},
+    "pyarrow": {"engine", "sources", "sinks"},
+    "py4j": {"spark"},
     "pyspark": {"spark"},
     "starlette": {"server"},
     "uvicorn": {"server"},

@@ -54,7 +54,9 @@ class Made:
     def after(self, batches: int) -> Path:
         return self.folder / f"after-{batches}"
 
-    def start(self, store: Path, *, check: bool = True) -> None:
+    def start(
+        self, store: Path, *, check: bool = True, say: Callable[[str], None] = lambda _: None
+    ) -> None:
         """A start of the application over a store, to the end of its input."""
         sources = {"words": f"json:{self.folder / 'in'}"}
         run(
@@ -69,6 +71,7 @@ class Made:
                 sink_patience=0,
                 flush=HOUR if self.layered else None,
             ),
+            say=say,
         )
 
     def kinds(self) -> list[str]:

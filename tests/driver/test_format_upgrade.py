@@ -1,0 +1,90 @@
+"""Stores of format 2, which had Spark's checkpoint in them, are carried over by the first start."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from damaged_stores import BATCHES, Made, made, slates
+
+from millstream.errors import StoreError
+from millstream.stores.contract import Fence
+from millstream.stores.home import FORMAT, Home
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return made(tmp_path_factory.mktemp("stores"), layered=False)
+
+
+def as_format_2(stores: Made, store: Path, *, batches: int = BATCHES) -> Home:
+    """The store as the version before would have left it: with Spark's files."""
+    shutil.copytree(stores.after(batches), store)
+    home = Home.open(store)
+    home.facts.format = 2
+    home.write_facts()
+    for folder in ("offsets", "commits"):
+        (store / "checkpoint" / folder).mkdir(parents=True)
+        for batch in range(batches):
+            (store / "checkpoint" / folder / str(batch)).write_text("v1\n{}\n{}")
+    (store / "checkpoint" / "metadata").write_text(json.dumps({"id": "query"}))
+    return home
+
+
+def test_a_store_of_format_2_is_carried_over_once(stores: Made, tmp_path: Path) -> None:
+    """It can be read before; the first start removes Spark's files and says so; the second says
+    nothing. The slates are the same throughout."""
+    store = tmp_path / "store"
+    as_format_2(stores, store)
+    expected = slates(stores.after(BATCHES))
+    assert slates(store) == expected
+    said: list[str] = []
+    stores.start(store, say=said.append)
+    assert [sentence for sentence in said if "format 2" in sentence] == said
+    assert len(said) == 1
+    assert not (store / "checkpoint").exists()
+    assert Home.open(store).facts.format == FORMAT
+    assert slates(store) == expected
+    said.clear()
+    stores.start(store, say=said.append)
+    assert said == []
+    assert slates(store) == expected
+
+
+def test_an_unfinished_batch_of_the_old_kind_never_happened(stores: Made, tmp_path: Path) -> None:
+    """Spark had planned a batch, and some shards had it: it is undone and planned afresh, with
+    everything that is there by now."""
+    store = tmp_path / "store"
+    home = as_format_2(stores, store, batches=1)
+    (store / "checkpoint" / "offsets" / "1").write_text("v1\n{}\n{}")
+    shard = home.store().shard(0)
+    shard.commit(Fence(1, 1, 0), {"count": {b"Scount\x00w0": b"of a batch that never happened"}})
+    shard.close()
+    stores.start(store)
+    assert slates(store) == slates(stores.after(BATCHES))
+
+
+def test_a_lost_record_of_format_2_is_refused_untouched(stores: Made, tmp_path: Path) -> None:
+    """Spark had committed batches, and `progress` is gone: nothing is rolled back."""
+    store = tmp_path / "store"
+    as_format_2(stores, store)
+    progress = (store / "progress").read_bytes()
+    (store / "progress").unlink()
+    with pytest.raises(StoreError, match=r"progress: is missing, .* nothing was changed"):
+        stores.start(store)
+    (store / "progress").write_bytes(progress)
+    assert slates(store) == slates(stores.after(BATCHES))
+
+
+def test_a_first_batch_of_the_old_kind_that_was_not_committed(stores: Made, tmp_path: Path) -> None:
+    """A driver that died in its very first batch had no record yet, and lost nothing."""
+    store = tmp_path / "store"
+    home = as_format_2(stores, store, batches=1)
+    shutil.rmtree(store / "checkpoint" / "commits")
+    shutil.rmtree(store / "logs")
+    (store / "progress").unlink()
+    assert home.facts.format == 2
+    stores.start(store)
+    assert slates(store) == slates(stores.after(BATCHES))
