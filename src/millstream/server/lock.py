@@ -2,11 +2,13 @@
 
 The file says the server's process and address. It counts only for as long as somebody holds the
 lock on it, which the system frees when the process dies. Whoever only looks takes the lock for a
-moment, so whoever wants to keep it tries a few times.
+moment, so whoever wants to keep it tries a few times. On a file system that is read-only there is
+no lock, and any number of servers.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -43,12 +45,16 @@ class ServerLock:
     def announce(self, url: str) -> None:
         """Say where the store is served."""
         self._url = url
+        if self._handle is None:
+            return
         holder = Holder(os.getpid(), url, self._beside)
         os.ftruncate(self._handle, 0)
         os.pwrite(self._handle, msgspec.json.encode(holder), 0)
 
     def follow(self) -> None:
         """Take the lock of the store that is there now, if it was deleted and made again."""
+        if self._handle is None:
+            return
         held = os.fstat(self._handle)
         try:
             now = os.stat(self._file)
@@ -64,13 +70,16 @@ class ServerLock:
             self.announce(self._url)
 
     def close(self) -> None:
-        os.ftruncate(self._handle, 0)
-        os.close(self._handle)
+        if self._handle is not None:
+            os.ftruncate(self._handle, 0)
+            os.close(self._handle)
 
-    def _taken(self) -> int:
+    def _taken(self) -> int | None:
         try:
             handle = os.open(self._file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
         except OSError as error:
+            if error.errno == errno.EROFS:
+                return None
             raise StoreError(
                 f"{self._file}: cannot be made: {error.strerror or error}; a server needs the "
                 "right to write to its store"

@@ -187,14 +187,19 @@ class Environment:
                 return self._env
             os.makedirs(self.path, exist_ok=True)
             created = _identity(self.path) == (0, 0)
-            env = lmdb.open(
-                self.path,
-                map_size=self._map_size,
-                max_readers=MAX_READERS,
-                sync=self._sync,
-                # Slates are read at random: read-ahead would fill the memory with others' pages.
-                readahead=False,
-            )
+            try:
+                env = lmdb.open(
+                    self.path,
+                    map_size=self._map_size,
+                    max_readers=MAX_READERS,
+                    sync=self._sync,
+                    # Slates are read at random: read-ahead would fill the memory with others'.
+                    readahead=False,
+                )
+            except lmdb.Error as error:
+                if error.code != errno.EROFS:
+                    raise
+                return self._open_read_only()
             try:
                 env.reader_check()
                 flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -207,6 +212,15 @@ class Environment:
             self._identity = _identity(self.path)
             self._env = env
             return env
+
+    def _open_read_only(self) -> lmdb.Environment:
+        """On a file system that cannot be written: nobody writes, so readers need no lock."""
+        self._env = lmdb.open(
+            self.path, map_size=self._map_size, readonly=True, lock=False, readahead=False
+        )
+        self._fence_file = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self._identity = _identity(self.path)
+        return self._env
 
 
 _environments: dict[str, Environment] = {}

@@ -251,7 +251,14 @@ def log_of(store: Path, stream: str) -> Path:
 def held(path: Path) -> Iterator[None]:
     """Hold a store: one driver at a time. Freed by the system if the driver dies."""
     _make_folders(path)
-    handle = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    try:
+        handle = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise StoreError(
+            f"{path / 'lock'}: cannot be opened: {error.strerror}; a run needs the right to write "
+            "to its store, and room for it: give it, or name another with --store (the slates that "
+            "are there can be read meanwhile)"
+        ) from None
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
