@@ -24,23 +24,27 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
 from millstream.errors import RunError
+from millstream.spark.class_archive import use_options
 from millstream.spark.jvm_noise import filtered_stderr
 
 JAVA = 17
-JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
+JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 CLOSE_SECONDS = 10.0
 SOCKETS = "spark.python.unix.domain.socket.dir"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 
-def open_context(app: str, master: str, memory: str) -> SparkContext:
-    """A SparkContext in a JVM of its own; RunError says why there is none."""
+def open_context(app: str, master: str, memory: str, java: str | None = None) -> SparkContext:
+    """A SparkContext in a JVM of its own; RunError says why there is none.
+
+    `java` are options of the JVM in the place of those that use the class archive.
+    """
     _check_java()
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what fails, Millstream says itself
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     _share_path()
-    conf = _settings(app, master, memory)
+    conf = _settings(app, master, memory, use_options() if java is None else java)
     try:
         with filtered_stderr() as stderr:
             gateway = launch_gateway(conf, {"stderr": stderr, "start_new_session": True})
@@ -55,8 +59,8 @@ def open_context(app: str, master: str, memory: str) -> SparkContext:
     return context
 
 
-def _settings(app: str, master: str, memory: str) -> SparkConf:
-    java = f"{JVM} -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+def _settings(app: str, master: str, memory: str, options: str) -> SparkConf:
+    java = f"{JVM} {options} -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     conf = SparkConf(loadDefaults=False)
     for name, value in (
         ("spark.app.name", f"millstream-{app}"),
@@ -93,7 +97,7 @@ def _settings(app: str, master: str, memory: str) -> SparkConf:
     return conf
 
 
-def close_context(context: SparkContext) -> None:
+def close_context(context: SparkContext, patience: float = CLOSE_SECONDS) -> None:
     """Stop Spark and end its JVM, whatever state they are in."""
     gateway = SparkContext._gateway
     sockets = None
@@ -113,7 +117,7 @@ def close_context(context: SparkContext) -> None:
         if process.stdin is not None:
             process.stdin.close()  # which ends it
         try:
-            process.wait(CLOSE_SECONDS)
+            process.wait(patience)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
