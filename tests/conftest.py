@@ -1,6 +1,6 @@
-"""What every test shares: the Hypothesis profiles, the Spark session, the count of generated cases.
+"""What every test shares: the Hypothesis profiles, the Spark context, the count of generated cases.
 
-Two processes share the tests: all that need Spark are in one, with one session; of the others, a
+Two processes share the tests: all that need Spark are in one, with one context; of the others, a
 module stays together.
 
 HYPOTHESIS_PROFILE=ci      the default: the same cases in every run

@@ -50,7 +50,7 @@ class Settings:
 
     app: str
     store: Path
-    """The directory of the slates, the checkpoint and all else that is kept."""
+    """The directory of the slates and of all else that is kept."""
     sources: dict[str, str] = field(default_factory=dict)
     """Each source's address, FORMAT:PATH; an event log in the store if none is given."""
     sinks: dict[str, str] = field(default_factory=dict)
@@ -137,17 +137,19 @@ def resolve(
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, Any] | None = None,
     code: Mapping[str, Any] | None = None,
+    *,
+    called: str = "app.run",
 ) -> Settings:
     """The settings of a run, checked; DefinitionError says what is wrong and where it was set.
 
-    `toml`, `flags` and `code` (the arguments of `app.run`) are by setting, as `app.settings` is;
-    a value of None is not given.
+    `toml`, `flags` and `code` (the arguments of `app.run`, or of what is `called` otherwise) are by
+    setting, as `app.settings` is; a value of None is not given.
     """
     workflow = app.checked()
     values: dict[str, Any] = {key: {} for key in ADDRESSED}
     given = chain(  # the weakest first
         _known(app.settings, "app.settings[{!r}]"),
-        _known(code or {}, "app.run({}=)"),
+        _known(code or {}, called + "({}=)"),
         _known(toml or {}, "{!r} in the TOML file"),
         _from_environment(workflow, environ or {}),
         _known(flags or {}, "--{}"),

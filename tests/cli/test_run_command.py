@@ -13,10 +13,10 @@ import millstream as ms
 from millstream.cli.progress import Lines, line, moment, summary
 from millstream.cli.run import run_app
 from millstream.cli.serving import describe_app
+from millstream.driver.report import BatchSummary, RunSummary
 from millstream.errors import FunctionError
 from millstream.log.writer import Entry, LogWriter
 from millstream.settings import Settings
-from millstream.driver.report import BatchSummary, RunSummary
 from millstream.stores.home import Home
 
 
@@ -30,7 +30,7 @@ def report(batch: int, total: int, **more: object) -> BatchSummary:
 
 
 class Spark:
-    """Stands in for `millstream.spark.runner.run`: keeps what it was given, does what it is told."""
+    """Stands in for `spark.runner.run`: keeps what it was given, does what it is told."""
 
     def __init__(self) -> None:
         self.settings: Settings | None = None

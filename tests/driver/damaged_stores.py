@@ -107,10 +107,15 @@ _flush = Flushing.flush
 
 
 def _flush_unless_ended(
-    flushing: Flushing, progress: Progress, publisher: Publisher, *, ended: bool = False
+    flushing: Flushing,
+    progress: Progress,
+    publisher: Publisher,
+    *,
+    ended: bool = False,
+    again: bool = False,
 ) -> None:
     if not ended:
-        _flush(flushing, progress, publisher)
+        _flush(flushing, progress, publisher, again=again)
 
 
 def slates(store: Path) -> dict[str, Any]:

@@ -84,10 +84,12 @@ class World:
     """How many steps the process lives."""
     layered: bool = False
     fails: frozenset[str] = frozenset()
-    """Steps that fail for good: `run`, `stage`, `publish`."""
+    """Steps that fail for good: `run`, `stage`, `publish`, `flush`, `tell`."""
     stop_after: int = 1 << 30
     steps: int = 0
     pending: list[tuple[str, Callable[[], cycle.Happening]]] = field(default_factory=list)
+    flushes: int = 0
+    """Flushes that have failed."""
     ended: bool = False
     error: Exception | None = None
 
@@ -157,6 +159,8 @@ class World:
                 self.begin("flush", lambda: self.flush(progress))
             case cycle.Tell(before, after):
                 assert after.batch == before.batch + 1
+                if "tell" in self.fails:
+                    return cycle.SideFailed(RuntimeError("a source is gone"))
             case cycle.End(error):
                 self.ended, self.error = True, error
             case cycle.Wait():
@@ -219,6 +223,9 @@ class World:
         return cycle.Published()
 
     def flush(self, progress: Progress) -> cycle.Happening:
+        if "flush" in self.fails:
+            self.flushes += 1
+            return cycle.StepFailed(RuntimeError("the sink is gone"))
         self.disk.flushed = progress.batch
         for batch, names in progress.unpublished:
             self.step()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
+from itertools import count, product
 
 import pytest
 from hypothesis import given, settings
@@ -65,10 +65,11 @@ def test_many_cuts_in_any_order_lose_and_double_nothing(
     assert_each_once(disk)
 
 
-@pytest.mark.parametrize("step", ["run", "stage", "publish"])
-@pytest.mark.parametrize("choose", [FIRST, LAST], ids=["beside first", "beside last"])
+@pytest.mark.parametrize(
+    ("step", "choose"), [*product(("run", "stage", "publish"), (FIRST, LAST)), ("tell", LAST)]
+)
 def test_a_step_that_fails_ends_the_run_and_loses_nothing(
-    choose: Callable[[int], int], step: str
+    step: str, choose: Callable[[int], int]
 ) -> None:
     """The run ends with the error, nothing that was not published is overtaken, and the next start
     goes on."""
@@ -78,6 +79,16 @@ def test_a_step_that_fails_ends_the_run_and_loses_nothing(
     assert isinstance(failed.error, RuntimeError)
     assert taken(disk.progress) < RECORDS
     lived(disk, FOR_EVER, choose)
+    assert_each_once(disk)
+
+
+def test_a_flush_that_fails_is_not_tried_again_at_the_end() -> None:
+    """It was tried for as long as it may be: the next start flushes."""
+    disk = Disk(RECORDS)
+    failed = lived(disk, FOR_EVER, FIRST, layered=True, fails=frozenset({"flush"}))
+    assert isinstance(failed.error, RuntimeError)
+    assert failed.flushes == 1
+    lived(disk, FOR_EVER, FIRST, layered=True)
     assert_each_once(disk)
 
 

@@ -1,27 +1,38 @@
-"""Runs applications on a real Spark session and reads back what they left.
+"""Runs applications on either runner and reads back what they left.
 
-Events go through files, as a user's do. A record holds a whole event, with its value as canonical
-text, and a map puts it onto the stream that it is for; so any event can be sent through a source.
+Events go through files or event logs, as a user's do. A record holds a whole event, with its value
+as canonical text, and a map puts it onto the stream that it is for; so any event can be sent
+through a source.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Sequence
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.workflow_case import Case
+
 from fault_runs.outcome import Outcome, kept_rows, read_outcome, reference_over
 from millstream.codec import decode_value, encode_value
+from millstream.driver.report import RunSummary
 from millstream.log.writer import Entry, LogWriter
 from millstream.model.app import App
 from millstream.model.event import Event, emit
 from millstream.settings import Settings
-from millstream.spark.runner import run
 from millstream.stores.home import log_of
 
 __all__ = ["Outcome", "kept_rows", "read_outcome", "reference_over"]
+
+IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+"""Where generated cases lie: to wait for a disk would be most of their time."""
+Run = Callable[..., RunSummary]
+"""`driver.in_process.run`, or `spark.runner.run` in a context that is open."""
 
 
 def wrapped(app: App) -> App:
@@ -65,10 +76,9 @@ def write_records(folder: Path, events: Sequence[Event], files: int = 1) -> None
         (folder / name).mkdir(parents=True, exist_ok=True)
         size = max(1, -(-len(mine) // files))
         known = len(list((folder / name).iterdir()))
-        for number in range(0, len(mine), size):
-            lines = [json.dumps(record_of(event)) for event in mine[number : number + size]]
-            path = folder / name / f"{known + number:06d}.json"
-            path.write_text("\n".join(lines) + "\n")
+        for number, first in enumerate(range(0, len(mine), size), known):
+            lines = [json.dumps(record_of(event)) for event in mine[first : first + size]]
+            (folder / name / f"{number:06d}.json").write_text("\n".join(lines) + "\n")
 
 
 def append_records(store: Path, events: Sequence[Event], blocks: int = 1) -> None:
@@ -82,9 +92,7 @@ def append_records(store: Path, events: Sequence[Event], blocks: int = 1) -> Non
         writer.close()
 
 
-def run_on_spark(
-    spark: Any, app: App, folder: Path, *, logs: bool = False, **settings: Any
-) -> Outcome:
+def outcome_of(run: Run, app: App, folder: Path, *, logs: bool = False, **settings: Any) -> Outcome:
     """Run the application to its end over what lies in `folder`/in, or in the logs of its sources,
     and read what it left."""
     workflow = app.checked()
@@ -101,7 +109,7 @@ def run_on_spark(
         sinks,
         **{"available_now": True, "final": True, **settings},
     )
-    run(app, given, context=spark)
+    run(app, given)
     return read_outcome(workflow, folder)
 
 
@@ -116,3 +124,25 @@ def assert_same(found: Outcome, expected: Outcome) -> None:
     assert found.slates == expected.slates
     assert found.streams == expected.streams
     assert found.letters == expected.letters
+
+
+def compare(run: Run, case: Case, *, logs: bool, starts: int = 1, **settings: Any) -> None:
+    """Run a generated case, from files or from event logs, and compare with the reference.
+
+    Its events come in so many parts, and the application is started for each.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="millstream-case-", dir=IN_MEMORY))
+    given = {"logs": logs, "shards": case.shards, "tasks": case.tasks, **settings}
+    try:
+        app = wrapped(case.app())
+        for start in range(starts):
+            count = len(case.events)
+            part = case.events[start * count // starts : (start + 1) * count // starts]
+            if logs:
+                append_records(folder / "store", part, blocks=5)
+            else:
+                write_records(folder / "in", part, files=3)
+            found = outcome_of(run, app, folder, final=start == starts - 1, **given)
+        assert_same(found, reference_outcome(app, case.events, found.late))
+    finally:
+        shutil.rmtree(folder)

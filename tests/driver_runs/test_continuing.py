@@ -1,22 +1,19 @@
-"""Going on from a store: with a changed application, after a power cut, after a stop."""
+"""Going on from a store: with a changed application, in a changed format. Without Spark."""
 
 from __future__ import annotations
 
 import json
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import millstream as ms
+from millstream.driver.in_process import run
 from millstream.errors import InputError, StoreError
 from millstream.settings import Settings
-from millstream.spark.runner import run
+from millstream.stores.home import Home
 from millstream.stores.reader import SlateReader
-
-pytestmark = pytest.mark.spark
 
 
 def put(folder: Path, source: str, name: str, *records: Any) -> None:
@@ -52,89 +49,78 @@ def heard(folder: Path) -> Any:
         return slate.value["heard"] if slate is not None else None
 
 
-def test_waiting_events_keep_their_stream(spark: Any, tmp_path: Path) -> None:
+def test_waiting_events_keep_their_stream(tmp_path: Path) -> None:
     """Events that wait in the store are of the stream they came on, though the application has
     another source before it now, and no longer has one that it had."""
     put(tmp_path, "b", "1.json", {"ts": 10})
     put(tmp_path, "c", "1.json", {"ts": 20})
-    run(listening("b", "c"), settings(tmp_path, "b", "c"), context=spark)
+    run(listening("b", "c"), settings(tmp_path, "b", "c"))
     assert heard(tmp_path) is None
-    run(listening("a", "c"), settings(tmp_path, "a", "c", final=True), context=spark)
+    run(listening("a", "c"), settings(tmp_path, "a", "c", final=True))
     assert heard(tmp_path) == [["b", 10], ["c", 20]]
 
 
-def test_an_update_that_events_wait_for_cannot_be_renamed(spark: Any, tmp_path: Path) -> None:
+def test_an_update_that_events_wait_for_cannot_be_renamed(tmp_path: Path) -> None:
     """They would be lost without a word: the start is refused, and says how to go on."""
     put(tmp_path, "b", "1.json", {"ts": 10})
-    run(listening("b"), settings(tmp_path, "b"), context=spark)
+    run(listening("b"), settings(tmp_path, "b"))
     with pytest.raises(StoreError, match=r"events wait for 'hear'.*--final"):
-        run(listening("b", name="listen"), settings(tmp_path, "b"), context=spark)
-    run(listening("b"), settings(tmp_path, "b", final=True), context=spark)
-    run(listening("b", name="listen"), settings(tmp_path, "b"), context=spark)
+        run(listening("b", name="listen"), settings(tmp_path, "b"))
+    run(listening("b"), settings(tmp_path, "b", final=True))
+    run(listening("b", name="listen"), settings(tmp_path, "b"))
 
 
-def test_what_a_power_cut_leaves_of_sparks_files(spark: Any, tmp_path: Path) -> None:
-    """Spark's commit of the last batch and its plan of the next may be empty after a power cut;
-    neither is needed, and nothing is lost or doubled."""
+def in_format_2(store: Path) -> None:
+    """Make the store one of the version that left its batches to Spark, which had planned one that
+    was never run."""
+    home = Home.open(store)
+    home.facts.format = 2
+    home.write_facts()
+    for folder in ("offsets", "commits"):
+        (store / "checkpoint" / folder).mkdir(parents=True)
+    for batch in range(home.committed() + 2):
+        (store / "checkpoint" / "offsets" / str(batch)).write_text("v1\n{}\n{}")
+    for batch in range(home.committed() + 1):
+        (store / "checkpoint" / "commits" / str(batch)).write_text("v1\n{}")
+
+
+def test_a_store_of_the_format_before_goes_on(tmp_path: Path) -> None:
+    """The first start says that it carries the store over, removes Spark's files and goes on with
+    nothing lost or doubled; the next has nothing to say."""
+    said: list[str] = []
     put(tmp_path, "b", "1.json", {"ts": 10})
-    run(listening("b"), settings(tmp_path, "b", final=True), context=spark)
-    checkpoint = tmp_path / "store" / "checkpoint"
-    last = max(int(p.name) for p in (checkpoint / "commits").iterdir() if p.name.isdigit())
-    (checkpoint / "commits" / str(last)).write_bytes(b"")
-    (checkpoint / "offsets" / str(last + 1)).write_bytes(b"")
+    run(listening("b"), settings(tmp_path, "b", final=True))
+    in_format_2(tmp_path / "store")
+    assert heard(tmp_path) == [["b", 10]]
     put(tmp_path, "b", "2.json", {"ts": 30})
-    run(listening("b"), settings(tmp_path, "b", final=True), context=spark)
-    assert heard(tmp_path) == [["b", 10], ["b", 30]]
+    for _ in range(2):
+        run(listening("b"), settings(tmp_path, "b", final=True), say=said.append)
+        assert heard(tmp_path) == [["b", 10], ["b", 30]]
+    (sentence,) = said
+    assert "the store had format 2 and has format 3 now" in sentence
+    assert Home.open(tmp_path / "store").facts.format == 3
+    assert not (tmp_path / "store" / "checkpoint").exists()
 
 
-def test_a_source_does_not_feed_on_the_store(spark: Any, tmp_path: Path) -> None:
+def test_a_lost_progress_of_the_format_before_is_refused(tmp_path: Path) -> None:
+    """Spark's files tell that there was a batch; they stay, as all does."""
+    put(tmp_path, "b", "1.json", {"ts": 10})
+    run(listening("b"), settings(tmp_path, "b", final=True))
+    in_format_2(tmp_path / "store")
+    (tmp_path / "store" / "progress").rename(tmp_path / "progress")
+    with pytest.raises(StoreError, match=r"progress: is missing.*nothing was changed"):
+        run(listening("b"), settings(tmp_path, "b"))
+    assert (tmp_path / "store" / "checkpoint").exists()
+    (tmp_path / "progress").rename(tmp_path / "store" / "progress")
+    assert heard(tmp_path) == [["b", 10]]
+
+
+def test_a_source_does_not_feed_on_the_store(tmp_path: Path) -> None:
     """A store or a sink inside a source's directory would be read as events: refused at once."""
     given = settings(tmp_path, "b")
     with pytest.raises(InputError, match="must not lie in the source's directory"):
-        run(listening("b"), Settings("going", tmp_path / "b" / "store", given.sources), context=spark)
+        run(listening("b"), Settings("going", tmp_path / "b" / "store", given.sources))
     assert not (tmp_path / "b" / "store").exists()
-
-
-def slow(folder: Path) -> ms.App:
-    app = ms.App("going")
-    app.source("b", ts="ts", unit="us")
-
-    @app.update("b")
-    def hear(event: Any, slate: Any) -> None:
-        if not (folder / "hurry").exists():
-            (folder / "begun").touch()
-            time.sleep(0.5)
-        slate.setdefault("heard", []).append(event.ts)
-
-    return app
-
-
-def test_stopped_in_a_slow_batch(
-    spark: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Stopped while a batch is running that takes too long, the application ends soon, without
-    noise, with nothing half done; the next start does the batch."""
-    put(tmp_path, "b", "1.json", *({"ts": n} for n in range(60)))
-    stop, ended = threading.Event(), []
-    given = settings(tmp_path, "b", available_now=False)
-
-    def drive() -> None:
-        ended.append(run(slow(tmp_path), given, context=spark, stop=stop))
-
-    thread = threading.Thread(target=drive)
-    thread.start()
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "begun").exists():
-        assert time.monotonic() < deadline
-        stop.wait(0.02)
-        stop.clear()
-    stop.set()
-    thread.join(25)
-    assert [summary.events for summary in ended] == [0]
-    assert "StackOverflowError" not in capfd.readouterr().err
-    (tmp_path / "hurry").touch()
-    run(slow(tmp_path), settings(tmp_path, "b"), context=spark)
-    assert heard(tmp_path) == list(range(60))
 
 
 def letters(record: Any) -> Any:
@@ -150,13 +136,13 @@ def windows_of(size: str) -> ms.App:
     return app
 
 
-def test_other_windows_than_the_stores_are_refused(spark: Any, tmp_path: Path) -> None:
+def test_other_windows_than_the_stores_are_refused(tmp_path: Path) -> None:
     """Panes that lie in the store would be taken for those of other times; as it was, it goes on,
     and so does a job of another size that has a store of its own."""
     put(tmp_path, "a", "1.json", *({"ts": at, "letter": "x"} for at in (1, 2, 11)))
-    run(windows_of("10s"), settings(tmp_path, "a"), context=spark)
+    run(windows_of("10s"), settings(tmp_path, "a"))
     for _ in range(2):
         with pytest.raises(StoreError, match="'counts' has windows of 10s every 10s in panes of"):
-            run(windows_of("5s"), settings(tmp_path, "a"), context=spark)
+            run(windows_of("5s"), settings(tmp_path, "a"))
     put(tmp_path, "a", "2.json", {"ts": 21, "letter": "x"})
-    run(windows_of("10s"), settings(tmp_path, "a"), context=spark)
+    run(windows_of("10s"), settings(tmp_path, "a"))

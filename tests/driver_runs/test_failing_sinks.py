@@ -1,7 +1,7 @@
 """A sink that fails after the commit: tried again, stopped while it fails, given up.
 
-The application itself breaks the sink in the middle of a batch, and what the driver says is the
-sign to mend it: so nothing here depends on time.
+The application itself breaks the sink in the middle of a batch, once the batch before it is
+published, and what the driver says is the sign to mend it: so nothing here depends on time.
 """
 
 from __future__ import annotations
@@ -9,25 +9,24 @@ from __future__ import annotations
 import json
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import millstream as ms
+from millstream.driver.in_process import run
 from millstream.errors import RunError
 from millstream.settings import Settings
 from millstream.sinks.files import read_rows
 from millstream.sinks.log_sink import read_log_rows
-from millstream.spark.runner import run
 from millstream.stores.home import Home, log_of
 from millstream.stores.progress import decoded
 from millstream.stores.trouble import read_troubles
 
-pytestmark = pytest.mark.spark
 
-
-def breaking(place: Path) -> ms.App:
+def breaking(store: Path, place: Path) -> ms.App:
     """An application that puts a file where a folder must be, once, when it is told to."""
     app = ms.App("breaking")
     app.source("words", key="word", ts="ts", unit="us")
@@ -37,6 +36,8 @@ def breaking(place: Path) -> ms.App:
     def shout(event: Any) -> Any:
         aside = place.with_name(place.name + ".aside")
         if event.key == "break" and not aside.exists():
+            while any((store / "staging").glob("*.rows")):  # of the batch before
+                time.sleep(0.001)
             place.rename(aside)
             place.write_text("in the way")
         yield ms.emit(value=event.key.upper())
@@ -76,9 +77,9 @@ ALL = ["ONE", "BREAK", "THREE"]
 
 
 @pytest.mark.parametrize("which", ["sink", "log"])
-def test_a_sink_that_is_mended_gets_the_batch(spark: Any, tmp_path: Path, which: str) -> None:
+def test_a_sink_that_is_mended_gets_the_batch(tmp_path: Path, which: str) -> None:
     """A file stands where the folder of the sink, or of the store's log, must be: it is said and
-    recorded, no further batch runs, and when it is mended all goes on with nothing lost."""
+    recorded, no further batch is committed, and when it is mended all goes on with nothing lost."""
     place = tmp_path / "out" if which == "sink" else tmp_path / "store" / "logs" / "loud"
     said: list[str] = []
     taken: list[int] = []
@@ -91,7 +92,7 @@ def test_a_sink_that_is_mended_gets_the_batch(spark: Any, tmp_path: Path, which:
         if len(said) == 1:
             mend(place)
 
-    summary = run(breaking(place), settings(tmp_path), context=spark, say=say)
+    summary = run(breaking(tmp_path / "store", place), settings(tmp_path), say=say)
     assert summary.events == 3
     assert len(said) == 2
     assert f"{place}: " in said[0]
@@ -102,7 +103,7 @@ def test_a_sink_that_is_mended_gets_the_batch(spark: Any, tmp_path: Path, which:
     assert published(tmp_path) == (ALL, ALL)
 
 
-def test_a_stop_does_not_wait_for_the_sink(spark: Any, tmp_path: Path) -> None:
+def test_a_stop_does_not_wait_for_the_sink(tmp_path: Path) -> None:
     """Stopped while a sink fails, the run ends within 5 s and without an error; the next start
     gives the sink the batch, once."""
     place, stop, asked = tmp_path / "out", threading.Event(), list[float]()
@@ -112,26 +113,73 @@ def test_a_stop_does_not_wait_for_the_sink(spark: Any, tmp_path: Path) -> None:
         stop.set()
 
     given = settings(tmp_path, available_now=False)
-    summary = run(breaking(place), given, context=spark, say=say, stop=stop)
+    summary = run(breaking(tmp_path / "store", place), given, say=say, stop=stop)
     assert time.monotonic() - asked[0] < 5
     assert summary.events == 2
     mend(place)
-    run(breaking(place), settings(tmp_path), context=spark)
+    run(breaking(tmp_path / "store", place), settings(tmp_path))
     assert published(tmp_path) == (ALL, ALL)
 
 
-def test_patience_ends_with_the_error(spark: Any, tmp_path: Path) -> None:
+def test_patience_ends_with_the_error(tmp_path: Path) -> None:
     """After `sink_patience` the run ends with the error; the batch is kept, and the next start
     publishes it and goes on."""
     place = tmp_path / "out"
     given = settings(tmp_path, sink_patience=1_500_000)
     with pytest.raises(RunError, match=r"out: .*File exists.*tried for 1.5 s .*start again"):
-        run(breaking(place), given, context=spark)
+        run(breaking(tmp_path / "store", place), given)
     assert published_log(tmp_path) == ["ONE", "BREAK"]
     mend(place)
-    run(breaking(place), given, context=spark)
+    run(breaking(tmp_path / "store", place), given)
     assert published(tmp_path) == (ALL, ALL)
 
 
 def published_log(tmp_path: Path) -> list[str]:
     return [row["value"] for row in read_log_rows(log_of(tmp_path / "store", "loud"))]
+
+
+def flushed_together(tmp_path: Path) -> tuple[ms.App, Settings]:
+    """A run that publishes at its flushes, the second of which finds a file in its way."""
+    place = tmp_path / "out"
+    app = ms.App("breaking")
+    app.source("words", key="word", ts="ts", unit="us")
+    app.output("loud")
+
+    @app.map("words", publishes="loud")
+    def shout(event: Any) -> Any:
+        if event.key == "break" and not place.is_file():
+            place.rename(place.with_name("out.aside"))
+            place.write_text("in the way")
+        yield ms.emit(value=event.key.upper())
+
+    return app, settings(tmp_path, flush=1)
+
+
+def test_a_flush_that_fails_is_given_up_once(tmp_path: Path) -> None:
+    """With batches that are flushed together, a sink that fails has its `sink_patience` once, and
+    is spoken of once; the next start publishes what was kept."""
+    app, given = flushed_together(tmp_path)
+    said: list[str] = []
+    with pytest.raises(RunError, match=r"out: .*tried for 1.5 s .*start again"):
+        run(app, replace(given, sink_patience=1_500_000), say=said.append)
+    mend(tmp_path / "out")
+    run(app, given)
+    assert published(tmp_path) == (ALL, ALL)
+    assert len(said) == 1, said
+
+
+def test_a_stop_does_not_wait_for_the_sink_of_a_flush(tmp_path: Path) -> None:
+    """Stopped while a flush cannot publish, the run ends soon, without an error, and says once what
+    fails and once that it is left to the next start, which does it."""
+    app, given = flushed_together(tmp_path)
+    said, stop = list[str](), threading.Event()
+
+    def say(sentence: str) -> None:
+        said.append(sentence)
+        stop.set()
+
+    run(app, replace(given, available_now=False), say=say, stop=stop)
+    mend(tmp_path / "out")
+    run(app, given)
+    assert published(tmp_path) == (ALL, ALL)
+    assert len(said) == 2, said

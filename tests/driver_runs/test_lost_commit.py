@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from millstream.errors import StoreError
 from millstream.driver.flush import Flushing
+from millstream.driver.recovery import check_recoverable
+from millstream.errors import StoreError
 from millstream.stores.contract import Fence
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress
@@ -32,10 +33,12 @@ def filled(path: Path) -> tuple[Home, Progress]:
 
 
 def recovered(home: Home, progress: Progress) -> None:
+    """What a start does with the shards."""
+    check_recoverable(home)
     flushing = Flushing(home, None)
     try:
         flushing.recover(home.raise_epoch(), progress)
-        assert flushing.last_batches(progress) == progress.last_batches
+        assert flushing.last_batches() == progress.last_batches
     finally:
         flushing.close()
 

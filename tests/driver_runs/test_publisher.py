@@ -1,4 +1,4 @@
-"""The output of several batches that is published at once. No Spark is needed for it."""
+"""The output of several batches that is published at once."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from millstream.codec import encode_value
+from millstream.driver import publisher as module
+from millstream.driver.publisher import Publisher
+from millstream.driver.sink_retry import SinkRetry
 from millstream.engine.progress import Report
+from millstream.errors import StoreError
 from millstream.log.retention import Retention
 from millstream.sinks.files import read_rows
 from millstream.sinks.log_sink import read_log_rows
 from millstream.sources.address import Address
-from millstream.driver import publisher as module
-from millstream.driver.sink_retry import SinkRetry
-from millstream.driver.publisher import Publisher
 from millstream.stores.home import Home, log_of
 
 BATCHES = 4
@@ -24,9 +25,9 @@ BATCHES = 4
 @pytest.fixture
 def publisher(tmp_path: Path) -> Iterator[Publisher]:
     home = Home.make(tmp_path / "store", "a", 1, {})
-    patience = SinkRetry(0.0, lambda _: True, lambda: 0, lambda _: None, lambda _: None)
+    retry = SinkRetry(0.0, lambda _: True, lambda: 0, lambda _: None, lambda _: None)
     sinks = {"out": Address("json", str(tmp_path / "out"))}
-    opened = Publisher(home, "query", sinks, Retention(), (), patience)
+    opened = Publisher(home, "query", sinks, Retention(), (), retry)
     yield opened
     opened.close()
 
@@ -59,9 +60,19 @@ def test_batches_come_in_order_and_once(
 
 
 def test_what_is_being_cleared_has_been_published(publisher: Publisher, tmp_path: Path) -> None:
-    """If a file of the batches is gone, all of them were published, and the rest only goes."""
+    """At a start, if a file of the batches is gone, all of them were published, and the rest only
+    goes."""
     batches = staged(publisher)
     (tmp_path / "store" / "staging" / batches[2][1][0]).unlink()
-    publisher.publish_all(batches)
+    publisher.publish_all(batches, again=True)
     assert list(read_rows(str(tmp_path / "out"))) == []
     assert list((tmp_path / "store" / "staging").iterdir()) == []
+
+
+def test_staged_output_that_is_gone_is_said(publisher: Publisher, tmp_path: Path) -> None:
+    """While the application runs, nobody else removes what it has staged: the error names it."""
+    batches = staged(publisher)
+    gone = tmp_path / "store" / "staging" / batches[2][1][0]
+    gone.unlink()
+    with pytest.raises(StoreError, match=rf"{gone.name}: is missing, .* was not published"):
+        publisher.publish_all(batches)

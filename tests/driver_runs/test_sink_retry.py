@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from millstream.errors import RunError, SinkError, StoreError
 from millstream.driver.sink_retry import LONGEST_PAUSE, SinkRetry, Stopped
+from millstream.errors import RunError, SinkError, StoreError
 from millstream.stores.trouble import Trouble
 
 
 class Watched:
-    """A patience whose clock moves only while it waits, and all that it has told."""
+    """Retries whose clock moves only while it waits, and all that it has told."""
 
     def __init__(self, seconds: float = 600, stop_after: float = 1e9) -> None:
         self.now = 0.0
@@ -25,7 +25,7 @@ class Watched:
             self.now += pause
             return self.now < stop_after
 
-        self.patience = SinkRetry(
+        self.retry = SinkRetry(
             seconds,
             wait,
             lambda: round(self.now * 1e6),
@@ -50,7 +50,7 @@ def failing(times: int, calls: list[str], name: str = "a") -> Callable[[], None]
 def test_what_works_is_not_spoken_of() -> None:
     """Sinks that take the batch are called once, in order, with no pause and no word."""
     watched, calls = Watched(), list[str]()
-    watched.patience.through([(name, failing(0, calls, name)) for name in "abc"])
+    watched.retry.through([(name, failing(0, calls, name)) for name in "abc"])
     assert calls == ["a", "b", "c"]
     assert (watched.pauses, watched.said, watched.recorded) == ([], [], [])
 
@@ -58,13 +58,14 @@ def test_what_works_is_not_spoken_of() -> None:
 def test_only_the_sink_that_fails_is_tried_again() -> None:
     """The others get the batch at once; the pauses grow to a limit; it is said once."""
     watched, calls = Watched(), list[str]()
-    watched.patience.through(
+    watched.retry.through(
         [("sink 'a'", failing(8, calls, "a")), ("sink 'b'", failing(0, calls, "b"))]
     )
     assert calls == ["a", "b", *"a" * 8]
     assert watched.pauses == [1, 2, 4, 8, 16, LONGEST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE]
     assert watched.said == [
-        "sink a: disk full; trying again for up to 600 s, and no further batch runs meanwhile",
+        "sink a: disk full; trying again for up to 600 s, and no further batch is committed "
+        "meanwhile",
         "sink 'a' works again, after 121 s",
     ]
     assert watched.recorded == [[Trouble("sink 'a'", 0, "sink a: disk full")], []]
@@ -74,7 +75,7 @@ def test_patience_ends() -> None:
     """After the time given, and one last try, the run ends with what was wrong."""
     watched, calls = Watched(seconds=10), list[str]()
     with pytest.raises(RunError, match=r"sink a: disk full; it was tried for 10 s .*start again"):
-        watched.patience.through([("sink 'a'", failing(99, calls))])
+        watched.retry.through([("sink 'a'", failing(99, calls))])
     assert watched.pauses == [1, 2, 4, 3]
     assert len(calls) == 5
 
@@ -83,7 +84,7 @@ def test_without_patience_the_first_failure_ends_it() -> None:
     """Nothing is tried again, and nothing promised."""
     watched, calls = Watched(seconds=0), list[str]()
     with pytest.raises(RunError, match="disk full"):
-        watched.patience.through([("sink 'a'", failing(99, calls))])
+        watched.retry.through([("sink 'a'", failing(99, calls))])
     assert calls == ["a"]
     assert (watched.said, watched.pauses) == ([], [])
 
@@ -92,18 +93,18 @@ def test_a_stop_ends_the_waiting() -> None:
     """Asked to stop, it says so to whoever called, with the error, and tries no more."""
     watched, calls = Watched(stop_after=3), list[str]()
     with pytest.raises(Stopped) as stopped:
-        watched.patience.through([("sink 'a'", failing(99, calls))])
+        watched.retry.through([("sink 'a'", failing(99, calls))])
     assert str(stopped.value.error) == "sink a: disk full"
     assert len(calls) == 2
 
 
 def test_what_trying_again_cannot_mend_ends_it_at_once() -> None:
-    """A sink that belongs to another query, for one, is not tried again."""
+    """A sink that belongs to another store, for one, is not tried again."""
     watched = Watched()
 
     def refuse() -> None:
-        raise StoreError("sink a: another query writes there")
+        raise StoreError("sink a: another store writes there")
 
-    with pytest.raises(StoreError, match="another query"):
-        watched.patience.through([("sink 'a'", refuse)])
+    with pytest.raises(StoreError, match="another store"):
+        watched.retry.through([("sink 'a'", refuse)])
     assert not watched.pauses

@@ -1,4 +1,4 @@
-"""The limits on a slate's size, on Spark, as a deployment sets them."""
+"""The limits on a slate's size, as a deployment sets them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ from typing import Any
 import pytest
 
 import millstream as ms
+from millstream.driver.in_process import run
 from millstream.settings import Settings
 from millstream.sinks.log_sink import read_log_rows
-from millstream.spark.runner import run
 from millstream.stores.home import log_of
 from millstream.stores.reader import SlateReader
-
-pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("lane", ["one-task", "shuffled"])
 def test_a_large_slate_is_warned_about_and_too_large_a_one_refused(
-    spark: Any, tmp_path: Path, lane: Any
+    tmp_path: Path, lane: Any
 ) -> None:
     """Settings win over the application's limits: the slate over the soft one is named, the event
     that would take it over the hard one is a dead letter, and the slate stays as it was."""
@@ -46,7 +44,7 @@ def test_a_large_slate_is_warned_about_and_too_large_a_one_refused(
         slate_warn=5_000,
         slate_limit=10_000,
     )
-    assert run(app, given, context=spark, say=said.append).dead_letters == 1
+    assert run(app, given, say=said.append).dead_letters == 1
     (letter,) = read_log_rows(log_of(tmp_path / "store", "deadletters"))
     assert letter["value"]["size"] == 9_000
     assert "over the limit of 10000 bytes (slate_limit)" in letter["error"]

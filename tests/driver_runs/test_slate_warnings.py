@@ -1,9 +1,9 @@
-"""What a run says of large slates. Without Spark."""
+"""What a run says of slates that are large or have no priority."""
 
 from __future__ import annotations
 
-from millstream.driver.slate_warnings import KEYS, LargeSlates
-from millstream.stores.progress import Large
+from millstream.driver.slate_warnings import KEYS, LargeSlates, UnrankedSlates
+from millstream.stores.progress import Large, Unranked
 
 MIB = 1024 * 1024
 
@@ -47,3 +47,15 @@ def test_many_large_slates_do_not_fill_the_log() -> None:
     ]
     assert len(told) == KEYS
     assert len(list(large.sentences({"u": Large("k0", 4 * MIB, 99)}, 99))) == 1
+
+
+def test_an_update_is_spoken_of_once() -> None:
+    """With the key, the error and what to do; not again, and not of an earlier batch."""
+    unranked = UnrankedSlates()
+    assert list(unranked.sentences({"count": Unranked(1, "k", "KeyError: 'n'", 3)}, 4)) == []
+    (sentence,) = unranked.sentences({"count": Unranked(2, "k", "KeyError: 'n'", 4)}, 4)
+    assert sentence.startswith(
+        "update 'count', key 'k': its priority could not be told (KeyError: 'n'); slates without "
+        "one are the first to go"
+    )
+    assert list(unranked.sentences({"count": Unranked(3, "k", "KeyError: 'n'", 5)}, 5)) == []

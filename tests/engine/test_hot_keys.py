@@ -17,8 +17,8 @@ from engine.in_process import InProcess
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.engine.horizon import Lane
 from millstream.driver.pace import LEAST_SHARE
+from millstream.engine.horizon import Lane
 from millstream.model.event import Event
 
 

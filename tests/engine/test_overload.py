@@ -30,13 +30,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import millstream as ms
+from millstream.driver.compatibility import check_continues
 from millstream.engine.horizon import Lane, is_due, pressure_of
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task
 from millstream.errors import StoreError
 from millstream.model.event import Event
 from millstream.model.workflow import Order
-from millstream.driver.compatibility import check_continues
 from millstream.stores.deliveries import deliveries_to
 from millstream.stores.home import Home
 

@@ -72,10 +72,11 @@ def test_a_kill_loses_nothing(spark: Any, tmp_path: Path) -> None:
     [
         ("layer-commit", "shuffled", HOUR),
         ("slates-committed", "one-task", HOUR),
-        ("sinks-published", "shuffled", EVERY_BATCH),
+        ("batch-recorded", "shuffled", EVERY_BATCH),
         ("flush-begun", "one-task", EVERY_BATCH),
         ("flush-recorded", "shuffled", EVERY_BATCH),
         ("flush-published", "one-task", EVERY_BATCH),
+        ("flush-published", "shuffled", EVERY_BATCH),
     ],
 )
 @pytest.mark.parametrize("then", [HOUR, None], ids=["interval", "batch"])

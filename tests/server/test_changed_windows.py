@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from jobs_store import JobStore, application, begins, data
 
-from millstream.errors import StoreError
 from millstream.driver.compatibility import check_parts, lasting
+from millstream.errors import StoreError
 from millstream.stores.progress import Progress
 
 

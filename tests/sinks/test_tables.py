@@ -213,7 +213,7 @@ def test_another_query_or_a_foreign_table_is_refused(tmp_path: Path) -> None:
     """What another has written is neither changed nor mixed with ours."""
     path = tmp_path / "t.db"
     publish(path, 7, row("a", 1, 1))
-    with pytest.raises(StoreError, match="query 'other' cannot write where query 'q' does; name"):
+    with pytest.raises(StoreError, match="store 'other' cannot write where store 'q' does; name"):
         publish(path, 0, row("a", 9, 9), query="other")
     assert table(path) == {"a": (1, 1)}
     with closing(sqlite3.connect(tmp_path / "own.db")) as connection:

@@ -1,31 +1,31 @@
-"""Actions of an application on Spark: done once for what is committed, and for nothing else."""
+"""Actions of an application whose Spark workers are killed: done once.
+
+What else there is to say of them needs no Spark, and is in driver_runs/test_action_runs.py.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from actions.receiver import HANG, Receiver
-from spark.harness import kept_rows
+from actions.receiver import Receiver
+from driver_runs.harness import kept_rows
 
 import millstream as ms
 from millstream.actions.overview import action_state
-from millstream.errors import DefinitionError, RunError
 from millstream.settings import Settings
 from millstream.spark.runner import run
 
 pytestmark = pytest.mark.spark
 
 
-def alerts(folder: Path, on_error: Any = "dead-letter") -> ms.App:
+def alerts(folder: Path) -> ms.App:
     """Notifies of every third visit of a user; the first try of a batch with a killer dies."""
-    app = ms.App("alerts", on_error=on_error)
+    app = ms.App("alerts")
     app.source("visits", key="user", ts="n", unit="s")
     app.action("notify")
 
@@ -34,8 +34,6 @@ def alerts(folder: Path, on_error: Any = "dead-letter") -> ms.App:
         slate["n"] = slate.get("n", 0) + 1
         if slate["n"] % 3 == 0:
             yield ms.emit("notify", value={"visits": slate["n"]})
-        if event.value.get("poison"):
-            raise ValueError("poison")
         if event.value.get("kill") and not (folder / "tried").exists():
             (folder / "tried").touch()
             os.kill(os.getpid(), signal.SIGKILL)
@@ -54,7 +52,7 @@ def visits(folder: Path, name: str, users: str, **last: Any) -> None:
 
 
 def settings(folder: Path, there: Receiver, **more: Any) -> Settings:
-    given = {"available_now": True, "shards": 4, "action_tries": 2, **more}
+    given = {"available_now": True, "shards": 4, **more}
     return Settings(
         "alerts",
         folder / "store",
@@ -83,65 +81,3 @@ def test_a_task_that_is_tried_again_does_not_act_twice(
         assert [got.body["value"] for got in there.got[3:]] == [{"visits": 6}]
         assert len({got.id for got in there.got}) == 4
     assert action_state(tmp_path / "store", "notify").done == 4
-
-
-def test_nothing_is_done_for_a_batch_that_is_not_committed(spark: Any, tmp_path: Path) -> None:
-    """Functions have asked, then the batch fails: nobody hears of it."""
-    visits(tmp_path, "1.json", "aaa", poison=True)
-    with Receiver() as there:
-        with pytest.raises(RunError, match="poison"):
-            run(alerts(tmp_path, "fail"), settings(tmp_path, there), context=spark)
-        assert there.got == []
-        assert action_state(tmp_path / "store", "notify").waiting == 0
-
-
-def test_what_fails_is_a_dead_letter_and_the_run_ends(spark: Any, tmp_path: Path) -> None:
-    """A run over what is there ends with all carried out or given up."""
-    visits(tmp_path, "1.json", "aaabbb")
-    with Receiver([404]) as there:
-        run(alerts(tmp_path), settings(tmp_path, there), context=spark)
-    state = action_state(tmp_path / "store", "notify")
-    assert (state.done, state.failed, state.waiting) == (1, 1, 0)
-    (letter,) = kept_rows(tmp_path / "store", "notify.failed")
-    assert letter["error"] == "HTTP 404: Not Found"
-
-
-def test_batches_do_not_wait_for_actions_and_a_stop_ends_both(spark: Any, tmp_path: Path) -> None:
-    """While a receiver hangs, batches go on; a run that is stopped ends within five seconds, and
-    the next start does what was left."""
-    visits(tmp_path, "1.json", "aaa")
-    stop, batches = threading.Event(), list[int]()
-    with Receiver([HANG]) as there:
-        given = settings(tmp_path, there, available_now=False, action_timeout=60_000_000)
-
-        def report(batch: Any) -> None:
-            if batch.events:
-                batches.append(batch.batch)
-
-        thread = threading.Thread(
-            target=run,
-            args=(alerts(tmp_path), given, report),
-            kwargs={"spark": spark, "stop": stop},
-        )
-        thread.start()
-        assert there.asked.wait(60)
-        visits(tmp_path, "2.json", "bbb")
-        deadline = time.monotonic() + 60
-        while len(batches) < 2:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-        stop.set()
-        thread.join(5)
-        assert not thread.is_alive()
-        run(alerts(tmp_path), settings(tmp_path, there), context=spark)
-        assert there.keys == ["a", "a", "b"]
-        assert there.got[0] == there.got[1]
-
-
-def test_an_action_without_an_address(tmp_path: Path) -> None:
-    """It is refused before Spark or the store is touched."""
-    visits(tmp_path, "1.json", "a")
-    given = Settings("alerts", tmp_path / "store", {"visits": f"json:{tmp_path / 'in'}"})
-    with pytest.raises(DefinitionError, match="action 'notify' of app 'alerts' has no address"):
-        run(alerts(tmp_path), given)
-    assert not (tmp_path / "store").exists()

@@ -30,7 +30,7 @@ SPELLINGS = {
 
 
 def start(store: Path, *flags: str) -> subprocess.Popen[str]:
-    """`make demo` in a process group of its own, its JVM included."""
+    """`make demo` in a process group of its own; its JVM, which has another, ends with it."""
     return subprocess.Popen(
         ["make", "demo", f"DEMO=--store {store} --port 0 {' '.join(flags)}"],
         cwd=ROOT,
@@ -79,7 +79,7 @@ def recount(store: Path) -> Counter[str]:
 
 
 def test_the_counts_go_on_after_a_kill(tmp_path: Path) -> None:
-    """The counts move on the page. Killed with its JVM in the middle and started again, the demo
+    """The counts move on the page. Killed in the middle and started again, the demo
     ends with exactly the check-ins of both runs counted, none lost and none twice, and has told
     what it found at the start."""
     store = tmp_path / "retail-demo"

@@ -158,8 +158,8 @@ def test_the_command_replaces_a_dump_whole(
     spark: Any, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What `slates dump --overwrite` puts in the place of a dump in one file is the same slates."""
-    monkeypatch.setattr("millstream.spark.dump.open_session", lambda *_: spark)
-    monkeypatch.setattr(spark, "stop", lambda: None)
+    monkeypatch.setattr("millstream.spark.dump.open_context", lambda *_: spark)
+    monkeypatch.setattr("millstream.spark.dump.close_context", lambda _: None)
     with SlateReader(home.path) as reader:
         assert write(reader.scan("feed"), destination(f"parquet:{tmp_path}", "feed", False)) == len(
             KEYS

@@ -10,15 +10,17 @@ import importlib.util
 import json
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from spark.harness import Outcome, assert_same, reference_over, run_on_spark
+from driver_runs.harness import Outcome, assert_same, outcome_of, reference_over
 
 from examples import generate
 from millstream.model.app import App
 from millstream.model.event import Event
+from millstream.spark.runner import run
 from millstream.stores.home import Home
 
 pytestmark = pytest.mark.spark
@@ -82,7 +84,9 @@ def ran(spark: Any, app: App, folder: Path, *, batches: int, lane: str) -> Ran:
         generate.write(folder / "in" / source.name, f"part-{number}.json", part)
     size = sum(file.stat().st_size for file in (folder / "in" / source.name).iterdir())
     batch_bytes = WHOLE if batches == 1 else size // batches
-    found = run_on_spark(spark, app, folder, shards=4, lane=lane, batch_bytes=batch_bytes)
+    on_spark = partial(run, context=spark)
+    given = {"shards": 4, "lane": lane, "batch_bytes": batch_bytes}
+    found = outcome_of(on_spark, app, folder, **given)
     events = [Event(source.name, *extract(record, 0), record) for record in records]
     return Ran(found, events, Home.open(folder / "store").committed() + 1)
 

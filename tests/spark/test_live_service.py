@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def start(*words: str) -> subprocess.Popen[str]:
-    """A command in a process group of its own, its JVM included."""
+    """A command in a process group of its own; its JVM, which has another, ends with it."""
     return subprocess.Popen(
         [sys.executable, "-m", "millstream.cli.main", *words],
         env={k: v for k, v in os.environ.items() if not k.startswith("MILLSTREAM_")},

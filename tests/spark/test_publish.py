@@ -1,4 +1,4 @@
-"""An element publishes to an outside store on Spark: a table of SQLite (S4, Figures 3 and 4)."""
+"""An element publishes to an outside store: a table of SQLite (S4, Figures 3 and 4)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pytest
+from driver_runs.harness import Run
 
 import millstream as ms
 from millstream.settings import Settings
-from millstream.spark.runner import run
-
-pytestmark = pytest.mark.spark
 
 
 @dataclass
@@ -44,7 +41,7 @@ def initial(event: ms.Event) -> str:
     return str(event.value["query"][0])
 
 
-def test_the_counts_are_in_the_table(spark: Any, tmp_path: Path) -> None:
+def test_the_counts_are_in_the_table(run: Run, tmp_path: Path) -> None:
     """Over several batches and a second start the table has each key's last count; two streams
     share the file; classes and key functions of this module reach the workers."""
     app = ms.App("searches", order="event-time")
@@ -80,7 +77,7 @@ def test_the_counts_are_in_the_table(spark: Any, tmp_path: Path) -> None:
             available_now=True,
             final=start == 1,
         )
-        summary = run(app, given, context=spark)
+        summary = run(app, given)
         assert summary.dead_letters == 0
     with closing(sqlite3.connect(tmp_path / "out" / "store.db")) as connection:
         counts = dict(connection.execute("SELECT key, value FROM counts").fetchall())

@@ -1,4 +1,4 @@
-"""Aggregates on Spark: combined in the tasks that read, the same in both lanes."""
+"""Aggregates on both runners: combined in the tasks that read, the same in both lanes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from driver_runs.harness import Run
 
 import millstream as ms
 from millstream import algebra
 from millstream.settings import Settings
-from millstream.spark.runner import run
 from millstream.stores.reader import SlateReader
-
-pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("lane", ["one-task", "shuffled"])
-def test_aggregates_of_files(spark: Any, tmp_path: Path, lane: Any) -> None:
+def test_aggregates_of_files(run: Run, tmp_path: Path, lane: Any) -> None:
     """A count whose lines are not even decoded, with a bad line among them, and a sum behind a map
     have every good event once, over several batches and tasks."""
     app = ms.App("shop")
@@ -57,7 +55,7 @@ def test_aggregates_of_files(spark: Any, tmp_path: Path, lane: Any) -> None:
         available_now=True,
         batch_bytes=30_000,
     )
-    summary = run(app, given, context=spark)
+    summary = run(app, given)
     assert summary.batches >= 2
     assert summary.dead_letters == 6
     with SlateReader(tmp_path / "store") as reader:

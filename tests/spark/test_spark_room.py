@@ -1,4 +1,4 @@
-"""Limited room on Spark: what an update keeps, and what the run says of it."""
+"""Limited room: what an update keeps, and what the run says of it."""
 
 from __future__ import annotations
 
@@ -7,34 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from driver_runs.harness import Run
 
 import millstream as ms
-from millstream.settings import Settings
-from millstream.spark.runner import run
 from millstream.driver.report import BatchSummary
-from millstream.driver.slate_warnings import UnrankedSlates
+from millstream.settings import Settings
 from millstream.stores.home import Home
-from millstream.stores.progress import Unranked, decoded
+from millstream.stores.progress import decoded
 from millstream.stores.ranks import Totals, totals_row
 from millstream.stores.reader import SlateReader
 from millstream.verifying.store import verify
 
 
-def test_an_update_is_spoken_of_once() -> None:
-    """With the key, the error and what to do; not again, and not of an earlier batch."""
-    unranked = UnrankedSlates()
-    assert list(unranked.sentences({"count": Unranked(1, "k", "KeyError: 'n'", 3)}, 4)) == []
-    (sentence,) = unranked.sentences({"count": Unranked(2, "k", "KeyError: 'n'", 4)}, 4)
-    assert sentence.startswith(
-        "update 'count', key 'k': its priority could not be told (KeyError: 'n'); slates without "
-        "one are the first to go"
-    )
-    assert list(unranked.sentences({"count": Unranked(3, "k", "KeyError: 'n'", 5)}, 5)) == []
-
-
-@pytest.mark.spark
 @pytest.mark.parametrize("lane", ["one-task", "shuffled"])
-def test_the_most_important_stay(spark: Any, tmp_path: Path, lane: Any) -> None:
+def test_the_most_important_stay(run: Run, tmp_path: Path, lane: Any) -> None:
     """Each shard keeps its share, in both lanes and over two runs; the rest is counted and told.
 
     All tasks of both runs order slates by the same mark.
@@ -60,7 +46,7 @@ def test_the_most_important_stay(spark: Any, tmp_path: Path, lane: Any) -> None:
     for turn in range(2):
         lines = [json.dumps({"key": f"key {n}", "ts": 100 * turn + n, "n": n}) for n in range(12)]
         (source / f"{turn}.json").write_text("\n".join(lines) + "\n")
-        result = run(app, given, reports.append, context=spark, say=said.append)
+        result = run(app, given, reports.append, say=said.append)
         assert result.evicted == 8
     assert isinstance(reports[-1], BatchSummary)
     assert reports[-1].total_evicted == 16

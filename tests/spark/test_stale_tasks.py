@@ -15,16 +15,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
+from pyspark import InheritableThread
 
 import millstream as ms
+from millstream.driver.job import END, Job, Row
 from millstream.engine.beat import Beat
 from millstream.engine.columns import Columns
 from millstream.engine.plan import Plan
 from millstream.spark import worker
-from millstream.driver.job import END, SCHEMA, Job, PackedPlan
-from millstream.spark.lanes import run_batch
+from millstream.spark.pickling import PackedPlan
+from millstream.spark.runner import SparkRunner
 from millstream.stores.home import Home
 
 pytestmark = pytest.mark.spark
@@ -58,9 +59,9 @@ def counting(folder: Path) -> Plan:
     return Plan(app.workflow(), 1, frozenset())
 
 
-def job_of(plan: Plan, home: Home, batch: int = 0) -> Job:
-    beat = Beat(epoch=1, batch=batch, clock=1, horizon=None, passed=None)
-    return Job(PackedPlan.of(plan), beat, home.path, home.facts.id, 1, 1, ((),))
+def job_of(home: Home) -> Job:
+    beat = Beat(epoch=1, batch=0, clock=1, horizon=None, passed=None)
+    return Job(beat, home.path, home.facts.id, 1, 1, ((),))
 
 
 def frame(*events: tuple[str, int]) -> bytes:
@@ -74,74 +75,75 @@ def slates(home: Home) -> dict[str, bytes]:
         return {row.split(b"\x00")[1].decode(): value[9:] for row, value in view.scan(b"S", b"T")}
 
 
-def sent(folder: Path, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def sent(folder: Path, rows: Iterable[object]) -> Iterator[Row]:
     """The stage before: its first try breaks off when the stage behind it has some of its rows."""
-    for _ in rows:
-        pass
     for _ in range(3):
-        yield worker._batch([(0, 0, 0, frame(("a", 1), ("b", 2)))])
+        yield 0, (0, 0, frame(("a", 1), ("b", 2)))
     if not (folder / "second try").exists():
         (folder / "second try").touch()
         raise RuntimeError("an upstream failure")
-    yield worker._batch([(0, 0, 0, frame(("a", 10), ("c", 3)))])
-    yield worker._batch([(0, END, 0, b"")])
+    yield 0, (0, 0, frame(("a", 10), ("c", 3)))
+    yield 0, (END, 0, b"")
 
 
 def test_a_cut_off_task_does_not_commit(spark: Any, tmp_path: Path) -> None:
     """A task whose upstream failed sees a part of its input end as if it were all; it refuses to
     commit, and the slates are those of the whole input, fed once."""
     home = Home.make(tmp_path / "store", "counting", 1, {"count": "dict"})
-    job = job_of(counting(tmp_path), home)
+    packed = PackedPlan.of(counting(tmp_path))
     cut = [line for line in trace() if line.startswith("cut-off")]
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")  # rows are sent at once
-    try:
-        rows = (
-            spark.range(0, 1, 1, 1)
-            .mapInArrow(partial(sent, tmp_path), SCHEMA)
-            .mapInArrow(partial(worker.layer_stage, job, 0, 1), SCHEMA)
-            .collect()
-        )
-    finally:
-        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    upstream = spark.parallelize([0], 1).mapPartitions(partial(sent, tmp_path))
+    stage = partial(worker.layer_stage, packed, job_of(home), 0, 1)
+    # Coalesced, not shuffled: both stages are one task, with a Python worker for each.
+    rows = upstream.coalesce(1).mapPartitions(stage).collect()
     assert len(rows) == 1
     wait_for(lambda: [x for x in trace() if x.startswith("cut-off")] != cut)
     assert slates(home) == {"a": b'{"n":13}', "b": b'{"n":6}', "c": b'{"n":3}'}
 
 
-def slow_input(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for _ in rows:
-        pass
-    yield worker._batch([(0, 0, 0, frame(("a", 1), ("slow", 2))), (0, END, 0, b"")])
+@pytest.fixture
+def patient(spark: Any) -> Iterator[None]:
+    """Spark kills the worker of a cancelled task after two seconds; here its successor may take as
+    long as it needs, on a machine that is busy."""
+    conf = spark._jsc.sc().conf()  # what its environment goes by
+    conf.set("spark.python.task.killTimeout", "60s")
+    yield
+    conf.remove("spark.python.task.killTimeout")
 
 
+def slow_input(rows: Iterable[object]) -> Iterator[Row]:
+    yield 0, (0, 0, frame(("a", 1), ("slow", 2)))
+    yield 0, (END, 0, b"")
+
+
+@pytest.mark.usefixtures("patient")
 def test_a_task_that_commits_after_its_successor_changes_nothing(
     spark: Any, tmp_path: Path
 ) -> None:
     """A cancelled task that still holds its whole input reaches its commit after its successor has
     committed, and is refused."""
     home = Home.make(tmp_path / "store", "counting", 1, {"count": "dict"})
-    job = job_of(counting(tmp_path), home)
+    stage = partial(worker.layer_stage, PackedPlan.of(counting(tmp_path)), job_of(home), 0, 1)
 
-    def stage() -> list[Any]:
-        given = spark.range(0, 1, 1, 1).mapInArrow(slow_input, SCHEMA)
-        found: list[Any] = given.mapInArrow(
-            partial(worker.layer_stage, job, 0, 1), SCHEMA
-        ).collect()
-        return found
+    def run_stage() -> None:
+        given = spark.parallelize([0], 1).mapPartitions(slow_input).coalesce(1)
+        given.mapPartitions(stage).collect()
 
-    context = spark.sparkContext
+    cancelled: list[str] = []
 
     def first_try() -> None:
-        context.setJobGroup("first-try", "to be cancelled", interruptOnCancel=False)
-        with pytest.raises(Exception, match="cancel"):
-            stage()
+        spark.setJobGroup("first-try", "to be cancelled", interruptOnCancel=False)
+        try:
+            run_stage()
+        except Exception as error:
+            cancelled.append(str(error))
 
-    thread = threading.Thread(target=first_try)
+    thread = InheritableThread(target=first_try)
     thread.start()
     wait_for((tmp_path / "waiting").exists)
     (tmp_path / "second try").touch()
-    context.cancelJobGroup("first-try")
-    stage()
+    spark.cancelJobGroup("first-try")
+    run_stage()
     committed = slates(home)
     assert committed == {"a": b'{"n":1}', "slow": b'{"n":2}'}
     stale = [line for line in trace() if line.startswith("stale")]
@@ -149,10 +151,16 @@ def test_a_task_that_commits_after_its_successor_changes_nothing(
     wait_for(lambda: [x for x in trace() if x.startswith("stale")] != stale)
     assert slates(home) == committed
     thread.join(30)
+    assert "cancel" in cancelled[0]
 
 
-def test_the_lane_runs_a_job(spark: Any, tmp_path: Path) -> None:
-    """The same job through the shuffled lane gives a report for each of its tasks."""
+@pytest.mark.parametrize(("lane", "reports"), [("one-task", 1), ("shuffled", 2)])
+def test_the_runner_runs_a_job(spark: Any, tmp_path: Path, lane: Any, reports: int) -> None:
+    """A job of one layer and one task a stage gives a report for each task that it has, and the
+    context that the runner was lent stays open."""
     home = Home.make(tmp_path / "store", "counting", 1, {"count": "dict"})
-    reports = run_batch(spark, job_of(counting(tmp_path), home), "shuffled", 1)
-    assert len(reports) == 2
+    runner = SparkRunner(spark, owned=False)
+    runner.prepare(counting(tmp_path))
+    assert len(runner.run(job_of(home), lane)) == reports
+    runner.close()
+    assert spark.parallelize([1]).collect() == [1]

@@ -239,9 +239,24 @@ def test_two_batches_ahead_is_an_error(shard: Shard) -> None:
     """A shard that is further ahead than it remembers says so and is left alone."""
     for batch in range(3):
         put(shard, batch, a=str(batch))
-    with pytest.raises(StoreError, match="older than the store"):
+    with pytest.raises(StoreError, match="is older than its shards"):
         shard.roll_back(2, 0)
     assert state(shard, 2) == {b"a": b"2"}
+
+
+def test_a_shard_tells_its_last_batch_and_driver(shard: Shard) -> None:
+    """A start learns from them what it can go on from; to ask changes nothing."""
+    shard.roll_back(1, -1)
+    put(shard, 0, 7, a="0")
+    put(shard, 1, 8, a="1")
+    for epoch, seen in ((1, Fence(1, 1, 8)), (2, None)):
+        found = shard.state()
+        assert found is not None
+        assert (found.last, found.seen.epoch) == (1, epoch)
+        assert found.seen == (seen or found.seen)
+        assert shard.state() == found
+        assert state(shard, 1) == {b"a": b"1"}
+        shard.roll_back(2, 1)
 
 
 def test_a_new_driver_must_roll_back_first(shard: Shard) -> None:

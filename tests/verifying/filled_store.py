@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from zlib import crc32
 
 import msgspec
 from engine.in_process import InProcess
 
 import millstream as ms
 from millstream.actions.record import Position, make_folder, write_position
-from millstream.checkpoint import with_check
 from millstream.description import describe, write_description
 from millstream.durable import with_checksum, write_whole
 from millstream.engine.progress import Report
@@ -75,19 +72,7 @@ def fill(path: Path, app: ms.App, batches: Sequence[list[Event]]) -> InProcess:
 def dress(path: Path, engine: InProcess) -> None:
     """Add all that a driver leaves beside the shards."""
     home, progress = Home.open(path), engine.progress
-    checkpoint = home.checkpoint
-    for folder in ("offsets", "commits"):
-        (checkpoint / folder).mkdir(parents=True)
     progress.query = "a-query"
-    (checkpoint / "metadata").write_text(json.dumps({"id": "a-query"}))
-    for batch in (progress.batch - 1, progress.batch, progress.batch + 1):
-        offset = with_check({"clock": batch, "positions": {"clicks": [batch, 0]}})
-        content = f"v1\n{json.dumps({'batchWatermarkMs': 0})}\n{json.dumps(offset)}"
-        (checkpoint / "offsets" / str(batch)).write_text(content)
-        if batch == progress.batch:
-            progress.offsets = crc32(content.encode())
-        if batch < progress.batch:
-            (checkpoint / "commits" / str(batch)).write_text('v1\n{"nextBatchWatermarkMs":0}')
     progress.staged = [f"{progress.batch:012d}-driver.rows"]
     staged = with_checksum(msgspec.msgpack.encode(Report(outputs={"out": [(1, "k", b"{}")]})))
     write_whole(home.staging / progress.staged[0], staged)
@@ -106,6 +91,7 @@ def dress(path: Path, engine: InProcess) -> None:
     store = home.store()
     for number in range(SHARDS):  # nothing to write: only the fence file
         store.shard(number).commit(Fence(engine.epoch, progress.batch, 999), {})
+    progress.last_batches = [store.shard(number).last_batch for number in range(SHARDS)]
     store.close()
     make_folder(path)
     write_position(path, "notify", Position(3))

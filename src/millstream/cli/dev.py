@@ -157,8 +157,14 @@ class _Server:
         if self._options == options:
             return
         self.close()
+        from millstream.server.lock import served_by
         from millstream.server.process import serve
 
+        there = served_by(options.store)
+        if there is not None and not there.beside:
+            self.url, self._options = there.url, options
+            say(f"a server is there already, and goes on: {there.url}")
+            return
         up, failed = threading.Event(), []
         stop = self._stop = threading.Event()
 

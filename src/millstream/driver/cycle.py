@@ -109,6 +109,13 @@ class StepFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class SideFailed:
+    """Something beside the batches failed for good: a look at the sources, or telling."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
 class PublishFailed:
     """The sinks did not get the last committed batch; None: that gave way to a stop."""
 
@@ -127,6 +134,7 @@ Happening: TypeAlias = (
     | StopAsked
     | PatienceEnded
     | StepFailed
+    | SideFailed
     | PublishFailed
 )
 
@@ -189,7 +197,7 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Tell sources and watchers of a committed batch. No answer."""
+    """Tell sources and watchers of a committed batch. No answer but SideFailed."""
 
     before: Progress
     after: Progress
@@ -273,8 +281,14 @@ class Cycle:
             case StepFailed(error):
                 if self.phase is not Phase.CANCELLED:  # else it was we who let it fail
                     self.error = self.error or error
+                if self.phase is Phase.FLUSHING:
+                    self._ended = True  # the next start flushes
                 self.leaving = True
                 return self._next()
+            case SideFailed(error):
+                self.error = self.error or error
+                self.leaving = True  # after the batch that runs
+                return self._next() if self.phase is Phase.IDLE else []
             case PublishFailed(error):
                 self.publishing = False
                 self.error = self.error or error

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from millstream.driver import cycle
-from millstream.driver.input_watch import POLL_SECONDS, InputWatch
+from millstream.driver.input_watch import POLL_SECONDS, RELOOK_SECONDS, InputWatch
 from millstream.driver.job import Job, grouped
 from millstream.driver.next_beat import next_beat
 from millstream.driver.pace import set_pace
@@ -141,7 +141,7 @@ class Driver:
             happened = self._happened.get(timeout=POLL_SECONDS)
         except queue.Empty:
             happened = None
-            if not watch.tells or time.monotonic() - self._last_look > 5 * POLL_SECONDS:
+            if not watch.tells or time.monotonic() - self._last_look > RELOOK_SECONDS:
                 self._input_changed = True
         if happened is not None:
             return happened
@@ -162,7 +162,7 @@ class Driver:
         try:
             self._planner.look()
         except MillstreamError as error:
-            return cycle.StepFailed(error)
+            return cycle.SideFailed(error)
         return None
 
     def _carry_out(
@@ -187,7 +187,7 @@ class Driver:
             case cycle.Flush(progress, ended):
                 background.do(lambda: self._post(self._flush(progress, ended=ended)))
             case cycle.Tell(before, after):
-                return self._step(lambda: self._tell(before, after))
+                return self._tell(before, after)
             case cycle.Wait() | cycle.End():
                 pass
         return None
@@ -283,13 +283,18 @@ class Driver:
             return cycle.StepFailed(error)
         return cycle.Flushed(progress)
 
-    def _tell(self, before: Progress, after: Progress) -> None:
-        for sentence in self._sentences(after):
-            self._say(sentence)
-        self._planner.commit(self._flushing.durable(after))
-        if self._report is not None:
-            left, seconds = self._planner.left(after), after.last_seconds
-            self._report(told(before, after, left, self._lane, seconds, waits=self._plan.waits))
+    def _tell(self, before: Progress, after: Progress) -> cycle.Happening | None:
+        try:
+            for sentence in self._sentences(after):
+                self._say(sentence)
+            self._planner.commit(self._flushing.durable(after))
+            if self._report is not None:
+                left, seconds = self._planner.left(after), after.last_seconds
+                waits = self._plan.waits
+                self._report(told(before, after, left, self._lane, seconds, waits=waits))
+        except Exception as error:
+            return cycle.SideFailed(error)
+        return None
 
     def _sentences(self, after: Progress) -> Iterable[str]:
         yield from self._large.sentences(after.large, after.batch)

@@ -55,16 +55,20 @@ class Flushing:
         """What no cut of the power takes back, of what the driver has come to."""
         return progress if self._flushed is None else self._flushed
 
-    def recover(self, epoch: int, progress: Progress) -> Store:
+    def open(self) -> Store:
+        """The store, with its layer if it has one."""
+        self._store = opened(self._home.path, self._home.facts.shards, self.soft)
+        return self._store
+
+    def recover(self, epoch: int, progress: Progress) -> None:
         """Bring every shard back to the last committed batch. Whether that can be done was asked
         before (`recovery`): this changes the store."""
         self._epoch = epoch
-        store = self._store = opened(self._home.path, self._home.facts.shards, self.soft)
+        store = self._store or self.open()
         if store.layer is not None:  # the last driver may not have got to it
             store.layer.clear(epoch, self.durable(progress).batch)
         for number in range(store.shards):
             store.shard(number).roll_back(epoch, progress.batch)
-        return store
 
     def last_batches(self) -> list[int]:
         """The last batch that changed each shard."""
@@ -74,9 +78,9 @@ class Flushing:
     def settle(self, progress: Progress, publisher: Publisher) -> None:
         """Flush and publish what the last driver has left, and change to this run's way."""
         if self.soft is not None:
-            self.flush(progress, publisher)
+            self.flush(progress, publisher, again=True)
         else:
-            publisher.publish(progress.batch, progress.staged)
+            publisher.publish(progress.batch, progress.staged, again=True)
         publisher.clear()
         if self._interval is None and self.soft is not None:
             self._end_layer(progress)
@@ -103,8 +107,16 @@ class Flushing:
         passed = time.monotonic() - self._last
         return passed * 1e6 >= self._interval or len(progress.unpublished) >= MOST_BATCHES
 
-    def flush(self, progress: Progress, publisher: Publisher, *, ended: bool = False) -> None:
-        """Flush up to `progress`, and publish. Again after a failure, it changes nothing twice."""
+    def flush(
+        self,
+        progress: Progress,
+        publisher: Publisher,
+        *,
+        ended: bool = False,
+        again: bool = False,
+    ) -> None:
+        """Flush up to `progress`, and publish. Done `again` at a start, it changes nothing twice;
+        once `ended`, nothing more is to come."""
         layer = self._store.layer if self._store is not None else None
         flushed = self.durable(progress).batch
         if layer is None:
@@ -121,7 +133,7 @@ class Flushing:
             layer.clear(self._epoch, progress.batch)
         elif ended:
             self._record(progress, ended=True)
-        publisher.publish_all(progress.unpublished)
+        publisher.publish_all(progress.unpublished, again=again)
         progress.unpublished = []
         self._last = time.monotonic()
         reach("flush-published", progress.batch)
@@ -130,6 +142,7 @@ class Flushing:
         """Let go of the store."""
         if self._store is not None:
             self._store.close()
+            self._store = None
 
     def _record(self, progress: Progress, *, ended: bool) -> None:
         assert self._store is not None
@@ -143,7 +156,7 @@ class Flushing:
         assert self._store is not None
         progress.soft, progress.staged, progress.last_batches = uuid4().hex, [], []
         self._record(progress, ended=False)
-        self._store.close()
+        self.close()
         self._home.write_soft(Soft(progress.soft, boot_id(), progress.batch))
         self._home.write_progress(progress)
         self.recover(self._epoch, progress)
@@ -155,7 +168,7 @@ class Flushing:
         layer = self._store.layer
         progress.soft, progress.staged = "", []
         progress.last_batches = [] if layer is None else layer.base_batches()
-        self._store.close()
+        self.close()
         self._home.write_progress(progress)
         self._home.write_soft(None)
         self._flushed = None

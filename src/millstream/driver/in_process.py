@@ -24,6 +24,7 @@ from millstream.driver.stages import (
 from millstream.engine.horizon import Lane
 from millstream.engine.plan import Plan
 from millstream.engine.progress import Report
+from millstream.errors import FunctionError, RunError
 from millstream.model.app import App
 from millstream.settings import Settings
 
@@ -46,6 +47,12 @@ class InProcessRunner:
         self._plan = plan
 
     def run(self, job: Job, lane: Lane) -> list[Report]:
+        try:
+            return self._run(job, lane)
+        except FunctionError as error:  # as from a task on Spark
+            raise RunError(str(error)) from error
+
+    def _run(self, job: Job, lane: Lane) -> list[Report]:
         plan = self._plan
         assert plan is not None, "prepare comes first"
         if lane == "one-task":

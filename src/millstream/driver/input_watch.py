@@ -1,8 +1,8 @@
 """Tells the driver that a source may have more, as soon as something changes where it lies.
 
-On Linux the kernel tells (inotify), so an idle application does nothing and a new file or record is
-seen at once. Everywhere, and for file systems that tell nothing (network file systems), the driver
-also looks every `POLL_SECONDS`. The watch is only a hint: what there is, a look finds out.
+On Linux the kernel tells (inotify): a new file or record is seen at once. File systems that tell
+nothing (network file systems) are looked at all the same, every `RELOOK_SECONDS`, and every
+`POLL_SECONDS` where there is no inotify. The watch is only a hint: what there is, a look finds out.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import threading
 from collections.abc import Callable, Iterable
 
 POLL_SECONDS = 0.02
-"""How long something new may go unnoticed where the kernel does not tell."""
+"""How often an idle driver sees whether a timer is due and, without inotify, looks for input."""
+RELOOK_SECONDS = 0.1
+"""How often it looks where the kernel should have told."""
 _CREATE, _MODIFY, _MOVED_TO, _CLOSE_WRITE = 0x100, 0x2, 0x80, 0x8
 _EVENTS = _CREATE | _MODIFY | _MOVED_TO | _CLOSE_WRITE
 _NONBLOCK, _CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC

@@ -143,14 +143,18 @@ class Publisher:
             write(self._home.staging / names[-1], data)
         return names
 
-    def publish(self, batch: int, names: Iterable[str]) -> None:
+    def publish(self, batch: int, names: Iterable[str], *, again: bool = False) -> None:
         """Publish a committed batch from its staged files, which go then.
+
+        `again`, at a start: files that are gone mean that the last driver had published it.
 
         Waits for sinks that fail; what is staged stays until each of them has it.
         """
-        self.publish_all([(batch, names)])
+        self.publish_all([(batch, names)], again=again)
 
-    def publish_all(self, batches: Iterable[tuple[int, Iterable[str]]]) -> None:
+    def publish_all(
+        self, batches: Iterable[tuple[int, Iterable[str]]], *, again: bool = False
+    ) -> None:
         """The same for many batches, in rising order.
 
         As few times as their size allows: each is an fsync or more of every sink. What is published
@@ -159,7 +163,13 @@ class Publisher:
         staged = [
             (batch, [self._home.staging / name for name in names]) for batch, names in batches
         ]
-        if all(path.exists() for _, paths in staged for path in paths):  # else being cleared: done
+        gone = next((path for _, paths in staged for path in paths if not path.exists()), None)
+        if gone is not None and not again:
+            raise StoreError(
+                f"{gone}: is missing, and its output was not published; something has removed it: "
+                "restore the store from a copy, or begin a new one and replay the sources"
+            )
+        if gone is None:
             for together in _together([(batch, paths) for batch, paths in staged if paths]):
                 rows: dict[str, list[dict[str, Any]]] = {}
                 for _, paths in together:

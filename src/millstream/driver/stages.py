@@ -103,7 +103,7 @@ def layer_stage(
         reach("cut-off", job.beat.batch)
         raise RunError(
             f"layer {layer + 1}: the input was cut off after {ended} of {upstream} tasks; nothing "
-            "was committed, Spark tries the task again"
+            "was committed, and the task is tried again"
         )
     with Task(plan, job.beat, _store_of(job), owned, attempt) as task:
         task.run_layer(layer, inboxes, job.beat)

@@ -167,8 +167,8 @@ class TableSink:
                 )
             if query != self._query:
                 raise StoreError(
-                    f"sink sqlite:{self.path}: query {self._query!r} cannot write where query "
-                    f"{query!r} does; name another file, or move this one away if that query is "
+                    f"sink sqlite:{self.path}: store {self._query!r} cannot write where store "
+                    f"{query!r} does; name another file, or move this one away if that store is "
                     "over"
                 )
         there = connection.execute(

@@ -1,10 +1,10 @@
-"""The log of the files that a watched directory has brought: what makes offsets small.
+"""The log of the files that a watched directory has brought: what makes positions small.
 
 DESIGN
 ------
 Files are numbered in the order of their discovery, and the number never changes: the log is
-durable, and is written before any offset mentions the file. A **position** is
-`[files wholly taken, units taken of the next file]` (units: see `formats`), so an offset is two
+durable, and is written before any position mentions the file. A **position** is
+`[files wholly taken, units taken of the next file]` (units: see `formats`), so it is two
 numbers however many files there are, and a batch may end within a large file. With the bytes before
 each file summed up, `take`, `splits` and `bytes_between` cost as much as their batch, not as the
 log.
@@ -178,7 +178,7 @@ class FileLog:
         if record["format"] != self._format.name:
             raise StoreError(
                 f"log {self._log.path}: this source has read {record['format']} files until now, "
-                f"and its address says {self._format.name}; its offsets mean nothing there: give "
+                f"and its address says {self._format.name}; its positions mean nothing there: give "
                 "the source the address it had, or another name"
             )
         self._headed = True

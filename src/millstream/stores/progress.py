@@ -61,9 +61,8 @@ class Progress(msgspec.Struct):
     dead_letters: int = 0
     processed: dict[str, int] = {}
     query: str = ""
-    """The id of the Spark query whose batches these are."""
-    offsets: int = 0
-    """The checksum of Spark's offset file of this batch."""
+    """What the sinks know these batches by: the store's id; in a store that was made with format 2,
+    the id of Spark's query."""
     staged: list[str] = []
     """The files of this batch's output; anything else that lies there is of a try that failed."""
     unpublished: list[tuple[int, list[str]]] = []

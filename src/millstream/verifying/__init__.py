@@ -10,5 +10,4 @@ meaning      what the rows say: slates, tables, timers, waiting events, against 
 logs         event logs
 sources      the logs of files taken in
 staging      output that is not published yet
-spark_files  Spark's checkpoint against the store
 """
