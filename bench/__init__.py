@@ -7,6 +7,7 @@
     growth          the same load over 10 thousand to 10 million slates
     live            over HTTP: slates read, events taken in, and how soon they can be read
     dump            a million slates over HTTP, in flat memory
+    startup         a run over a hundred events, start to end, beside a bare Spark program
     s4              the evaluation of S4, rebuilt on a cluster of this machine (`make bench-s4`)
     imr             the evaluation of iMR, rebuilt (`make bench-imr`)
     feeds           the evaluation of Feeding Frenzy, rebuilt (`make bench-feeds`)

@@ -24,6 +24,7 @@ from bench import (
     poison,
     recovery,
     soak,
+    startup,
     zipf,
 )
 from bench.apart import RunFailedError
@@ -52,6 +53,7 @@ CASES: dict[str, Callable[[Bench], Outcome]] = {
     "recovery": recovery.run,
     "soak": soak.run,
     "flush": flush.run,
+    "startup": startup.run,
     "ctr": ctr.run,
     "s4": s4.run,
     "imr": imr.run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from millstream.stores.contract import Changes, Fence, Shard, Store, View
+from millstream.stores.contract import Changes, Fence, Layer, Shard, ShardState, Store, View
 
 
 class Crash(Exception):  # it stands for the end of the process
@@ -35,6 +35,13 @@ class CrashingShard:
     def roll_back(self, epoch: int, committed: int) -> bool:
         return self.shard.roll_back(epoch, committed)
 
+    @property
+    def last_batch(self) -> int:
+        return self.shard.last_batch
+
+    def state(self) -> ShardState | None:
+        return self.shard.state()
+
     def close(self) -> None:
         self.shard.close()
 
@@ -49,6 +56,10 @@ class CrashingStore:
     @property
     def shards(self) -> int:
         return self.store.shards
+
+    @property
+    def layer(self) -> Layer | None:
+        return self.store.layer
 
     def shard(self, number: int) -> CrashingShard:
         return CrashingShard(self.store.shard(number), self)

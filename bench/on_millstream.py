@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import millstream as ms
 from bench.data import length_of
+from millstream.driver.report import BatchSummary
 from millstream.model.algebra import Algebra
 from millstream.model.workflow import Order
 from millstream.settings import Settings
 from millstream.spark.runner import run
-from millstream.driver.report import BatchSummary
 
 
 def counter(order: str) -> ms.App:

@@ -17,6 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.stateful_processor import (
@@ -25,7 +27,7 @@ from pyspark.sql.streaming.stateful_processor import (
     TimerValues,
 )
 
-from millstream.spark.quiet import quiet_stderr
+from millstream.spark.jvm_noise import filtered_stderr
 
 SCHEMA = "key string, ts long, n int"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -82,20 +84,21 @@ def _session() -> SparkSession:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     paths = [entry for entry in sys.path if entry and os.path.isdir(entry)]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
-    builder = (
-        SparkSession.builder.appName("bench-peer")
-        .master("local[*]")
-        .config("spark.driver.memory", "2g")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", str(len(os.sched_getaffinity(0))))
-        .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-        .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
-    )
-    with quiet_stderr():
-        spark = builder.getOrCreate()
+    conf = SparkConf(loadDefaults=False).setAppName("bench-peer").setMaster("local[*]")
+    for name, value in (
+        ("spark.driver.memory", "2g"),
+        ("spark.driver.bindAddress", "127.0.0.1"),
+        ("spark.driver.host", "127.0.0.1"),
+        ("spark.ui.enabled", "false"),
+        ("spark.ui.showConsoleProgress", "false"),
+        ("spark.sql.shuffle.partitions", str(len(os.sched_getaffinity(0)))),
+        ("spark.sql.streaming.stateStore.providerClass", ROCKSDB),
+        ("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true"),
+    ):
+        conf.set(name, value)
+    with filtered_stderr() as stderr:
+        gateway = launch_gateway(conf, {"stderr": stderr})  # type: ignore[no-untyped-call]
+    spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

@@ -2,7 +2,7 @@
 
 A run over one event makes the store and commits batch 0. The slates are then put as a repeat of
 that batch: to a shard it is a later attempt of the same task, which replaces what the first one
-did. So shards, progress and Spark's checkpoint agree, and the next run goes on with batch 1.
+did. So shards and progress agree, and the next run goes on with batch 1.
 """
 
 from __future__ import annotations

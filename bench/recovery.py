@@ -1,8 +1,9 @@
-"""From the kill of a driver, its JVM and its workers to the first commit of the next one.
+"""From the kill of a driver to the first commit of the next one.
 
-The store has a million slates. Events come all the time; the whole process group is ended with
-SIGKILL between two looks at the store, and the same command is started at once. Spark's start, the
-check of the store and the roll-back are all in the time.
+The store has a million slates. Events come all the time; the driver's process group is ended with
+SIGKILL between two looks at the store, and the same command is started at once, while the last
+driver's JVM and workers may still be ending. Spark's start, the check of the store and the
+roll-back are all in the time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The application that most scenarios disturb: all that an exact workflow can have, in small.
 
 `python -m fault_runs.chain FOLDER LANE POINT BATCH` runs it as a driver of its own, which leads a
-process group, JVM included; a fault ends the whole group at once, as a power cut would. Spark's
-Python workers have a group of their own and live on for a moment, as they do when a driver dies.
+process group; a fault ends the whole group at once. Its JVM and Spark's Python workers have groups
+of their own and live on for a moment, as they do when a driver dies: what they still commit is
+refused by the fence, or undone by the next start.
 """
 
 from __future__ import annotations

@@ -95,8 +95,8 @@ class Cluster:
         return [
             process
             for number in sorted(self._workers)
-            for process in _children(self._workers[number].pid)
-            if b"CoarseGrainedExecutorBackend" in _command(process)
+            for process in children_of(self._workers[number].pid)
+            if b"CoarseGrainedExecutorBackend" in command_of(process)
         ]
 
     @property
@@ -165,12 +165,14 @@ def parent_of(process: int) -> int:
         return 0
 
 
-def _children(parent: int) -> list[int]:
+def children_of(parent: int) -> list[int]:
+    """The processes that this one has started."""
     numbers = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
     return [process for process in numbers if parent_of(process) == parent]
 
 
-def _command(process: int) -> bytes:
+def command_of(process: int) -> bytes:
+    """The words it was started with; nothing if it is gone."""
     try:
         return Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:

@@ -1,9 +1,11 @@
-"""A byte flipped, or the end cut off, in every kind of durable file of a store that is stopped.
+"""A byte flipped, or the end cut off, in every kind of durable file of a store that is stopped; or
+the file gone.
 
 `millstream verify` must name the file; and a start must refuse with an error that names the file
 and the repair, or end with exactly the reference's result: some bytes mean nothing (a free page),
 and a torn tail that was never acknowledged is cut off. What is neither is silently wrong: that is
-what counts as lost and doubled here. Each kind of file is a run.
+what counts as lost and doubled here. Each kind of file is a run. (A damaged or missing `epoch` is
+mended by the start: every shard remembers the number too.)
 
 The starts are in a process of their own, `python -m fault_runs.damage FOLDER SEED`, which a damaged
 page could end; whatever ends it is not an error that names the file.
@@ -62,9 +64,13 @@ KINDS = {
     "the end of an output's log": "store/logs/balances/end",
     "the list of files": "store/sources/*.log",
     "staged output": "store/staging/*.rows",
-    "Spark's metadata": "store/checkpoint/metadata",
-    "Spark's offsets": "store/checkpoint/offsets/[0-9]*",
-    "Spark's commits": "store/checkpoint/commits/[0-9]*",
+    "no store.json": "store/store.json",
+    "no epoch": "store/epoch",
+    "no progress": "store/progress",
+    "no app.json": "store/app.json",
+    "no shard": "store/shards/*/data.mdb",
+    "no list of files": "store/sources/*.log",
+    "no staged output": "store/staging/*.rows",
 }
 PAGE = 4096
 NUMBER = 144
@@ -237,7 +243,10 @@ def _files(folder: Path, kind: str) -> Iterator[Path]:
 
 
 def _damage(path: Path, random: Random, kind: str) -> str:
-    """Flip a byte or cut the file; what was done, in words."""
+    """Flip a byte, cut the file or remove it; what was done, in words."""
+    if kind.startswith("no "):
+        path.unlink()
+        return "removed"
     content = bytearray(path.read_bytes())
     if kind == "a shard's last commit":
         # The worst that one byte can do: the commit before the last one becomes the last.

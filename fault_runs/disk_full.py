@@ -6,7 +6,7 @@ moments:
 
 - while events are sent over HTTP: what is not on disk must be refused, never acknowledged;
 - at each point of a batch: before the shards commit, before the batch is recorded, before the sinks
-  publish, before Spark writes its own commit and plans the next batch.
+  publish, after they have, beside the next batch.
 
 A run that stops must say that the disk is full. It is freed, and the application started again (or
 it has waited, and goes on). Where namespaces are not allowed this is skipped, and counts as no run.
@@ -122,8 +122,8 @@ class Disk:
 
 def _main(folder: Path, seed: int) -> Result:
     """Everything that happens on the disk, which is gone when this process ends."""
-    from millstream.spark.runner import run
     from millstream.spark.context import open_context
+    from millstream.spark.runner import run
 
     random, app = Random(seed), ledger("entries")
     disk = Disk(folder / "disk")

@@ -31,7 +31,7 @@ def run_at_points(seed: int, folder: Path, context: Context) -> Result:
         if seconds is not None:
             times.append(seconds)
         batch += random.choice([1, 2])
-    run(chain(), settings_of(folder, random.choice(LANES)), spark=context.spark)
+    run(chain(), settings_of(folder, random.choice(LANES)), context=context.spark)
     found = chain_difference(folder, given)
     note = found.note or ", ".join(points)
     return Result(
@@ -41,7 +41,7 @@ def run_at_points(seed: int, folder: Path, context: Context) -> Result:
 
 AT_POINTS = Scenario(
     "driver-killed-at-point",
-    "Killed with its JVM at any named point of a batch, it goes on where it was at the next start",
+    "Killed at any named point of a batch, it goes on where it was at the next start",
     run_at_points,
     least=60,
 )

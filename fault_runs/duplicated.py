@@ -17,7 +17,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import httpx
-import pyarrow as pa
 from pyspark import TaskContext
 
 from fault_runs.hooks import at_points, tasks_by
@@ -35,9 +34,10 @@ from fault_runs.ledger import (
 from fault_runs.result import Result
 from fault_runs.scenario import Context, Scenario
 from fault_runs.serving import kill, make_store, served
+from millstream.driver.job import Job, Row
 from millstream.errors import RunError
-from millstream.spark import query, worker
-from millstream.driver.job import Job
+from millstream.spark import runner, worker
+from millstream.spark.pickling import PackedPlan
 
 COUNT, A_REQUEST = 500, 25
 POINTS = ("slates-committed", "batch-recorded", "sinks-published")
@@ -59,7 +59,7 @@ def duplicated(seed: int, folder: Path, context: Context) -> Result:
             raise RunError(f"batch {batch}: this fault run stops the driver at {point}")
 
     with _failing_tasks(seed), at_points(stop):
-        starts = until_done(partial(query.run, app, settings, spark=context.spark))
+        starts = until_done(partial(runner.run, app, settings, context=context.spark))
     found = differing(app, events_of("entries", given), outcome_of(app, folder))
     repeated = len(starts.stopped)
     note = f"{sent} requests for {COUNT // A_REQUEST}, {repeated} batches repeated, {settings.lane}"
@@ -117,19 +117,22 @@ def _failing_tasks(seed: int) -> Any:
     )
 
 
-def _whole_batch(seed: int, job: Job, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from _then_fails(seed, job, 0, lambda: worker.whole_batch(job, rows))
+def _whole_batch(seed: int, packed: PackedPlan, job: Job, rows: Iterable[object]) -> Iterator[Row]:
+    yield from _then_fails(seed, job, 0, lambda: worker.whole_batch(packed, job, rows))
 
 
 def _layer_stage(
-    seed: int, job: Job, layer: int, upstream: int, rows: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    yield from _then_fails(seed, job, layer, lambda: worker.layer_stage(job, layer, upstream, rows))
+    seed: int, packed: PackedPlan, job: Job, layer: int, upstream: int, rows: Iterable[Row]
+) -> Iterator[Row]:
+    def work() -> Iterator[Row]:
+        return worker.layer_stage(packed, job, layer, upstream, rows)
+
+    yield from _then_fails(seed, job, layer, work)
 
 
 def _then_fails(
-    seed: int, job: Job, layer: int, work: Callable[[], Iterator[pa.RecordBatch]]
-) -> Iterator[pa.RecordBatch]:
+    seed: int, job: Job, layer: int, work: Callable[[], Iterator[Row]]
+) -> Iterator[Row]:
     """Do all of the work, its commit included, and then fail, if this try is to."""
     done = list(work())
     task = TaskContext.get()

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from millstream.driver import cycle
+from millstream.driver.driver import Driver
 from millstream.engine.points import reach
+from millstream.stores.progress import Progress
 
 
-def at_points(strike: Callable[[str, int], None]) -> AbstractContextManager[Any]:
+@contextmanager
+def at_points(strike: Callable[[str, int], None]) -> Iterator[None]:
     """Call `strike` with the point and the batch wherever this process's driver passes a point
-    (engine/points.py); what it raises stops the run there."""
+    (engine/points.py); what it raises stops the run there. It is called by one thread at a time."""
+    one_at_a_time, publish = threading.Lock(), Driver._publish
 
     def reached(point: str, batch: int) -> None:
         reach(point, batch)
-        strike(point, batch)
+        with one_at_a_time:
+            strike(point, batch)
 
-    return patch("millstream.spark.runner.reach", reached)
+    def published(driver: Driver, progress: Progress) -> cycle.Happening:
+        try:
+            return publish(driver, progress)
+        except Exception as error:  # of the strike, in a thread where nothing may raise
+            return cycle.PublishFailed(error)
+
+    with (
+        patch("millstream.driver.driver.reach", reached),
+        patch.object(Driver, "_publish", published),
+    ):
+        yield
 
 
 def tasks_by(stages: Any) -> AbstractContextManager[Any]:
     """Have tasks run the stages of this object in place of those of millstream.spark.worker."""
-    return patch("millstream.spark.lanes.worker", stages)
+    return patch("millstream.spark.runner.worker", stages)

@@ -81,7 +81,7 @@ def _outcome(
     for name, records in given.items():
         write_files(folder / "in" / name, encoded(records), FILES)
         addresses[name] = f"json:{folder / 'in' / name}"
-    run(app, settings_of(folder, addresses, lane=lane), spark=context.spark)
+    run(app, settings_of(folder, addresses, lane=lane), context=context.spark)
     found = outcome_of(app, folder)
     events = [event for name, records in given.items() for event in events_of(name, records)]
     compared = differing(app, events, found)

@@ -30,10 +30,10 @@ from fault_runs.outcome import (
     reference_over,
 )
 from millstream.codec import encode_value
+from millstream.driver.report import BatchSummary
 from millstream.errors import MillstreamError
 from millstream.model.event import Event
 from millstream.settings import Settings
-from millstream.driver.report import BatchSummary
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress, decoded
 

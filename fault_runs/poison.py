@@ -41,7 +41,7 @@ def poison(seed: int, folder: Path, context: Context) -> Result:
     run(
         app,
         settings_of(folder, {"entries": f"json:{folder / 'in'}"}, lane=lane),
-        spark=context.spark,
+        context=context.spark,
     )
     events = events_of("entries", (r for n, r in enumerate(given) if n not in set(broken)))
     found = differing(app, events, outcome_of(app, folder), refused)

@@ -19,7 +19,8 @@ PATIENCE = 200.0
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A Python process that leads a process group of its own: its JVM and its server are in it."""
+    """A Python process that leads a process group of its own, its server in it. Its JVM is in
+    another, and ends when the process does."""
 
     process: subprocess.Popen[bytes]
     at: float
@@ -31,7 +32,7 @@ class Started:
         return self.log.read_text(errors="replace")[-4_000:]
 
     def kill(self) -> None:
-        """End the whole group at once, as a power cut would."""
+        """End the whole group at once, with no time to end in order."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

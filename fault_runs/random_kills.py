@@ -1,10 +1,10 @@
 """A driver ended with SIGKILL at random moments, while events are sent to it.
 
 A sender posts numbered events over HTTP, each request with an idempotency key, and repeats a
-request until it is acknowledged. Meanwhile `millstream run` is killed again and again with its JVM
-and its server, at a moment drawn by seed, and started anew; between two of these, sometimes only
-its server is killed. Some drivers die while they start, some soon after their first commit, the
-others while batch follows batch.
+request until it is acknowledged. Meanwhile `millstream run` is killed again and again with its
+server, at a moment drawn by seed, and started anew; its JVM ends by itself. Between two of these,
+sometimes only its server is killed. Some drivers die while they start, some soon after their first
+commit, the others while batch follows batch.
 """
 
 from __future__ import annotations

@@ -14,17 +14,17 @@ from fault_runs.cluster import Cluster, cluster
 from fault_runs.result import Result
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 
 class Context:
-    """What scenarios share where their fault lets it live: a local Spark session, a cluster.
+    """What scenarios share where their fault lets it live: a local SparkContext, a cluster.
 
     Each is opened when the first one asks for it, with the points that its Python workers pass
     written to `trace` (`millstream.engine.points`).
     """
 
-    def __init__(self, spark: SparkSession | None = None, trace: Path | None = None) -> None:
+    def __init__(self, spark: SparkContext | None = None, trace: Path | None = None) -> None:
         self._spark = spark
         self._ours = spark is None
         self._open = ExitStack()
@@ -32,8 +32,8 @@ class Context:
         self.trace = trace or Path(tempfile.mkdtemp(prefix="fault-runs-")) / "points"
 
     @property
-    def spark(self) -> SparkSession:
-        """The session, with two cores."""
+    def spark(self) -> SparkContext:
+        """The SparkContext, with two cores."""
         if self._spark is None:
             os.environ["MILLSTREAM_TRACE"] = str(self.trace)
             from millstream.spark.context import open_context
@@ -54,7 +54,9 @@ class Context:
         self._open.close()
         self._cluster = None
         if self._ours and self._spark is not None:
-            self._spark.stop()
+            from millstream.spark.context import close_context
+
+            close_context(self._spark)
             self._spark = None
 
 

@@ -1,63 +1,78 @@
 """SIGTERM, or Ctrl-C, while a batch runs: the process ends soon and well, and the next goes on.
 
-Twice a run, at a moment of a batch that is drawn by seed. Half of the batches end within the
-time that a stopping run gives them, and are committed; the others are cancelled and repeated by the
-next start.
+Twice a run, at a moment of a batch that is drawn by seed. The signal goes to the process alone, or
+to its whole group, as a terminal and some service managers send it. Half of the batches end within
+the time that a stopping run gives them, and are committed; the others are cancelled, and the next
+start takes their input again.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from pathlib import Path
 from random import Random
 
 from fault_runs.chain import LANES, chain, chain_difference, records, settings_of, write_records
-from fault_runs.processes import MILLSTREAM, ROOT, start, wait_until
 from fault_runs.result import Result
 from fault_runs.scenario import Context, Scenario
+from fault_runs.slow_run import slow_run
 from millstream.spark.runner import run
 
 STOPS, LIMIT_S = 2, 5.0
-QUICK_MS, SLOW_MS = 5, 100
-"""An event's time: a batch of a hundred takes half a second, or ten."""
+STOPPING = "millstream: stopping; once more to stop at once"
+SUMMARY = re.compile(r"millstream: [\d,]+ events? in [\d,]+ batch(es)?, ")
 
 
 def run_terminated(seed: int, folder: Path, context: Context) -> Result:
     """Stop it, start it again and stop that; the last start runs to the end."""
     random, given = Random(seed), records(seed, 600)
     write_records(folder, given)
-    began, ends, notes = folder / "began", list[float](), list[str]()
+    ends, notes = list[float](), list[str]()
     for number in range(STOPS):
-        lane, event_ms = random.choice(LANES), random.choice([QUICK_MS, SLOW_MS])
         asked = random.choice([signal.SIGTERM, signal.SIGINT])
-        began.unlink(missing_ok=True)
-        environ = {"FAULT_RUNS_BEGAN": str(began), "FAULT_RUNS_MS": str(event_ms)}
-        running = start(_command(folder, lane), folder / f"said-{number}", environ)
-        try:
-            if not wait_until(began.exists, running):
-                raise AssertionError(f"no batch has begun: {running.said()}")
-            time.sleep(random.uniform(0.0, event_ms / 20))  # the moment is the point
+        send = random.choice([os.kill, os.killpg])
+        with slow_run(folder, number, random) as (running, slow):
             at = time.monotonic()
-            os.kill(running.process.pid, asked)
+            send(running.process.pid, asked)
             code = running.wait()
             ends.append(time.monotonic() - at)
-        finally:
-            running.kill()
-        if code != 0:
-            raise AssertionError(f"{asked.name}: exit code {code} must be 0: {running.said()}")
-        notes.append(f"{asked.name} {event_ms} ms {lane}: {ends[-1]:.1f} s")
-    run(chain(), settings_of(folder, random.choice(LANES)), spark=context.spark)
+        problem = f"exit code {code} must be 0" if code else _wrongly_said(running.said())
+        if problem:
+            raise AssertionError(f"{asked.name}, {send.__name__}: {problem}: {running.said()}")
+        notes.append(f"{send.__name__} {asked.name} {slow}: {ends[-1]:.1f} s")
+    run(chain(), settings_of(folder, random.choice(LANES)), context=context.spark)
     found = chain_difference(folder, given)
     note = found.note or "; ".join(notes)
-    slow = [seconds for seconds in ends if seconds > LIMIT_S]
-    if slow and _busy():
-        slow, note = [], f"{note}; not judged, the machine is busy otherwise"
-    failed = f"{len(slow)} of {STOPS} took over {LIMIT_S:.0f} s to end: {note}" if slow else ""
+    slow_ends = [seconds for seconds in ends if seconds > LIMIT_S]
+    if slow_ends and _busy():
+        slow_ends, note = [], f"{note}; not judged, the machine is busy otherwise"
+    failed = f"{len(slow_ends)} of {STOPS} took over {LIMIT_S:.0f} s to end: {note}"
     return Result(
-        TERMINATED.name, seed, found.lost, found.doubled, tuple(ends), note, STOPS, failed
+        TERMINATED.name,
+        seed,
+        found.lost,
+        found.doubled,
+        tuple(ends),
+        note,
+        STOPS,
+        failed if slow_ends else "",
     )
+
+
+def _wrongly_said(said: str) -> str:
+    """What is not as it must be in all that a stopped run said: one line that it stops, and after
+    that one summary; besides these only its own lines, such as how far it is."""
+    lines = said.splitlines()
+    if lines.count(STOPPING) != 1:
+        return f"it must say {STOPPING!r} once"
+    summaries = [number for number, line in enumerate(lines) if SUMMARY.match(line)]
+    if len(summaries) != 1 or summaries[0] < lines.index(STOPPING):
+        return "it must say its summary once, after it was stopped"
+    foreign = [line for line in lines if not line.startswith("millstream: ")]
+    return f"it must not say {foreign[0]!r}" if foreign else ""
 
 
 def _busy() -> bool:
@@ -65,17 +80,9 @@ def _busy() -> bool:
     return os.getloadavg()[0] > 2 * len(os.sched_getaffinity(0))
 
 
-def _command(folder: Path, lane: str) -> list[str]:
-    app = str(ROOT / "fault_runs" / "slow_app.py")
-    source, sink = f"records=json:{folder / 'in'}", f"alerts=json:{folder / 'out' / 'alerts'}"
-    places = ["--source", source, "--sink", sink, "--store", str(folder / "store")]
-    size = ["--shards", "3", "--tasks", "2", "--batch-bytes", "4000", "--lane", lane]
-    return [*MILLSTREAM, "run", app, *places, *size, "--available-now"]
-
-
 TERMINATED = Scenario(
     "sigterm-mid-batch",
-    "SIGTERM or Ctrl-C ends a run within 5 s, exit code 0; the next start goes on (the time is "
-    "that to the end)",
+    "SIGTERM or Ctrl-C ends a run within 5 s, with its summary and exit code 0; the next start "
+    "goes on (the time is that to the end)",
     run_terminated,
 )

@@ -36,7 +36,7 @@ def run_worker_killed(seed: int, folder: Path, context: Context) -> Result:
             chain(disturb),
             settings_of(folder, lane),
             lambda batch: commits.append(time.time()),
-            spark=context.spark,
+            context=context.spark,
         )
     times = recoveries(marks, commits)
     if len(times) != STRIKES:
