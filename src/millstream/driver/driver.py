@@ -264,12 +264,12 @@ class Driver:
         """In the publisher's thread."""
         try:
             self._publisher.publish(progress.batch, progress.staged)
+            reach("sinks-published", progress.batch)
         except Stopped as stopped:  # committed and staged: the next start publishes it
             self._say(f"{stopped}; stopped before it had the batch, which the next start gives it")
             return cycle.PublishFailed(None)
         except Exception as error:
             return cycle.PublishFailed(error)
-        reach("sinks-published", progress.batch)
         return cycle.Published()
 
     def _flush(self, progress: Progress, *, ended: bool) -> cycle.Happening:

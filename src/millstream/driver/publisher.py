@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import msgspec
 
 from millstream.codec import canonical, decode_value
-from millstream.driver.recovery import OLDER
+from millstream.driver.recovery import GONE, OLDER
 from millstream.driver.sink_retry import SinkRetry
 from millstream.durable import with_checksum, write_unsynced, write_whole
 from millstream.engine.progress import Report, event_row, read_staged, sink_row
@@ -39,6 +39,7 @@ from millstream.sinks.log_sink import LogSink
 from millstream.sinks.tables import TableSink
 from millstream.sources.address import LOG, SQLITE, Address
 from millstream.stores.home import Home
+from millstream.stores.progress import Progress
 
 FOR_EVER = Retention(None, None)
 TOGETHER_BYTES = 8 * 1024 * 1024
@@ -108,19 +109,29 @@ class Publisher:
             self._logs[name] = LogSink(self._home.log_of(name), self._query, columns, kept)
         return self._logs[name]
 
-    def check(self, streams: Iterable[str], committed: int) -> None:
+    def check(self, streams: Collection[str], committed: Progress) -> None:
         """Refuse a store whose own logs have output of a batch after the last committed one: its
         record of that is an older one, and another batch of that number would not be published.
+        And one whose last batch was not published, and whose staged output is gone.
 
         Changes nothing. StoreError, or LogError if a log is damaged.
         """
+        published = -1
         for name in {*streams, *COLUMNS} - set(self._logged):
             last = self._log(name).last_batch()
-            if last > committed:
+            published = max(published, last)
+            if last > committed.batch:
                 raise StoreError(
                     f"{self._home.log_of(name)}: has output of batch {last}, and the store's "
-                    f"record `progress` knows of batch {committed} as the last: {OLDER}"
+                    f"record `progress` knows of batch {committed.batch} as the last: {OLDER}"
                 )
+        if published < committed.batch and not set(streams) & set(self._logged):
+            for name in committed.staged:
+                if not (self._home.staging / name).exists():
+                    raise StoreError(
+                        f"{self._home.staging / name}: is missing, and the output of batch "
+                        f"{committed.batch} in it was not published; {GONE}"
+                    )
 
     def stage(self, batch: int, reports: Iterable[Report], *, synced: bool = True) -> list[str]:
         """Keep the rows that came with the reports; larger outputs were staged by their tasks.

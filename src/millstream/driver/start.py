@@ -80,7 +80,7 @@ def start(
             sink_retry_of(settings, lambda seconds: not stop.wait(seconds), say),
         )
         opened.callback(publisher.close)
-        publisher.check(workflow.outputs, committed.batch)
+        publisher.check(workflow.outputs, committed)
 
         _say_if(say, take_back(home))
         progress = decoded(home.read_progress())

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from time import thread_time_ns
 
 from millstream.engine.aggregate_cell import AggregateCell
 from millstream.engine.beat import Beat
 from millstream.engine.cell import Cell, stored_outbox
 from millstream.engine.columns import Columns
+from millstream.engine.commit_threads import each_at_once
 from millstream.engine.horizon import step_from
 from millstream.engine.intake import Intake
 from millstream.engine.plan import Plan
@@ -126,12 +128,14 @@ class Task:
         self._open.close()  # a read transaction held over a write makes the store grow
         reach("layer-commit", beat.batch)
         fence = Fence(beat.epoch, beat.batch, self._attempt)
-        for shard, functions in changes.items():
-            try:
-                self._shards[shard].commit(fence, functions)
-            except StaleCommit:
-                reach("stale", beat.batch)
-                raise
+        try:
+            each_at_once(
+                partial(self._shards[shard].commit, fence, functions)
+                for shard, functions in changes.items()
+            )
+        except StaleCommit:
+            reach("stale", beat.batch)
+            raise
         self._took_to_store(changes, (thread_time_ns() - began) // 1_000)
 
     def _took_to_store(

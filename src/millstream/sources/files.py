@@ -148,8 +148,8 @@ class FileLog:
                 return self._starts[-1]
             raise StoreError(
                 f"log {self._log.path}: the position {list(position)} must be within its "
-                f"{len(self._paths)} files; was the log replaced? Restore it, or start with a "
-                "fresh store"
+                f"{len(self._paths)} files: the log was cut or replaced; restore it from a copy of "
+                "the store, or begin a new one with --store"
             )
         size = self._starts[file + 1] - self._starts[file]
         return self._starts[file] + size * taken // self._units[file]

@@ -32,6 +32,8 @@ JVM = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 CLOSE_SECONDS = 10.0
 SOCKETS = "spark.python.unix.domain.socket.dir"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+_socket_folders: dict[SparkContext, str | None] = {}
+"""The folder of the sockets of each context; asked of its JVM, it would go with it."""
 
 
 def open_context(app: str, master: str, memory: str, java: str | None = None) -> SparkContext:
@@ -40,7 +42,9 @@ def open_context(app: str, master: str, memory: str, java: str | None = None) ->
     `java` are options of the JVM in the place of those that use the class archive.
     """
     _check_java()
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what fails, Millstream says itself
+    # What fails, Millstream says itself.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_of_py4j)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     _share_path()
@@ -56,7 +60,19 @@ def open_context(app: str, master: str, memory: str, java: str | None = None) ->
             f"{JAVA} or later, and is --memory enough (1g is the default)?"
         ) from None
     context.setLogLevel("FATAL")
+    # It would print a traceback when the JVM is gone; Millstream has no accumulators.
+    context._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]
+    _socket_folders[context] = conf.get(SOCKETS)
     return context
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """A filter of the root logger, at which py4j logs that the JVM is gone."""
+    return "py4j" not in record.pathname
+
+
+def _say_nothing(request: object, client_address: object) -> None:
+    pass
 
 
 def _settings(app: str, master: str, memory: str, options: str) -> SparkConf:
@@ -100,9 +116,8 @@ def _settings(app: str, master: str, memory: str, options: str) -> SparkConf:
 def close_context(context: SparkContext, patience: float = CLOSE_SECONDS) -> None:
     """Stop Spark and end its JVM, whatever state they are in."""
     gateway = SparkContext._gateway
-    sockets = None
+    sockets = _socket_folders.pop(context, None)
     try:
-        sockets = context.getConf().get(SOCKETS)
         context.stop()
     except (Py4JError, OSError):
         SparkContext._active_spark_context = None  # it is gone: the next one may be opened

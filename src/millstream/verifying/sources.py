@@ -1,4 +1,4 @@
-"""The logs of files taken in: every line against its checksum."""
+"""The logs of files taken in: every line against its checksum, and all against the positions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from millstream.durable import without_checksum
+from millstream.stores.progress import Progress
 from millstream.verifying.findings import COPY, Findings
 
 REPLAY = f"{COPY}, or begin a new store with --store: it says which files were taken"
@@ -30,6 +31,33 @@ def check_sources(folder: Path, findings: Findings) -> None:
         else:
             if begun:
                 _torn(path, findings)
+
+
+def check_positions(folder: Path, progress: Progress, findings: Findings) -> None:
+    """See that the logs have the files that the committed batches have taken in."""
+    for name, source in progress.sources.items():
+        path = folder / f"{name}.log"
+        if source.position is None:
+            continue
+        if not path.exists():
+            findings.add(path, "is missing, and records of the source were taken in", REPLAY)
+            continue
+        files = _files_in(path)
+        taken, begun = source.position
+        if files is not None and taken + (begun > 0) > files:
+            wrong = f"has {files:,} files, and {taken + (begun > 0):,} were taken in"
+            findings.add(path, wrong, REPLAY)
+
+
+def _files_in(path: Path) -> int | None:
+    """How many files a log knows; None if the source reads an event log, or the log is damaged."""
+    try:
+        head, *lines = path.read_bytes().split(b"\n")[:-1] or [b""]
+        if msgspec.json.decode(without_checksum(head))["format"] == "log":
+            return None
+        return sum(len(msgspec.json.decode(without_checksum(line))) for line in lines)
+    except (ValueError, KeyError, TypeError):
+        return None  # a damaged line is named by `check_sources`
 
 
 def _torn(path: Path, findings: Findings) -> None:

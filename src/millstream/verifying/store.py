@@ -13,8 +13,8 @@ from millstream.verifying.logs import check_logs
 from millstream.verifying.meaning import Meaning
 from millstream.verifying.records import check_records
 from millstream.verifying.shards import check_shards
-from millstream.verifying.sources import check_sources
-from millstream.verifying.staging import check_staging
+from millstream.verifying.sources import check_positions, check_sources
+from millstream.verifying.staging import check_missing, check_staging
 
 TRIES = 5
 """How often the meaning of the rows is looked at anew because the application ran on meanwhile."""
@@ -37,8 +37,10 @@ def verify(
     except StoreError:
         check_staging(store / "staging", (), findings)
         return findings  # the record that is damaged has been named
+    check_positions(store / "sources", progress, findings)
     later = [name for _, names in progress.unpublished for name in names]
     check_staging(store / "staging", [*progress.staged, *later], findings)
+    check_missing(store, progress, findings)
     if not rows:
         return findings
     say("shards")
