@@ -110,6 +110,8 @@ def _failing_tasks(seed: int) -> Any:
     """Let tasks fail after their commit, as often as the seed says; Spark tries them again."""
     return tasks_by(
         SimpleNamespace(
+            JOB=worker.JOB,
+            packed_job=worker.packed_job,
             whole_batch=partial(_whole_batch, seed),
             first_stage=worker.first_stage,
             layer_stage=partial(_layer_stage, seed),
@@ -117,8 +119,9 @@ def _failing_tasks(seed: int) -> Any:
     )
 
 
-def _whole_batch(seed: int, packed: PackedPlan, job: Job, rows: Iterable[object]) -> Iterator[Row]:
-    yield from _then_fails(seed, job, 0, lambda: worker.whole_batch(packed, job, rows))
+def _whole_batch(seed: int, packed: PackedPlan, rows: Iterable[object]) -> Iterator[Row]:
+    job = worker.job_of_task()
+    yield from _then_fails(seed, job, 0, lambda: worker.whole_batch(packed, rows))
 
 
 def _layer_stage(

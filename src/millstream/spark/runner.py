@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
+from uuid import uuid4
 
 from py4j.protocol import Py4JError
 from pyspark import RDD, SparkContext
@@ -40,6 +41,9 @@ class SparkRunner:
         self._plan: Plan | None = None
         self._packed = PackedPlan("", b"")
         self._numbers: dict[int, RDD[int]] = {}
+        self._whole: RDD[Row] | None = None
+        self._tag = f"millstream-{uuid4().hex}"
+        self._tagged: set[int] = set()
 
     @property
     def parallelism(self) -> int:
@@ -51,12 +55,23 @@ class SparkRunner:
     def run(self, job: Job, lane: Lane) -> list[Report]:
         rows = self._one_task(job) if lane == "one-task" else self._shuffled(job)
         try:
+            if threading.get_ident() not in self._tagged:
+                self._context.addJobTag(self._tag)  # of all jobs of this thread
+                self._tagged.add(threading.get_ident())
             return reports_in(rows.collect())
         except (Py4JError, PySparkException, OSError) as error:
             raise from_spark(error) from None
 
     def _one_task(self, job: Job) -> RDD[Row]:
-        return self._partitions(1).mapPartitions(partial(worker.whole_batch, self._packed, job))
+        """The same RDD for every batch, which costs some milliseconds to make: its task finds the
+        job among the properties that Spark sends with it. (A shuffled RDD cannot be used again:
+        Spark would take the rows that it has shuffled before.)"""
+        if self._whole is None:
+            self._whole = self._partitions(1).mapPartitions(
+                partial(worker.whole_batch, self._packed)
+            )
+        self._context.setLocalProperty(worker.JOB, worker.packed_job(job))
+        return self._whole
 
     def _shuffled(self, job: Job) -> RDD[Row]:
         """Read and map; then for each layer a shuffle by shard and a stage that commits."""
@@ -80,7 +95,7 @@ class SparkRunner:
 
     def cancel(self) -> None:
         try:
-            self._context.cancelAllJobs()
+            self._context.cancelJobsWithTag(self._tag)  # others may have jobs in the context too
         except (Py4JError, OSError):
             pass  # Spark is gone, and with it the jobs
 

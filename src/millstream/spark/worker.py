@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import gc
+import pickle
 import signal
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -13,6 +15,9 @@ from millstream.driver import stages
 from millstream.driver.job import Job, Row
 from millstream.engine.plan import Plan
 from millstream.spark.pickling import PackedPlan
+
+JOB = "millstream.job"
+"""The property of a task that holds its job."""
 
 
 @lru_cache(maxsize=4)
@@ -31,10 +36,23 @@ def _task() -> tuple[int, int]:
     return context.partitionId(), context.taskAttemptId()
 
 
-def whole_batch(packed: PackedPlan, job: Job, rows: Iterable[object]) -> Iterator[Row]:
+def packed_job(job: Job) -> str:
+    """A job as a property of a task."""
+    return base64.b64encode(pickle.dumps(job)).decode()
+
+
+def job_of_task() -> Job:
+    """The job that this task was sent as a property."""
+    context = TaskContext.get()
+    assert context is not None
+    job: Job = pickle.loads(base64.b64decode(context.getLocalProperty(JOB) or ""))
+    return job
+
+
+def whole_batch(packed: PackedPlan, rows: Iterable[object]) -> Iterator[Row]:
     """The one-task lane."""
     _, attempt = _task()
-    yield stages.report_row(stages.whole_batch(_unpacked(packed), job, attempt))
+    yield stages.report_row(stages.whole_batch(_unpacked(packed), job_of_task(), attempt))
 
 
 def first_stage(packed: PackedPlan, job: Job, rows: Iterable[object]) -> Iterator[Row]:
