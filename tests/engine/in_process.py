@@ -78,7 +78,7 @@ class InProcess:
         with self._task(beat, range(self.shards)) as task:
             task.take_feedback()
             intakes = self._take_in(task, beat, events)
-            run_whole(task)
+            run_whole(task, intakes)
             return [task.finish(intakes)]
 
     def _shuffled(self, beat: Any, events: Sequence[Event]) -> list[Report]:

@@ -38,4 +38,21 @@ def next_beat(
     late = target if workflow.order == "event-time" else None
     shares = shares_of(workflow, progress.costs, target_seconds)
     sweep = sweep_until(workflow, progress, horizon, earliest)
-    return Beat(epoch, batch, clock, horizon, progress.horizon, late, earliest, shares, sweep)
+    # One task goes on to the horizon of its own records, unless that is held back (a limit), or
+    # batches count the rounds of a cycle.
+    goes_on = lane == "one-task" and workflow.order == "event-time" and not final
+    goes_on = goes_on and (not workflow.feedback or workflow.step is not None)
+    limited = any(update.limit is not None for update in workflow.updates)
+    return Beat(
+        epoch,
+        batch,
+        clock,
+        horizon,
+        progress.horizon,
+        late,
+        earliest,
+        shares,
+        sweep,
+        progress.sources if goes_on and not limited else None,
+        started,
+    )

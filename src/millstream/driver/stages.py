@@ -59,7 +59,7 @@ def whole_batch(plan: Plan, job: Job, attempt: int) -> Report:
     with Task(plan, job.beat, _store_of(job), range(job.shards), attempt) as task:
         task.take_feedback()
         intakes = dict(read for group in job.splits for read in _read(job, task, group))
-        run_whole(task)
+        run_whole(task, intakes.values())
         return _with_staged(job, task.finish(intakes.values()))
 
 

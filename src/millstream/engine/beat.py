@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from millstream.stores.progress import SourceProgress
+
 LEAST_SHARE = 64
 """Events of a key that a batch takes however long they take."""
 
@@ -28,3 +30,8 @@ class Beat:
     """How many events of one key each update takes in this batch, in arrival order."""
     sweep: int | None = None
     """Every event after this batch is later: what has expired by then may be swept."""
+    sources: dict[str, SourceProgress] | None = None
+    """What was known of the sources before this batch, if it may go on to the horizon that its own
+    records bring (`horizon.further`); None: it may not."""
+    started: int | None = None
+    """The clock when the run began; None: idle time does not count."""

@@ -1,4 +1,4 @@
-"""Committing several shards at once: a commit mostly waits for the disk, which serves many together.
+"""Commits several shards at once: a commit mostly waits for the disk, which serves many together.
 
 Measured with 16 shards and 400 events (docs/design/2026-11-17-batches-as-spark-jobs.md).
 """

@@ -71,6 +71,22 @@ def _from_sources(
     return greatest(*idle)
 
 
+def further(
+    workflow: Workflow,
+    sources: Mapping[str, SourceProgress],
+    clock: int,
+    started: int | None,
+    seen: Mapping[str, int],
+) -> int | None:
+    """The horizon of a batch without records that would follow at once on one that has `seen` these
+    greatest times: one task goes on to it, and spares that batch."""
+    known = dict(sources)
+    for name, highest in seen.items():
+        before = sources.get(name, SourceProgress())
+        known[name] = SourceProgress(greatest(before.highest, highest), clock)
+    return _from_sources(workflow, known, clock, started, ())
+
+
 def step_from(workflow: Workflow, passed: int | None, earliest: int | None, target: int) -> int:
     """The next horizon on the way to `target` when delayed feedback limits each step.
 

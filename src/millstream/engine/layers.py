@@ -18,7 +18,7 @@ from millstream.engine.beat import Beat
 from millstream.engine.cell import Cell, stored_outbox
 from millstream.engine.columns import Columns
 from millstream.engine.commit_threads import each_at_once
-from millstream.engine.horizon import step_from
+from millstream.engine.horizon import further, step_from
 from millstream.engine.intake import Intake
 from millstream.engine.plan import Plan
 from millstream.engine.points import reach
@@ -152,11 +152,10 @@ class Task:
         """The report, with everything that the router and the sources collected."""
         report, router = self.report, self.router
         router.settle()
+        intakes = list(intakes)
+        report.seen = _seen(intakes)
         for intake in intakes:
-            name = intake.source.name
-            add(report.events, {name: intake.events})
-            if intake.highest is not None:
-                report.seen[name] = max(intake.highest, report.seen.get(name, intake.highest))
+            add(report.events, {intake.source.name: intake.events})
             report.late += len(intake.late)
             report.late_events.extend(intake.late)
         functions, streams = self.plan.functions, self.plan.streams
@@ -191,12 +190,27 @@ class Task:
         return report
 
 
-def run_whole(task: Task) -> None:
+def _seen(intakes: Iterable[Intake]) -> dict[str, int]:
+    """The greatest time of each source's events."""
+    seen: dict[str, int] = {}
+    for intake in intakes:
+        if intake.highest is not None:
+            name = intake.source.name
+            seen[name] = max(intake.highest, seen.get(name, intake.highest))
+    return seen
+
+
+def run_whole(task: Task, intakes: Iterable[Intake] = ()) -> None:
     """The one-task lane: every layer in memory, stepping to the horizon, then one commit a shard.
 
-    Expects the sources' events, and the feedback of the batch before, in the task's router.
+    Expects the sources' events, and the feedback of the batch before, in the task's router;
+    `intakes` brought the former. In event-time order it then goes on to the horizon that these
+    events bring, as a batch right after it would.
     """
     plan, beat, target = task.plan, task.beat, task.beat.horizon
+    seen, beyond = _seen(intakes), None
+    if beat.sources is not None and seen:
+        beyond = further(plan.workflow, beat.sources, beat.clock, beat.started, seen)
     passed, first = beat.passed, True
     while True:
         inboxes = task.router.take()
@@ -211,7 +225,10 @@ def run_whole(task: Task) -> None:
             for place, events in task.router.take().items():
                 inboxes.setdefault(place, Columns()).extend(events)
         if horizon == target:
-            break
+            if beyond is None or (target is not None and beyond <= target):
+                break
+            target, beyond = beyond, None
+            task.beat = replace(beat, horizon=target)
         passed, first = horizon, False
         for number, events in task.feedback().items():
             task.router.deliver(number, events)
