@@ -53,8 +53,8 @@ class SparkRunner:
         self._plan, self._packed = plan, PackedPlan.of(plan)
 
     def run(self, job: Job, lane: Lane) -> list[Report]:
-        rows = self._one_task(job) if lane == "one-task" else self._shuffled(job)
         try:
+            rows = self._one_task(job) if lane == "one-task" else self._shuffled(job)
             if threading.get_ident() not in self._tagged:
                 self._context.addJobTag(self._tag)  # of all jobs of this thread
                 self._tagged.add(threading.get_ident())
