@@ -51,16 +51,16 @@ KNOWS = {
     "feeds",
     "client": "errors codec",
     "driver": "errors durable model codec stores engine sources sinks settings log actions",
-    "spark": "errors durable model stores engine sinks settings driver",
+    "spark": "errors nearest durable model stores engine sources sinks settings log driver",
     "cli": "errors nearest durable model codec stores sources sinks modules setting_values "
     "settings config graph driver spark log description server client actions engine verifying "
     "agent windows feeds",
-    "": "errors model testing client algebra elements windows feeds",
+    "": "errors model testing client algebra elements windows feeds spark",
 }
 """What each part of the package may know; "" is `import millstream` itself."""
 
-LATER = {("model", "cli")}
-"""Known only when it is called for: `App.run` starts the command line's run."""
+LATER = {("model", "cli"), ("spark", "cli")}
+"""Known only when it is called for: `App.run` starts the command line's run, `into` its server."""
 
 OUTSIDE = {
     "click": {"cli"},
@@ -74,7 +74,7 @@ OUTSIDE = {
         *("log", "description", "server", "client", "actions", "verifying", "agent", "feeds"),
     },
     "prometheus_client": {"server"},
-    "pyarrow": {"engine", "sources", "sinks"},
+    "pyarrow": {"engine", "sources", "sinks", "spark"},
     "py4j": {"spark"},
     "pyspark": {"spark"},
     "starlette": {"server"},

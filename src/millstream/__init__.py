@@ -1,5 +1,6 @@
 """Millstream: map and update functions over fast data, with durable, readable slates."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from millstream import algebra, elements, feeds, testing, windows
@@ -18,6 +19,7 @@ from millstream.model.event import Event, Timer, emit, forget, timer
 from millstream.model.slate import Table
 
 if TYPE_CHECKING:
+    from millstream import spark as spark
     from millstream.client import Client
 
 __version__ = "0.1.0"
@@ -49,9 +51,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The client is loaded when it is asked for: who writes an application needs no HTTP."""
+    """What is loaded when it is asked for: who writes an application needs neither HTTP nor Spark.
+
+    `spark` is no name of `__all__`, since `from millstream import *` would load it.
+    """
     if name == "Client":
         from millstream.client import Client
 
         return Client
+    if name == "spark":
+        return import_module("millstream.spark")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,286 @@
+"""The rows of a DataFrame as the JSON lines of a source's event log.
+
+A row becomes a record as a row of a Parquet file does (see `sources.arrow_rows`), and a record
+becomes an event as any record of the source does: by the source's own key and ts. `RowColumns` says
+which columns make the record. A row that cannot be written as JSON becomes a line that is none, and
+so a dead letter.
+
+The lines are made by Spark's tasks. A task returns few lines with its result, and writes many into
+a file in the store, which it reaches as the tasks of Millstream's own batches do. So no process
+holds a large batch in its memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+from uuid import uuid4
+
+import msgspec
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, types
+from pyspark.sql import functions as sql
+
+from millstream.driver.poured_log import Piece
+from millstream.errors import DefinitionError, InputError
+from millstream.model.source import TIME_UNITS, Source
+from millstream.nearest import did_you_mean
+from millstream.sources.arrow_rows import rows_of
+
+INLINE_BYTES = 256 * 1024
+"""So much a task returns with its result; more goes into a file."""
+PIECE = "part int, lines binary, file string, size long"
+KEY, TIME, VALUE = "millstream.key", "millstream.ts", "millstream.value"
+_NO_KEY = (
+    *(types.FloatType, types.DoubleType, types.BooleanType, types.BinaryType),
+    *(types.StructType, types.ArrayType, types.MapType),
+)
+_TIMES = (types.TimestampType, types.TimestampNTZType, types.DateType, types.StringType)
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+
+@dataclass(frozen=True, slots=True)
+class RowColumns:
+    """Which columns make a record. Without any, the record is the whole row."""
+
+    source: Source
+    key: str | None = None
+    """Its value goes to the field that is the source's key."""
+    ts: str | None = None
+    """Likewise, to the field that is the source's ts."""
+    value: str | None = None
+    """Is the record itself, to which key and ts are added."""
+    json: str | None = None
+    """Holds the record as JSON text."""
+
+    def __post_init__(self) -> None:
+        if self.value is not None and self.json is not None:
+            raise DefinitionError(
+                f"into(value={self.value!r}, json={self.json!r}): a record is either the value of "
+                "a column (value=) or the JSON text in it (json=); leave one out"
+            )
+        for name, given in self._given():
+            if not isinstance(given, str) or not given:
+                raise DefinitionError(f"into({name}=): must be the name of a column; got {given!r}")
+        self._path("key", self.key, self.source.key)
+        self._path("ts", self.ts, self.source.ts)
+
+    def _given(self) -> list[tuple[str, str]]:
+        named = (("key", self.key), ("ts", self.ts), ("value", self.value), ("json", self.json))
+        return [(name, column) for name, column in named if column is not None]
+
+    def _path(self, name: str, column: str | None, field: object) -> tuple[str, ...] | None:
+        """Where in a record a column goes: to the field that the source looks at."""
+        if column is None:
+            return None
+        if not isinstance(field, str):
+            takes = "has none" if field is None else "is a function of the record"
+            raise DefinitionError(
+                f"into({name}={column!r}): the {name} of source {self.source.name!r} {takes}, and "
+                f"must be a field for the column to go to; declare it, as in "
+                f"app.source({self.source.name!r}, {name}={column!r}), or leave {name}= out"
+            )
+        return tuple(field.split("."))
+
+    def selected(self, rows: DataFrame) -> tuple[DataFrame, RecordShape]:
+        """What is needed of the rows, and what to make of it; InputError if it is not there."""
+        columns: list[Any] = []
+        if self.key is not None:
+            self._check_key(_type_of(rows, "key", self.key))
+            columns.append(sql.col(self.key).alias(KEY))
+        if self.ts is not None:
+            self._check_ts(_type_of(rows, "ts", self.ts))
+            columns.append(sql.col(self.ts).alias(TIME))
+        kind: RecordKind = "row"
+        name = self.value or self.json or ""
+        if self.json is not None:
+            kind = "json"
+            found = _type_of(rows, "json", self.json)
+            if not isinstance(found, types.StringType | types.BinaryType):
+                raise InputError(
+                    f"into(json={self.json!r}): the column must hold JSON text, as string or "
+                    f"binary; it is {found.simpleString()}: take it with value={self.json!r}"
+                )
+            columns.append(sql.col(self.json).cast("string").alias(VALUE))
+        elif self.value is not None:
+            kind = "object" if _is_object(_type_of(rows, "value", self.value)) else "value"
+            columns.append(sql.col(self.value).alias(VALUE))
+        else:
+            _check_unique(rows.columns)
+            columns += [
+                rows[f"`{column.replace('`', '``')}`"]
+                for column in rows.columns
+                if column not in (self.key, self.ts)
+            ]
+        key = self._path("key", self.key, self.source.key)
+        ts = self._path("ts", self.ts, self.source.ts)
+        # As one column: Spark takes a dot in a column's name for a path, but not in a field's.
+        return rows.select(sql.struct(*columns).alias("row")), RecordShape(kind, name, key, ts)
+
+    def _check_key(self, found: types.DataType) -> None:
+        if isinstance(found, _NO_KEY):
+            raise InputError(
+                f"into(key={self.key!r}): a key must be text or a whole number; the column is "
+                f"{found.simpleString()}: cast it to string"
+            )
+
+    def _check_ts(self, found: types.DataType) -> None:
+        if isinstance(found, _TIMES):
+            return
+        if not isinstance(found, types.NumericType):
+            raise InputError(
+                f"into(ts={self.ts!r}): a time must be a timestamp, a date, ISO-8601 text or a "
+                f"number; the column is {found.simpleString()}"
+            )
+        if self.source.unit is None:
+            raise InputError(
+                f"into(ts={self.ts!r}): the column is {found.simpleString()}, and source "
+                f"{self.source.name!r} does not say its unit; declare it with unit= (one of "
+                f"{', '.join(TIME_UNITS)}), or cast the column to timestamp"
+            )
+
+
+RecordKind = Literal["row", "object", "value", "json"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordShape:
+    """How a record is made of the columns that were selected. Travels to the tasks."""
+
+    kind: RecordKind
+    """What the record is: the columns, an object in a column, any other value, or JSON text."""
+    name: str
+    """The column of the value."""
+    key: tuple[str, ...] | None
+    ts: tuple[str, ...] | None
+
+    def lines(self, batch: Any) -> Iterator[bytes]:
+        """The records of an Arrow record batch, whose one column holds the rows, a line each."""
+        rows = rows_of(pa.RecordBatch.from_struct_array(batch.column(0)))
+        for row in rows.records:
+            line = self.line(row)
+            if line and not line.isspace():
+                yield line
+        for bad in rows.bad:
+            yield f"{bad.error}: {bad.text}".replace("\n", " ").encode(errors="replace")
+
+    def line(self, row: dict[str, Any]) -> bytes:
+        """The record of a row.
+
+        >>> shape = RecordShape("value", "amount", ("user",), None)
+        >>> shape.line({KEY: "ann", VALUE: 3.5})
+        b'{"amount":3.5,"user":"ann"}'
+        """
+        key, ts = row.pop(KEY, None), row.pop(TIME, None)
+        alone = self.key is None and self.ts is None
+        if self.kind == "row":
+            record: Any = row
+        elif self.kind == "object":
+            record = row[VALUE] if alone else dict(row[VALUE] or {})
+        elif self.kind == "value":
+            record = row[VALUE] if alone else {self.name: row[VALUE]}
+        else:
+            text = b"null" if row[VALUE] is None else row[VALUE].encode()
+            record = None if alone else _object(text)
+            if record is None:
+                # A newline can only be a blank between the parts of a JSON value.
+                return text.replace(b"\n", b" ")
+        if self.key is not None:
+            _put(record, self.key, key)
+        if self.ts is not None:
+            _put(record, self.ts, ts)
+        return _encode(record)
+
+
+def pieces_of(rows: DataFrame, columns: RowColumns, folder: Path) -> list[Piece]:
+    """The lines of all rows, made by one job of Spark's; many lie in files in `folder`."""
+    selected, shape = columns.selected(rows)
+    made = selected.mapInArrow(partial(_piece, shape, str(folder), uuid4().hex), PIECE).collect()
+    return [
+        Piece(bytes(row.lines), row.file, row.size)
+        for row in sorted(made, key=lambda row: row.part)
+    ]
+
+
+def _piece(
+    shape: RecordShape, folder: str, name: str, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """In a task: the lines of its rows, at hand or in a file that is on disk."""
+    context = TaskContext.get()
+    assert context is not None
+    part = context.partitionId()
+    path = os.path.join(folder, f"{name}-{part}-{context.taskAttemptId()}.lines")
+    at_hand: list[bytes] = []
+    size, file = 0, None
+    try:
+        for batch in batches:
+            lines = b"".join(line + b"\n" for line in shape.lines(batch))
+            at_hand.append(lines)
+            size += len(lines)
+            if size > INLINE_BYTES:
+                file = file or open(path, "wb")  # noqa: SIM115  # closed below
+                file.writelines(at_hand)
+                at_hand = []
+        if file is not None:
+            file.flush()
+            os.fsync(file.fileno())
+    finally:
+        if file is not None:
+            file.close()
+    if size:
+        columns: list[Sequence[object]] = [
+            *([part], [b"".join(at_hand)]),
+            *(["" if file is None else os.path.basename(path)], [0 if file is None else size]),
+        ]
+        kinds = (pa.int32(), pa.binary(), pa.string(), pa.int64())
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, names=["part", "lines", "file", "size"])
+
+
+def _type_of(rows: DataFrame, name: str, column: str) -> types.DataType:
+    try:
+        return rows.select(sql.col(column)).schema[0].dataType
+    except AnalysisException:
+        raise InputError(
+            f"into({name}={column!r}): the rows have no such column; "
+            f"{did_you_mean(column, rows.columns)}"
+        ) from None
+
+
+def _is_object(found: types.DataType) -> bool:
+    if isinstance(found, types.MapType):
+        return isinstance(found.keyType, types.StringType)
+    return isinstance(found, types.StructType)
+
+
+def _check_unique(names: Sequence[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(
+            f"a row as a record: a column's name must be unique; got twice: {', '.join(twice)}; "
+            "rename one, or name the columns with key=, ts= and value="
+        )
+
+
+def _object(text: bytes) -> dict[str, Any] | None:
+    """The object that a JSON text is; None if it is another value, or no JSON."""
+    try:
+        value = _decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _put(record: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    *steps, last = path
+    for step in steps:
+        inner = record.get(step)
+        record[step] = record = dict(inner) if isinstance(inner, dict) else {}
+    record[last] = value
