@@ -60,7 +60,7 @@ def run(bench: Bench) -> Outcome:
         "recovery",
         rows,
         {**figures, "calibration": calibrate()},
-        [Bar("recovery_s", figures["recovery_s"], 20.0, at_least=False)],
+        [Bar("recovery_s", figures["recovery_s"], 9.0, at_least=False)],
         {"slates": slates, "kills": kills, "shards": 16},
         ["from SIGKILL to the first commit of the next driver; Spark's start included"],
     )

@@ -63,9 +63,11 @@ class InputWatch:
             self._inotify = -1
 
     def _listen(self) -> None:
+        waiting = select.poll()
+        waiting.register(self._inotify, select.POLLIN)
+        waiting.register(self._end, select.POLLIN)
         while True:
-            ready, _, _ = select.select([self._inotify, self._end], [], [])
-            if self._end in ready:
+            if any(ready == self._end for ready, _ in waiting.poll()):
                 return
             try:
                 os.read(self._inotify, 65_536)
