@@ -26,7 +26,13 @@ _COLUMNS: dict[str, dict[str, str]] = {
     "keyed_updates": {**_RATES, "driver_mib": "driver's memory, MiB"},
     "zipf": {**_RATES, "driver_mib": "driver's memory, MiB"},
     "hot_topics": {**_RATES, "driver_mib": "driver's memory, MiB"},
-    "latency": {"p50_s": "p50, s", "p99_s": "p99, s", "max_s": "max, s"},
+    "latency": {
+        "p50_s": "p50, s",
+        "p99_s": "p99, s",
+        "max_s": "max, s",
+        "batch_p50_s": "a batch, p50, s",
+    },
+    "startup": {"median_s": "median, s", "least_s": "least, s", "most_s": "most, s"},
     "growth": {
         **_RATES,
         "disk_before_mib": "disk before, MiB",
@@ -96,6 +102,10 @@ _SAYS = {
     "update",
     "latency": "Two updates in a chain, 4,000 events/s for 60 s from another process: from a "
     "file's arrival to its slate being readable",
+    "startup": "A `millstream run` over 100 events, from the start of its process to its end, "
+    "beside a program that opens a SparkContext and runs one RDD job: with Spark's defaults, and "
+    "with Millstream's settings of the JVM. Seven of each, in turn; Millstream's JVM uses its "
+    "class archive, the others have none",
     "growth": "The same load, 100,000 active keys, over a store that holds so many slates already",
     "live": "Over HTTP, while 4,000 events/s come in and are counted over 10,000 keys: reads of "
     "one slate, as fast as they are answered (closed) and at 4,000/s whatever is answered (open); "
