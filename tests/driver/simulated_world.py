@@ -143,9 +143,9 @@ class World:
     def carry_out(self, instruction: cycle.Instruction) -> cycle.Happening | None:
         self.step()
         match instruction:
-            case cycle.Plan(progress):
+            case cycle.PlanNext(progress):
                 return cycle.Planned(self.plan(progress))
-            case cycle.Run(plan, _):
+            case cycle.RunBatch(plan, _):
                 self.begin("run", lambda: self.run(plan))
             case cycle.Cancel():
                 pass  # the tasks may have ended by themselves
@@ -231,7 +231,7 @@ class World:
             self.step()
             self.disk.publish(batch, names)
         progress.unpublished = []
-        return cycle.Flushed(progress)
+        return cycle.LayerFlushed(progress)
 
 
 def taken(progress: Progress) -> int:

@@ -45,7 +45,7 @@ Stamps = dict[Path, tuple[int, int]]
 def dev(app: str, **flags: Any) -> None:
     """Run an application here, without Spark, and again whenever its files change.
 
-    For the edit-and-run loop: it starts in well under a second, has the same page, HTTP and slates
+    For the edit-and-run loop: it starts without a JVM, has the same page, HTTP and slates
     as `run`, and keeps the slates over a change. It uses one core; `run` is for real work.
 
     \b

@@ -85,7 +85,7 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
-class Flushed:
+class LayerFlushed:
     """What was committed is flushed and published; `progress` is what stands."""
 
     progress: Progress
@@ -130,7 +130,7 @@ Happening: TypeAlias = (
     | Staged
     | Committed
     | Published
-    | Flushed
+    | LayerFlushed
     | StopAsked
     | PatienceEnded
     | StepFailed
@@ -140,7 +140,7 @@ Happening: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlanNext:
     """Look for what the next batch takes: answered by Planned."""
 
     progress: Progress
@@ -152,7 +152,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunBatch:
     """Run a batch beside everything else: answered by Ran or StepFailed."""
 
     plan: BatchPlan
@@ -189,7 +189,7 @@ class Publish:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Flush what is committed; once `ended`, nothing more is to come: Flushed or StepFailed."""
+    """Flush what is committed; `ended`: nothing more is to come. LayerFlushed or StepFailed."""
 
     progress: Progress
     ended: bool = False
@@ -210,7 +210,9 @@ class End:
     error: Exception | None
 
 
-Instruction: TypeAlias = Plan | Wait | Run | Cancel | Stage | Commit | Publish | Flush | Tell | End
+Instruction: TypeAlias = (
+    PlanNext | Wait | RunBatch | Cancel | Stage | Commit | Publish | Flush | Tell | End
+)
 
 
 class Phase(Enum):
@@ -270,7 +272,7 @@ class Cycle:
             case Published():
                 self.publishing = False
                 return self._published()
-            case Flushed(progress):
+            case LayerFlushed(progress):
                 self.progress = progress
                 return self._next()
             case StopAsked():
@@ -300,7 +302,7 @@ class Cycle:
         self.phase = Phase.IDLE
         if not self.leaving:
             self.phase = Phase.PLANNING
-            return [Plan(self.progress)]
+            return [PlanNext(self.progress)]
         if self.publishing:
             return []  # Published or PublishFailed comes back here
         if self.layered and not self._ended:
@@ -315,7 +317,7 @@ class Cycle:
             return self._next()
         if plan is not None:
             self.phase = Phase.RUNNING
-            return [Run(plan, self.progress)]
+            return [RunBatch(plan, self.progress)]
         if self.available_now:
             self.leaving = True
             return self._next()

@@ -170,9 +170,9 @@ class Driver:
     ) -> cycle.Happening | None:
         """Do what is said; what happened, or None if that comes later or does not matter."""
         match instruction:
-            case cycle.Plan(progress):
+            case cycle.PlanNext(progress):
                 return self._step(lambda: cycle.Planned(self._next_plan(progress)))
-            case cycle.Run(plan, before):
+            case cycle.RunBatch(plan, before):
                 self._began = time.perf_counter()
                 batches.do(lambda: self._post(self._step(lambda: self._run(plan, before))))
             case cycle.Cancel():
@@ -281,7 +281,7 @@ class Driver:
             return cycle.StepFailed(None)
         except Exception as error:
             return cycle.StepFailed(error)
-        return cycle.Flushed(progress)
+        return cycle.LayerFlushed(progress)
 
     def _tell(self, before: Progress, after: Progress) -> cycle.Happening | None:
         try:

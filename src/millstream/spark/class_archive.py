@@ -1,7 +1,7 @@
 """An archive of the classes that Spark loads, with which its JVM starts in two thirds of the time.
 
-A JVM that finds such an archive maps it in place of reading, checking and linking some ten thousand
-classes (class-data sharing). It is made once for a Java and a PySpark, by
+A JVM that finds such an archive maps it in place of reading, checking and linking
+thousands of classes (class-data sharing). It is made once for a Java and a PySpark, by
 
     python -m millstream.spark.class_archive
 
