@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(120)
 def store(here: Path) -> Path:
     """A store that is whole, whose slates expire after 30 microseconds."""
     path = here / ".millstream" / "filled"
-    dress(path, fill(path, an_app("30us"), [clicks(0, 500), clicks(500, 600), []]))
+    dress(path, fill(path, an_app("30us"), [clicks(0, 500), clicks(500, 600)]))
     return path
 
 
@@ -31,7 +31,7 @@ def test_verify_a_whole_store(store: Path, millstream) -> None:
 def test_verify_a_damaged_store(store: Path, millstream) -> None:
     """Exit 1, and a line with the file, what is wrong and how to mend it."""
     progress = store / "progress"
-    progress.write_bytes(progress.read_bytes().replace(b'"batch":2', b'"batch":3'))
+    progress.write_bytes(progress.read_bytes().replace(b'"batch":1', b'"batch":2'))
     result = millstream("verify", "--store", str(store))
     assert result.exit_code == 1
     first, *_, last = result.output.splitlines()

@@ -69,6 +69,16 @@ def test_expired_slates_go(order: str, slate: type) -> None:
     assert left == []
 
 
+def test_runs_in_one_process_sweep_apart() -> None:
+    """A run whose time is far ahead does not let another one with the same names rest."""
+    ahead, behind = InProcess(an_app().checked()), InProcess(an_app().checked())
+    for engine, start in ((ahead, 1_000_000), (behind, 0)):
+        engine.batch([click(start, "old", after=1000), click(start + 1, "young")])
+        for ts in (40, 41, 42):
+            engine.batch([click(start + ts, "young" if ts % 2 else "other")])
+        assert slates(engine) == {"young", "other"}
+
+
 def test_slates_that_come_and_go_do_not_pile_up() -> None:
     """Where each batch makes hundreds of slates, expired ones are never many more than live."""
     engine, made = InProcess(an_app("arrival").checked(), shards=1), 600

@@ -24,7 +24,7 @@ from millstream.engine.ordering import by_key, content_order
 from millstream.engine.plan import Plan
 from millstream.engine.room import Room, abandoned
 from millstream.engine.router import Outbox, Router
-from millstream.engine.sweep import SWEEPS, age_of
+from millstream.engine.sweep import age_of
 from millstream.model.event import Clock
 from millstream.model.function import Update
 from millstream.model.slate import Table, overlay
@@ -277,7 +277,7 @@ class Cell:
         if update is None or update.ttl is None or until is None:
             return
         before = until - age_of(self._plan.workflow, update.ttl)
-        for key, row in SWEEPS.expired(self._view, self.name, shard, before, self._slates):
+        for key, row in self._plan.sweeps.expired(self._view, self.name, shard, before, self._slates):
             self._drop(update, key, row)
             self.swept += 1
 

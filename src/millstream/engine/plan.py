@@ -11,6 +11,7 @@ from functools import cached_property
 
 from millstream.codec import slate_codec
 from millstream.engine.room import Share, share_of
+from millstream.engine.sweep import Sweeps
 from millstream.model.function import Function, Update
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow
@@ -95,6 +96,11 @@ class Plan:
             self.number[one.name]: share_of(one, self.shards) for one in self.workflow.updates
         }
         return {number: share for number, share in shares.items() if share is not None}
+
+    @cached_property
+    def sweeps(self) -> Sweeps:
+        """Where the cells of this plan are in their rounds, in this process."""
+        return Sweeps()
 
     @cached_property
     def aggregates(self) -> frozenset[int]:

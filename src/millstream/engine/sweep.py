@@ -85,7 +85,7 @@ class _Round:
 
 
 class Sweeps:
-    """The rounds of the cells that this process has run."""
+    """The rounds of the cells of one plan that this process has run."""
 
     def __init__(self) -> None:
         self._rounds: dict[tuple[str, int], _Round] = {}
@@ -114,7 +114,3 @@ class Sweeps:
         if seen < most:  # once round
             here.start, here.rest, here.least = prefix, here.least, None
         return found
-
-
-SWEEPS = Sweeps()
-"""Of this process."""

@@ -89,6 +89,7 @@ def _settings(app: str, master: str, memory: str, options: str) -> SparkConf:
         # Over TCP a Python task stalls some 40 ms on its first input.
         ("spark.python.unix.domain.socket.enabled", "true"),
         ("spark.python.worker.reuse", "true"),
+        ("spark.python.daemon.module", "millstream.spark.daemon"),
         ("spark.speculation", "false"),
         # Spark remembers a thousand jobs and stages for a page that Millstream never opens.
         ("spark.ui.retainedJobs", "10"),
