@@ -277,7 +277,9 @@ class Cell:
         if update is None or update.ttl is None or until is None:
             return
         before = until - age_of(self._plan.workflow, update.ttl)
-        for key, row in self._plan.sweeps.expired(self._view, self.name, shard, before, self._slates):
+        for key, row in self._plan.sweeps.expired(
+            self._view, self.name, shard, before, self._slates
+        ):
             self._drop(update, key, row)
             self.swept += 1
 
