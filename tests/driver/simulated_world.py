@@ -86,8 +86,10 @@ class World:
     fails: frozenset[str] = frozenset()
     """Steps that fail for good: `run`, `stage`, `publish`, `flush`, `tell`."""
     stop_after: int = 1 << 30
+    rests: bool = False
+    """It is a live application, which rests after each batch, and is stopped when it has all."""
     steps: int = 0
-    pending: list[tuple[str, Callable[[], cycle.Happening]]] = field(default_factory=list)
+    pending: list[tuple[str, Callable[[], cycle.Happening | None]]] = field(default_factory=list)
     flushes: int = 0
     """Flushes that have failed."""
     ended: bool = False
@@ -96,7 +98,7 @@ class World:
     def live(self) -> None:
         """Recover, and carry out what the cycle says until it ends or the process is cut off."""
         self.recover()
-        machine = cycle.Cycle(available_now=True, layered=self.layered)
+        machine = cycle.Cycle(available_now=not self.rests, layered=self.layered)
         todo = deque(machine.told(cycle.Began(self.disk.progress)))
         asked = False
         while not self.ended or todo:
@@ -106,7 +108,7 @@ class World:
                 todo.extend(machine.told(cycle.PatienceEnded()))
             happened = None
             if todo and (not self.pending or self.choose(2)):
-                happened = self.carry_out(todo.popleft())
+                happened = self.carry_out(todo.popleft(), machine)
             elif self.pending:
                 _, complete = self.pending.pop(self.choose(len(self.pending)))
                 self.step()
@@ -115,7 +117,7 @@ class World:
                 assert self.ended, f"the cycle hangs in {machine.phase}"
             if happened is not None:
                 todo.extendleft(reversed(machine.told(happened)))
-        assert not self.pending, "it ended while something ran"
+        assert {name for name, _ in self.pending} <= {"rest"}, "it ended while something ran"
 
     def step(self) -> None:
         self.steps += 1
@@ -140,7 +142,9 @@ class World:
             self.disk.publish(progress.batch, progress.staged)
         self.disk.staged.clear()
 
-    def carry_out(self, instruction: cycle.Instruction) -> cycle.Happening | None:
+    def carry_out(
+        self, instruction: cycle.Instruction, machine: cycle.Cycle
+    ) -> cycle.Happening | None:
         self.step()
         match instruction:
             case cycle.PlanNext(progress):
@@ -163,11 +167,15 @@ class World:
                     return cycle.SideFailed(RuntimeError("a source is gone"))
             case cycle.End(error):
                 self.ended, self.error = True, error
-            case cycle.Wait():
-                raise AssertionError("nothing is to be waited for")
+            case cycle.Wait(rest):
+                assert self.rests, "nothing is to be waited for"
+                if rest:
+                    self.begin("rest", lambda: woken(machine))
+                else:
+                    self.stop_after = 0
         return None
 
-    def begin(self, name: str, complete: Callable[[], cycle.Happening]) -> None:
+    def begin(self, name: str, complete: Callable[[], cycle.Happening | None]) -> None:
         beside = {known for known, _ in self.pending}
         assert name not in beside, f"two of {name} at once"
         assert "flush" not in beside, f"{name} beside a flush"
@@ -203,9 +211,9 @@ class World:
         until = plan.positions["numbers"]
         sources = {"numbers": SourceProgress(position=until)}
         unpublished = [*before.unpublished, (plan.batch, [name])] if self.layered else []
-        return cycle.Staged(
-            Progress(batch=plan.batch, sources=sources, staged=[name], unpublished=unpublished)
-        )
+        after = Progress(batch=plan.batch, sources=sources, staged=[name], unpublished=unpublished)
+        after.last_seconds = 0.01 if self.rests else 0.0
+        return cycle.Staged(after)
 
     def commit(self, after: Progress) -> cycle.Happening:
         disk = self.disk
@@ -234,6 +242,11 @@ class World:
         return cycle.LayerFlushed(progress)
 
 
+def woken(machine: cycle.Cycle) -> cycle.Happening | None:
+    """A rest is over, if it still matters."""
+    return cycle.Woken(flush_due=False) if machine.phase is cycle.Phase.IDLE else None
+
+
 def taken(progress: Progress) -> int:
     """How many records the batches up to here have."""
     source = progress.sources.get("numbers")
@@ -248,9 +261,10 @@ def lived(
     layered: bool = False,
     fails: frozenset[str] = frozenset(),
     stop_after: int = 1 << 30,
+    rests: bool = False,
 ) -> World:
     """A process that has lived so long, or until it ended."""
-    world = World(disk, choose, cut_after, layered, fails, stop_after)
+    world = World(disk, choose, cut_after, layered, fails, stop_after, rests)
     try:
         world.live()
     except CutOff:

@@ -27,15 +27,16 @@ def assert_each_once(disk: Disk) -> None:
 
 
 @pytest.mark.parametrize("layered", [False, True])
+@pytest.mark.parametrize("rests", [False, True])
 @pytest.mark.parametrize("choose", [FIRST, LAST], ids=["beside first", "beside last"])
 def test_a_cut_at_any_point_loses_and_doubles_nothing(
-    choose: Callable[[int], int], layered: bool
+    choose: Callable[[int], int], rests: bool, layered: bool
 ) -> None:
     """Whatever step the process ends after, the next one brings each record in once."""
     for cut in count():
         disk = Disk(RECORDS)
-        first = lived(disk, cut, choose, layered=layered)
-        second = lived(disk, FOR_EVER, choose, layered=layered)
+        first = lived(disk, cut, choose, layered=layered, rests=rests)
+        second = lived(disk, FOR_EVER, choose, layered=layered, rests=rests)
         assert second.ended
         assert second.error is None
         assert_each_once(disk)
@@ -49,9 +50,10 @@ def test_a_cut_at_any_point_loses_and_doubles_nothing(
     cuts=st.lists(st.integers(0, 60), max_size=6),
     choices=st.randoms(use_true_random=False),
     layered=st.booleans(),
+    rests=st.booleans(),
 )
 def test_many_cuts_in_any_order_lose_and_double_nothing(
-    cuts: list[int], choices: object, layered: bool
+    cuts: list[int], choices: object, layered: bool, rests: bool
 ) -> None:
     """Process after process is cut off, each at another point and with another order of events."""
 
@@ -60,8 +62,8 @@ def test_many_cuts_in_any_order_lose_and_double_nothing(
 
     disk = Disk(RECORDS)
     for cut in cuts:
-        lived(disk, cut, choose, layered=layered)
-    lived(disk, FOR_EVER, choose, layered=layered)
+        lived(disk, cut, choose, layered=layered, rests=rests)
+    lived(disk, FOR_EVER, choose, layered=layered, rests=rests)
     assert_each_once(disk)
 
 
@@ -94,13 +96,14 @@ def test_a_flush_that_fails_is_not_tried_again_at_the_end() -> None:
 
 @pytest.mark.parametrize("choose", [FIRST, LAST], ids=["beside first", "beside last"])
 @pytest.mark.parametrize("layered", [False, True])
+@pytest.mark.parametrize("rests", [False, True])
 def test_a_stop_at_any_point_ends_it_without_an_error(
-    choose: Callable[[int], int], layered: bool
+    choose: Callable[[int], int], rests: bool, layered: bool
 ) -> None:
     """Asked to stop after any step, it ends by itself, with all that is committed published."""
     for stop in range(40):
         disk = Disk(RECORDS)
-        stopped = lived(disk, FOR_EVER, choose, layered=layered, stop_after=stop)
+        stopped = lived(disk, FOR_EVER, choose, layered=layered, stop_after=stop, rests=rests)
         assert stopped.ended
         assert stopped.error is None
         published = {record for rows in disk.published.values() for record in rows}
@@ -114,7 +117,7 @@ def test_a_batch_overlaps_with_the_publishing_of_the_last() -> None:
     beside: list[set[str]] = []
 
     class Watched(World):
-        def begin(self, name: str, complete: Callable[[], Happening]) -> None:
+        def begin(self, name: str, complete: Callable[[], Happening | None]) -> None:
             super().begin(name, complete)
             beside.append({known for known, _ in self.pending})
 

@@ -17,6 +17,7 @@ from millstream.driver.pace import (
     first_intake,
     next_intake,
     next_pace,
+    rest_after,
     shares_of,
     slowed,
 )
@@ -163,3 +164,10 @@ def test_shares_are_for_updates_without_another_way() -> None:
     assert shares_of(_app("arrival").checked(), {"plain": 1e9}, 2.0) == {"plain": LEAST_SHARE}
     assert shares_of(_app("arrival").checked(), {}, 2.0) == {}
     assert shares_of(_app("event-time").checked(), costs, 2.0) == {}
+
+
+def test_small_batches_are_followed_by_a_rest() -> None:
+    """Half of what they took and no longer than 25 ms; after a batch that took long there is none."""
+    assert rest_after(0.02) == 0.01
+    assert rest_after(0.09) == 0.025
+    assert rest_after(0.2) == 0

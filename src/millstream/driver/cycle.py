@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
+from millstream.driver.pace import rest_after
 from millstream.driver.planner import BatchPlan
 from millstream.engine.progress import Report
 from millstream.stores.progress import Progress
@@ -148,7 +149,9 @@ class PlanNext:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait for input or time: answered by Woken."""
+    """Wait for input or time: answered by Woken, not sooner than `rest` seconds from now."""
+
+    rest: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +346,10 @@ class Cycle:
             instructions.append(Publish(after))
         if flush_due and not self.leaving:
             return [*instructions, Tell(before, after), *self._flush()]
+        rest = 0.0 if self.leaving or self.available_now else rest_after(after.last_seconds)
+        if rest:
+            self.phase = Phase.IDLE
+            return [*instructions, Wait(rest), Tell(before, after)]
         # The next batch is started first: telling runs beside it.
         return [*instructions, *self._next(), Tell(before, after)]
 

@@ -68,6 +68,7 @@ class Driver:
         self._happened: queue.SimpleQueue[cycle.Happening | None] = queue.SimpleQueue()
         self._input_changed = True
         self._last_look = 0.0
+        self._rest_until = 0.0
         self._began = time.perf_counter()
         self._lane: Lane = "one-task"
         self._runner: Runner | None = None
@@ -137,8 +138,11 @@ class Driver:
 
     def _next_happening(self, machine: cycle.Cycle, watch: InputWatch) -> cycle.Happening | None:
         """Wait for something to happen, and look at the sources meanwhile."""
+        rest = self._rest_until - time.monotonic()
         try:
-            happened = self._happened.get(timeout=POLL_SECONDS)
+            happened = self._happened.get(
+                timeout=min(rest, POLL_SECONDS) if rest > 0 else POLL_SECONDS
+            )
         except queue.Empty:
             happened = None
             if not watch.tells or time.monotonic() - self._last_look > RELOOK_SECONDS:
@@ -149,6 +153,8 @@ class Driver:
             return None
         now = time.monotonic()
         idle = machine.phase is cycle.Phase.IDLE
+        if idle and now < self._rest_until:
+            return None
         if self._input_changed and (idle or now - self._last_look >= LOOK_SECONDS):
             failed = self._look()
             if failed is not None:
@@ -188,7 +194,9 @@ class Driver:
                 background.do(lambda: self._post(self._flush(progress, ended=ended)))
             case cycle.Tell(before, after):
                 return self._tell(before, after)
-            case cycle.Wait() | cycle.End():
+            case cycle.Wait(rest):
+                self._rest_until = time.monotonic() + rest
+            case cycle.End():
                 pass
         return None
 

@@ -1,4 +1,4 @@
-"""The decisions about how much: what a batch takes in, and how much of it one key may have.
+"""The decisions about how much: what a batch takes in, how much of it one key may have, and when.
 
 *Intake.* A batch takes what is there, up to an intake that follows the time that batches take: an
 application that falls behind takes larger batches until one takes about the target, and no longer
@@ -7,6 +7,10 @@ quick lets the intake be a few times its size, and only one that took too long m
 full a batch was cannot be told from its bytes: sources are taken in whole blocks.) While events
 wait because an update is throttled, the sources are slowed in proportion, and stopped when its room
 is full.
+
+*Rest.* Small batches that followed each other at once would take all cores, at a rate of events
+that larger batches take with ease, and reads would wait for them. So a small batch is followed by a
+rest, in which the next one gathers what comes. A batch that took long is not: there is much to do.
 
 *Shares.* In arrival order one key may have a quarter of the target, at what its update's events
 have cost of late; see `admission`.
@@ -27,6 +31,10 @@ its cost yet."""
 LEAST_BYTES = 16 << 10
 GROWTH = 4.0
 """By how much the intake changes in one batch, at most."""
+SMALL_SECONDS = 0.1
+"""A batch that took no longer is small."""
+REST_SECONDS = 0.025
+"""How long the rest after a small batch is, at most."""
 HOT_SHARE = 0.25
 
 
@@ -57,6 +65,11 @@ def next_intake(
 def slowed(intake: int, pressure: float) -> int:
     """What a batch may take while throttled events wait; 0: nothing."""
     return int(intake * max(0.0, 1.0 - pressure))
+
+
+def rest_after(seconds: float) -> float:
+    """How long to rest after a batch that took so long."""
+    return min(REST_SECONDS, seconds / 2) if seconds <= SMALL_SECONDS else 0.0
 
 
 def divided(intake: int, waiting: Mapping[str, int], *, in_step: bool = False) -> dict[str, int]:

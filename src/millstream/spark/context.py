@@ -60,7 +60,7 @@ def open_context(app: str, master: str, memory: str, java: str | None = None) ->
             f"{JAVA} or later, and is --memory enough (1g is the default)?"
         ) from None
     context.setLogLevel("FATAL")
-    # It would print a traceback when the JVM is gone; Millstream has no accumulators.
+    # It would print a traceback when the JVM is gone, which the driver says itself.
     context._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]
     _socket_folders[context] = conf.get(SOCKETS)
     return context

@@ -13,7 +13,7 @@ from functools import partial
 from uuid import uuid4
 
 from py4j.protocol import Py4JError
-from pyspark import RDD, SparkContext
+from pyspark import RDD, Accumulator, SparkContext
 from pyspark.errors import PySparkException
 
 from millstream.driver import run as driver_run
@@ -31,6 +31,8 @@ from millstream.spark.context import close_context, open_context
 from millstream.spark.failures import from_spark
 from millstream.spark.pickling import PackedPlan
 
+FOR_EVER_MS = 1 << 40
+
 
 class SparkRunner:
     """Runs batches in a SparkContext, which it closes if it is its own."""
@@ -42,6 +44,9 @@ class SparkRunner:
         self._packed = PackedPlan("", b"")
         self._numbers: dict[int, RDD[int]] = {}
         self._whole: RDD[Row] | None = None
+        self._gathered: Accumulator[list[worker.Gathered]] = context.accumulator(
+            [], worker.GatheredRows()
+        )
         self._tag = f"millstream-{uuid4().hex}"
         self._tagged: set[int] = set()
 
@@ -58,18 +63,28 @@ class SparkRunner:
             if threading.get_ident() not in self._tagged:
                 self._context.addJobTag(self._tag)  # of all jobs of this thread
                 self._tagged.add(threading.get_ident())
-            return reports_in(rows.collect())
+            return reports_in(self._rows_of(rows))
         except (Py4JError, PySparkException, OSError) as error:
             raise from_spark(error) from None
+
+    def _rows_of(self, rows: RDD[Row]) -> list[Row]:
+        """Run a job, and gather its rows in the order of their partitions.
+
+        `collect` would do, and takes 9 ms more: at each call it reads class files to clean a
+        closure, and it opens a socket for the rows. Counting with all patience does neither; the
+        rows come with the ends of the tasks, which Spark counts once each.
+        """
+        self._gathered.value = []
+        rows._jrdd.countApprox(FOR_EVER_MS, 1.0)
+        return [row for _, some in sorted(self._gathered.value) for row in some]
 
     def _one_task(self, job: Job) -> RDD[Row]:
         """The same RDD for every batch, which costs some milliseconds to make: its task finds the
         job among the properties that Spark sends with it. (A shuffled RDD cannot be used again:
         Spark would take the rows that it has shuffled before.)"""
         if self._whole is None:
-            self._whole = self._partitions(1).mapPartitions(
-                partial(worker.whole_batch, self._packed)
-            )
+            rows = self._partitions(1).mapPartitions(partial(worker.whole_batch, self._packed))
+            self._whole = rows.mapPartitions(partial(worker.gather, self._gathered))
         self._context.setLocalProperty(worker.JOB, worker.packed_job(job))
         return self._whole
 
@@ -85,7 +100,7 @@ class SparkRunner:
                 partial(worker.layer_stage, self._packed, job, layer, upstream)
             )
             upstream = job.tasks
-        return rows
+        return rows.mapPartitions(partial(worker.gather, self._gathered))
 
     def _partitions(self, count: int) -> RDD[int]:
         """So many empty partitions, kept: to make them costs more than a job."""

@@ -9,13 +9,16 @@ import signal
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from pyspark import TaskContext
+from pyspark import Accumulator, TaskContext
+from pyspark.accumulators import AccumulatorParam
 
 from millstream.driver import stages
 from millstream.driver.job import Job, Row
 from millstream.engine.plan import Plan
 from millstream.spark.pickling import PackedPlan
 
+Gathered = tuple[int, list[Row]]
+"""A partition's number and the rows that it gives to the driver."""
 JOB = "millstream.job"
 """The property of a task that holds its job."""
 
@@ -68,3 +71,20 @@ def layer_stage(
     partition, attempt = _task()
     plan = _unpacked(packed)
     return stages.layer_stage(plan, job, layer, upstream, partition, attempt, rows)
+
+
+class GatheredRows(AccumulatorParam[list[Gathered]]):
+    """What the tasks of a job give to the driver."""
+
+    def zero(self, value: list[Gathered]) -> list[Gathered]:
+        return []
+
+    def addInPlace(self, value1: list[Gathered], value2: list[Gathered]) -> list[Gathered]:
+        return value1 + value2
+
+
+def gather(gathered: Accumulator[list[Gathered]], rows: Iterable[Row]) -> Iterator[Row]:
+    """The end of the last stage: its rows go to the driver with the end of the task."""
+    partition, _ = _task()
+    gathered.add([(partition, list(rows))])
+    return iter(())
