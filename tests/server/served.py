@@ -1,4 +1,4 @@
-"""A real server of a store, over loopback: started as `millstream run` starts it, in a process.
+"""A real server of a store, over loopback, in a process of its own.
 
 with served(store) as url: ...                    # http://127.0.0.1:PORT
 with served(store, token="x" * 16, rate=10.0) as url: ...
@@ -6,8 +6,6 @@ with served(store, token="x" * 16, rate=10.0) as url: ...
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
+from forked_server import ForkedServer
 
 from millstream.codec import encode_value, shard_of
-from millstream.server.child import ServerChild
 from millstream.server.options import Options
 from millstream.stores.contract import Fence
 from millstream.stores.home import Home
@@ -34,12 +32,11 @@ def served(store: Path, **options: Any) -> Iterator[str]:
 
     It is killed in the end, which takes no time: how a server stops has tests of its own.
     """
-    child = ServerChild.start(Options(store, port=0, **options))
+    server = ForkedServer(Options(store, port=0, **options))
     try:
-        yield child.url
+        yield server.url
     finally:
-        os.kill(child.pid, signal.SIGKILL)
-        child.stop()
+        server.kill()
 
 
 @contextmanager

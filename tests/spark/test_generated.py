@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from millstream.spark.runner import run
 
 pytestmark = pytest.mark.spark
-EXAMPLES = 26
+EXAMPLES = 14
 on_spark = settings(
     max_examples=EXAMPLES,
     # A case is a whole application and a dozen Spark jobs, not a slow strategy.
