@@ -24,11 +24,15 @@ from fault_runs.result import Result, line_of
 from fault_runs.scenario import Context, Scenario
 from fault_runs.scenarios import SCENARIOS
 
+MOST_SEEDS = 100
+
 
 @ended_in_order()
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m fault_runs", description="Run fault runs.")
-    parser.add_argument("--seeds", type=int, default=20, metavar="N", help="seeds of each; 20")
+    parser.add_argument(
+        "--seeds", type=int, metavar="N", help="seeds of each; as many as give its least runs"
+    )
     parser.add_argument("--first", type=int, default=0, metavar="N", help="the first of them; 0")
     parser.add_argument("--seed", type=int, action="append", metavar="N", help="only this seed")
     parser.add_argument(
@@ -41,20 +45,23 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--out", type=Path, default=FILE, metavar="FILE", help=f"{FILE.name}")
     given = parser.parse_args(arguments)
-    seeds = given.seed or range(given.first, given.first + given.seeds)
+    seeds = given.seed or range(given.first, given.first + (given.seeds or MOST_SEEDS))
     names = given.only or [*SCENARIOS]
     where, measured = machine(), commit()
-    clean, done, total = True, 0, len(names) * len(seeds)
+    clean = True
     with closing(Context()) as context:
-        for name in names:
+        for number, name in enumerate(names):
+            runs = 0
             for seed in seeds:
                 began = time.monotonic()
                 result = run_one(SCENARIOS[name], seed, context)
-                done, clean = done + 1, clean and result.clean
+                clean, runs = clean and result.clean, runs + result.runs
                 date = datetime.now(UTC).strftime("%Y-%m-%d")
                 write(given.out, [result], SCENARIOS, where, measured, date)
                 line = line_of(result, time.monotonic() - began)
-                print(f"[{done}/{total}] {line}", flush=True)
+                print(f"[{number + 1}/{len(names)}] {line}", flush=True)
+                if not (given.seed or given.seeds) and runs >= SCENARIOS[name].least:
+                    break
     print(f"{'nothing lost, nothing doubled' if clean else 'NOT CLEAN'}; {given.out}")
     return 0 if clean else 1
 

@@ -1,7 +1,7 @@
 """What every test shares: the Hypothesis profiles, the Spark context, the count of generated cases.
 
-Three processes share the tests (on two cores: some wait); all that need Spark are in one, with one context; of the others, a
-module stays together.
+Three processes share the tests (many wait for something): all that need Spark are in one, with one
+context; of the others, a module stays together.
 
 HYPOTHESIS_PROFILE=ci      the default: the same cases in every run
 HYPOTHESIS_PROFILE=deep    ten times as many, and others each time

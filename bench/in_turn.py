@@ -1,0 +1,101 @@
+"""Throughput of this commit and of an earlier one, measured in turn on the same machine.
+
+`python -m bench.in_turn COMMIT [--rounds 3] [--only NAME ...]`: each load is run on both in every
+round, and who comes first changes; a ratio is that of the medians. The other commit is checked out
+beside the data of the benchmarks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.__main__ import WORK, told
+from bench.calibration import calibrate
+from bench.figures import Bar, Outcome
+from bench.in_turn_run import LOADS
+from bench.machine import ROOT, commit, machine
+from bench.results import RESULTS, record, write
+from fault_runs.ending import ended_in_order
+
+LEAST = 1.0
+"""The rate now, of that before."""
+
+
+@ended_in_order()
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.in_turn", description=__doc__)
+    parser.add_argument("against", metavar="COMMIT", help="the commit to compare with")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N")
+    parser.add_argument("--only", nargs="+", choices=[*LOADS], default=[*LOADS], metavar="NAME")
+    given = parser.parse_args(arguments)
+    outcome = compared(checked_out(given.against), given.only, given.rounds)
+    outcome.settings["against"] = given.against
+    found = record(outcome, machine(), commit(), datetime.now(UTC).isoformat(), quick=False)
+    print(f"\n{told(outcome, quick=False)}\n{write(RESULTS, found)}")
+    return 0
+
+
+def checked_out(name: str) -> Path:
+    """A tree with this commit, made once."""
+    tree = WORK / f"tree-{name}"
+    if not tree.exists():
+        tree.parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["git", "clone", "-q", str(ROOT), str(tree)], check=True)
+        subprocess.run(["git", "-C", str(tree), "checkout", "-q", name], check=True)
+    return tree
+
+
+def compared(before: Path, names: list[str], rounds: int) -> Outcome:
+    trees = {"before": before, "now": ROOT}
+    rates: dict[str, dict[str, list[float]]] = {
+        name: {what: [] for what in trees} for name in names
+    }
+    others = dict.fromkeys(names, 0.0)
+    for number in range(rounds):
+        order = [*trees][:: 1 if number % 2 else -1]
+        for name in names:
+            for what in order:
+                row = measured(name, trees[what], WORK / f"in-turn-{what}")
+                rates[name][what].append(row["events_per_s"])
+                others[name] = max(others[name], row["cpu_others"])
+            last = ", ".join(f"{what} {rates[name][what][-1]:,.0f}" for what in trees)
+            print(f"round {number + 1} of {rounds}: {name}: {last} events/s", flush=True)
+    rows = [row_of(name, rates[name]) | {"cpu_others": others[name]} for name in names]
+    bars = [Bar(f"ratio of {row['what']}", row["ratio"], LEAST) for row in rows]
+    figures = {"least_ratio": min(row["ratio"] for row in rows), "calibration": calibrate()}
+    notes = ["events/s after the first batch, medians; each: the rounds' own, before and now"]
+    return Outcome("in_turn", rows, figures, bars, {"rounds": rounds}, notes)
+
+
+def measured(name: str, tree: Path, work: Path) -> dict[str, Any]:
+    """A load on the code in a tree; its row."""
+    script = str(ROOT / "bench" / "in_turn_run.py")
+    done = subprocess.run(
+        [sys.executable, "-P", script, name, str(work), str(tree)],
+        env=os.environ | {"PYTHONPATH": f"{tree}{os.pathsep}{tree / 'src'}"},
+        cwd=tree,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    row: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return row
+
+
+def row_of(name: str, rates: dict[str, list[float]]) -> dict[str, Any]:
+    before, now = median(rates["before"]), median(rates["now"])
+    each = "; ".join(
+        f"{old:,.0f} {new:,.0f}" for old, new in zip(rates["before"], rates["now"], strict=True)
+    )
+    return {"what": name, "ratio": now / before, "before": before, "now": now, "each": each}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
