@@ -167,7 +167,7 @@ def test_shares_are_for_updates_without_another_way() -> None:
 
 
 def test_small_batches_are_followed_by_a_rest() -> None:
-    """Half of what they took and no longer than 25 ms; after a batch that took long there is none."""
+    """Half of what they took, at most 25 ms; after a batch that took long there is none."""
     assert rest_after(0.02) == 0.01
     assert rest_after(0.09) == 0.025
     assert rest_after(0.2) == 0
