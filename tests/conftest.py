@@ -1,6 +1,6 @@
 """What every test shares: the Hypothesis profiles, the Spark context, the count of generated cases.
 
-Three processes share the tests (many wait for something): all that need Spark are in one, with one
+Four processes share the tests (many wait for something): all that need Spark are in one, with one
 context; of the others, a module stays together.
 
 HYPOTHESIS_PROFILE=ci      the default: the same cases in every run

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx
-from forked_server import ForkedServer
+from server.forked_server import ForkedServer
 
 from millstream.codec import encode_value, shard_of
 from millstream.server.options import Options
