@@ -1,6 +1,6 @@
 """What every test shares: the Hypothesis profiles, the Spark context, the count of generated cases.
 
-Four processes share the tests (many wait for something): all that need Spark are in one, with one
+Three processes share the tests (many wait for something): all that need Spark are in one, with one
 context; of the others, a module stays together.
 
 HYPOTHESIS_PROFILE=ci      the default: the same cases in every run
@@ -9,6 +9,7 @@ HYPOTHESIS_PROFILE=deep    ten times as many, and others each time
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -31,6 +32,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         group = "spark" if item.get_closest_marker("spark") else str(item.path)
         item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_collection_finish() -> None:
+    """Let collections of garbage pass over all that five thousand tests have brought in."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
