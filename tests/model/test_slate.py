@@ -154,6 +154,31 @@ def test_a_scan_reads_no_more_than_it_yields() -> None:
     assert stored.read == 3
 
 
+def test_a_scan_looks_at_no_changes_outside_its_range() -> None:
+    """However many entries were changed: names are put in order once, not for each scan."""
+
+    class Named(str):
+        """A name that counts how often it is compared."""
+
+        compared = 0
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __lt__(self, other: str) -> bool:
+            Named.compared += 1
+            return str.__lt__(self, other)
+
+    here = table()
+    for number in range(4_096):
+        here[Named(f"{number:04d}")] = number
+    assert [value for _, value in here.scan("0100", "0103")] == [100, 101, 102]
+    Named.compared = 0
+    for number in range(100):
+        here[Named(f"{number:04d} more")] = number
+        assert [value for _, value in here.scan("0100", "0103")] == [100, 101, 102]
+    assert Named.compared < 100 * 50
+
+
 def test_a_scan_under_way_does_not_see_changes() -> None:
     """The table may be changed while it is gone through."""
     one = table({"a": 1, "b": 2, "c": 3})

@@ -9,11 +9,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from engine.in_process import InProcess
 from windows.messages import NODES, a_job, an_app, answers, events, told, windows
 from windows.told import a_job as a_bounded_job
 from windows.told import data, lost
 
 import millstream as ms
+from millstream.model import slate
 from millstream.windows import Area, Error, Spatial, Temporal
 from millstream.windows.drawing import rank
 from millstream.windows.strata import layout
@@ -174,3 +176,27 @@ def test_nodes_that_cannot_be_told_apart_are_refused(nodes: Any, said: str) -> N
     app.source("log")
     with pytest.raises(ms.DefinitionError, match=said):
         app.add(a_job(), name="counts", nodes=nodes)
+
+
+def test_many_windows_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice as many windows in one batch let the root look at twice as many entries, not at four
+    times as many: what was let go is not looked at again."""
+
+    def looked_at(count: int) -> int:
+        seen = [0]
+        real = slate.overlay
+
+        def counting(changed: Any, stored: Any, reverse: bool = False) -> Any:
+            seen[0] += len(changed)
+            return real(changed, stored, reverse)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(slate, "overlay", counting)
+            job = a_job(range=1)
+            sent = told(job, "a", {pane: "x" if pane % 7 == 0 else "" for pane in range(count)})
+            engine = InProcess(an_app(job, nodes="a").checked())
+            engine.batch(events(sent))
+        assert len(engine.streams["counts.windows"]) == count
+        return seen[0]
+
+    assert looked_at(800) < 2.5 * looked_at(400)

@@ -9,6 +9,7 @@ entry read twice is two independent values and an update can be undone.
 from __future__ import annotations
 
 import dataclasses
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, Protocol, TypeVar
@@ -81,6 +82,9 @@ class Table:
         self._decode = decode
         self._limit = limit
         self._changes: dict[str, bytes | None] = {}
+        self._order: list[str] = []
+        """Names of changes in order, for scans; those of `_fresh` come in at the next one."""
+        self._fresh: list[str] = []
         self._undo: dict[str, tuple[bytes | None] | None] = {}
 
     def __getitem__(self, entry: str) -> Any:
@@ -127,13 +131,25 @@ class Table:
         Reads no more of the store than it yields. Changing the table meanwhile does not change
         what an iterator already under way yields.
         """
-        changed = sorted(
-            (e for e in self._changes if start <= e and (stop is None or e < stop)),
-            reverse=reverse,
-        )
+        changed = self._changed_between(start, stop)
+        if reverse:
+            changed.reverse()
         stored = self._entries.scan(start, stop, reverse)
         merged = overlay([(e, self._changes[e]) for e in changed], stored, reverse)
         return ((entry, self._decode(stored)) for entry, stored in islice(merged, limit))
+
+    def _changed_between(self, start: str, stop: str | None) -> list[str]:
+        """Names of changes in order; takes no longer for those outside."""
+        order, fresh = self._order, self._fresh
+        if len(fresh) < len(order) // 16:
+            for entry in fresh:
+                insort(order, entry)
+        else:
+            order += fresh
+            order.sort()
+        fresh.clear()
+        end = len(order) if stop is None else bisect_left(order, stop)
+        return order[bisect_left(order, start) : end]
 
     def _stored(self, entry: str) -> bytes | None:
         if entry in self._changes:
@@ -145,6 +161,8 @@ class Table:
         _check_entry(entry)
         if entry not in self._undo:
             self._undo[entry] = (self._changes[entry],) if entry in self._changes else None
+        if entry not in self._changes:
+            self._fresh.append(entry)
         self._changes[entry] = value
 
     def changes(self) -> dict[str, bytes | None]:
@@ -163,6 +181,7 @@ class Table:
             else:
                 self._changes[entry] = before[0]
         self._undo.clear()
+        self._order, self._fresh = [], [*self._changes]
 
 
 def over_limit(size: int, limit: int) -> FunctionError:

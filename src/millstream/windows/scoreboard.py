@@ -4,7 +4,8 @@
                           come before it; `open`: windows; `closed`: ranges of windows; `nodes`;
                           `from`: the pane that a node has begun with, `at`: the one that it has
                           reached; `kept`: panes before it were let go, `swept`: those of
-                          the last time; `schedule` of the reducers;
+                          the last time, as far as none came again; `forgot`: so were windows;
+                          `schedule` of the reducers;
                           `late_panes`, `late_records`, `repeated`
     board|PANE            by node, its mark of the pane (`accounts`: what stands where)
     past|PANE             the same of the last `PAST` panes that were let go, only to be looked at
@@ -139,7 +140,9 @@ class Scoreboard:
             if self.has(number) and not self.is_closed(number) and self.window(number) is None:
                 self._windows[number] = self._recounted(number)
                 opened.append(number)
-        meta["open"] = sorted([*meta["open"], *opened]) if opened else meta["open"]
+        if opened:
+            meta["open"] = sorted([*meta["open"], *opened])
+            meta["forgot"] = min(opened[0], meta.get("forgot", BEGINNING))
         return opened
 
     def looked_at(self) -> list[int]:
@@ -172,6 +175,7 @@ class Scoreboard:
         kept = self._awaits(pane) or any(self.is_corrected(one) for one in windows)
         if kept:
             self.table[board(pane)] = marks
+            self._sweep_again(pane)
         return windows, kept
 
     def is_corrected(self, window: int) -> bool:
@@ -190,6 +194,7 @@ class Scoreboard:
         elif self._awaits(pane):
             waiting = self.table.get(tardy(pane), {})
             self.table[tardy(pane)] = {**waiting, node: waiting.get(node, 0) + count}
+            self._sweep_again(pane)
         for number in self.job.span.windows_of(pane):
             window = self.window(number) if self.has(number) else None
             if window is not None:
@@ -263,28 +268,42 @@ class Scoreboard:
         The first panes of all stay for as long as a node might begin even earlier: then windows
         that begin before them need them.
         """
-        meta, span = self.meta, self.job.span
-        meta["final"] = meta["final"] or {*self.nodes} <= meta["from"].keys()
-        last_before = -(-meta["first"] // (span.slide // span.pane)) - 1
-        first = meta["first"] if meta["final"] else span.panes_of(last_before).stop
+        meta, span, table = self.meta, self.job.span, self.table
+        if not meta["final"] and {*self.nodes} <= meta["from"].keys():
+            meta["final"] = True
+            meta["swept"] = BEGINNING  # the first panes may go now
         if meta.get("swept") == before:
             return
+        # What lies before the last sweep is gone, and need not be looked for.
+        last_before = -(-meta["first"] // (span.slide // span.pane)) - 1
+        first = meta["first"] if meta["final"] else span.panes_of(last_before).stop
+        swept = meta.get("swept", BEGINNING)
+        first = max(first, swept)
         # A node that is far ahead may have had windows closed: then less is let go than before.
         meta["swept"], meta["kept"] = before, max(before, meta["kept"])
+        for entry, marks in [*table.scan(board(first), board(before))]:
+            del table[entry]
+            if pane_in(entry) >= before - PAST:
+                table[past(pane_in(entry))] = marks
         for start, stop in (
-            (board(first), board(before)),
             (values(first), values(before)),
-            ("tardy|", tardy(before)),
-            ("window|", window_entry(self.needed() - KEPT)),
+            (tardy(swept), tardy(before)),
+            (past(swept - PAST), past(before - PAST)),
         ):
-            for entry, found in [*self.table.scan(start, stop)]:
-                del self.table[entry]
-                if start == "window|":
-                    self._windows.pop(window_in(entry), None)
-                elif start.startswith("board|") and pane_in(entry) >= before - PAST:
-                    self.table[past(pane_in(entry))] = found
-        for entry in [entry for entry, _ in self.table.scan("past|", past(before - PAST))]:
-            del self.table[entry]
+            for entry in [entry for entry, _ in table.scan(start, stop)]:
+                del table[entry]
+        until = self.needed() - KEPT
+        for entry, _ in [
+            *table.scan(window_entry(meta.get("forgot", BEGINNING)), window_entry(until))
+        ]:
+            del table[entry]
+            self._windows.pop(window_in(entry), None)
+        meta["forgot"] = until
+
+    def _sweep_again(self, pane: int) -> None:
+        """There is something of a pane that may have been let go before."""
+        if "swept" in self.meta:
+            self.meta["swept"] = min(pane, self.meta["swept"])
 
     def save(self) -> None:
         for number, window in self._windows.items():
