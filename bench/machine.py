@@ -28,9 +28,10 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> dict[str, Any]:
-    """The commit that was measured, and whether files differ from it."""
+    """The commit that was measured, and whether files differ from it, but for those of results."""
     head = _said("git", "rev-parse", "HEAD")
-    changed = _said("git", "--no-optional-locks", "status", "--porcelain")
+    status = ("status", "--porcelain", "--", ".", ":!bench/results")
+    changed = _said("git", "--no-optional-locks", *status)
     return {"commit": head or "unknown", "dirty": bool(changed)}
 
 

@@ -32,6 +32,7 @@ _COLUMNS: dict[str, dict[str, str]] = {
         "max_s": "max, s",
         "batch_p50_s": "a batch, p50, s",
     },
+    "in_turn": {"before": "before, events/s", "now": "now, events/s", "ratio": "ratio"},
     "startup": {"median_s": "median, s", "least_s": "least, s", "most_s": "most, s"},
     "growth": {
         **_RATES,
@@ -95,6 +96,8 @@ _COLUMNS: dict[str, dict[str, str]] = {
 _TEXTS = {"promise"}
 """Columns of words."""
 _SAYS = {
+    "in_turn": "Before batches were plain Spark jobs and since, measured in turn, three rounds, "
+    "medians (`python -m bench.in_turn COMMIT`)",
     "keyed_updates": "A count in a dict slate, 1,000,000 events over 100,000 uniform keys, durable "
     "every batch",
     "zipf": "The same over 1,000 skewed keys",

@@ -4,7 +4,8 @@
 section 4). The file names the functions and the graph; it builds the same `App` as the decorators:
 
     [app]                 name, order, on_error, slate_warn, slate_limit
-    [streams.NAME]        source = true | "json:DIR", key, ts, unit, lateness, idle;
+    [streams.NAME]        source = true | "json:DIR", key, ts, unit, time_format, zone, ahead,
+                          lateness, idle;
                           output = true, sink = "parquet:DIR" | "sqlite:FILE"; delay;
                           action = true | "webhook:URL" | "line:FILE" | "stderr"
     [maps.NAME]           function = "module:name", subscribes, publishes
@@ -20,7 +21,8 @@ section 4). The file names the functions and the graph; it builds the same `App`
                           fidelity = { area = 0.5, drawn = true } | { spatial = 0.5 } |
                           { temporal = 0.5 } | { error = 0.05, confidence = 0.95 },
                           shed, seed, bounds, most, confidence
-    [jobs.NAME.logs]      panes come from agents: format, pattern, ts, unit, time_format, grace
+    [jobs.NAME.logs]      panes come from agents: format, pattern, ts, unit, time_format, zone,
+                          ahead, jump, grace
     [feeds.NAME]          coherency, limit, k, t, keep, backfill, pushes, memory, ratio, policy,
                           latency, percentile, strategy
     [run]                 store, shards, tasks, ...: see `millstream.settings`
@@ -50,7 +52,8 @@ from millstream.nearest import did_you_mean
 from millstream.setting_values import PARSERS, PATHS, check_address, relative_to
 from millstream.toml import Document, Section, shown
 
-_SOURCE_KEYS = ("key", "ts", "unit", "lateness", "idle")
+_SOURCE_TEXTS = ("unit", "time_format", "zone", "ahead", "lateness", "idle")
+_SOURCE_KEYS = ("key", "ts", *_SOURCE_TEXTS)
 _STREAM_KEYS = ("source", *_SOURCE_KEYS, "output", "sink", "action", "delay")
 _MAP_KEYS = ("function", "subscribes", "publishes")
 _ROOM_KEYS = ("limit", "overload", "overflow", "keep", "memory")
@@ -112,14 +115,8 @@ def _stream(app: App, section: Section, given: dict[str, Any]) -> None:
     if name in RESERVED_STREAMS and set(section.values) == {"sink"}:
         return  # Millstream's own output streams: nothing to declare
     if source:
-        durations = {key: section.get(key, str) for key in ("lateness", "idle")}
-        app.source(
-            name,
-            key=field_at(section, "key"),
-            ts=field_at(section, "ts"),
-            unit=section.get("unit", str),
-            **{key: value for key, value in durations.items() if value is not None},
-        )
+        texts = {key: section.get(key, str) for key in _SOURCE_TEXTS if key in section.values}
+        app.source(name, key=field_at(section, "key"), ts=field_at(section, "ts"), **texts)
     else:
         for key in _SOURCE_KEYS:
             if key in section.values:

@@ -33,6 +33,9 @@ class SourceDescription(msgspec.Struct, frozen=True):
     whole: bool
     """Whether this is all there is to know: False when its key or ts is a Python function."""
     address: str
+    time_format: str | None = None
+    zone: str | None = None
+    ahead: int | None = None
 
     @property
     def log(self) -> Path | None:
@@ -42,7 +45,15 @@ class SourceDescription(msgspec.Struct, frozen=True):
 
     def source(self) -> Source:
         """The source itself, to try records on."""
-        return Source(self.name, self.key, self.ts, self.unit)
+        return Source(
+            self.name,
+            self.key,
+            self.ts,
+            self.unit,
+            time_format=self.time_format,
+            zone=self.zone,
+            ahead=self.ahead,
+        )
 
 
 class FunctionDescription(msgspec.Struct, frozen=True):
@@ -116,4 +127,14 @@ def read_description(store: Path) -> Description | None:
 def _source(source: Source, address: str) -> SourceDescription:
     key, ts = (of if isinstance(of, str) else None for of in (source.key, source.ts))
     whole = not callable(source.key) and not callable(source.ts)
-    return SourceDescription(source.name, key, ts, source.unit, whole, address)
+    return SourceDescription(
+        source.name,
+        key,
+        ts,
+        source.unit,
+        whole,
+        address,
+        source.time_format,
+        source.zone,
+        source.ahead,
+    )

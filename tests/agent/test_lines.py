@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from millstream.agent.lines import KEPT, record_reader, time_reader
-from millstream.errors import DefinitionError, InputError
+from millstream.agent.lines import record_reader, time_reader
+from millstream.errors import InputError
+from millstream.model.time_text import KEPT
 from millstream.windows.logs import Logs
 
 SECOND = 1_000_000
@@ -66,6 +67,13 @@ def test_lines_by_a_pattern() -> None:
         (Logs(ts="at", unit="s"), str(NOON // SECOND), 0),
         (Logs(ts="at", time_format="%Y-%m-%d %H:%M:%S"), "2024-01-01 12:00:00", 0),
         (Logs(ts="at", time_format="%y%m%d %H%M%S"), "240101 120000", 0),
+        (Logs(ts="at", zone="Europe/Berlin"), "2024-01-01T13:00:00", 0),
+        (Logs(ts="at", zone="Europe/Berlin"), "2024-01-01T12:00:00Z", 0),
+        (
+            Logs(ts="at", time_format="%Y-%m-%d %H:%M:%S", zone="America/New_York"),
+            "2024-01-01 07:00:00",
+            0,
+        ),
         (Logs(ts="at", time_format="%Y-%m-%d %H:%M:%S,%f"), "2024-01-01 12:00:00,007", 7_000),
         (Logs(ts="at", time_format="%Y-%m-%d %H:%M:%S.%f"), "2024-01-01 12:00:00.000001", 1),
         (Logs(ts="at", time_format="%H:%M:%S.%f %d.%m.%Y"), "12:00:00.5 01.01.2024", SECOND // 2),
@@ -106,12 +114,6 @@ def test_times_that_cannot_be_read(logs: Logs, record: Any) -> None:
 def test_records_without_times() -> None:
     """Without ts there is no time to read."""
     assert time_reader(Logs(), "log") is None
-
-
-def test_a_time_format_needs_the_year() -> None:
-    """A time without its year could be any; it is refused before a line is read."""
-    with pytest.raises(DefinitionError, match="must have the year"):
-        time_reader(Logs(ts="at", time_format="%b %d %H:%M:%S"), "log")
 
 
 def test_what_is_kept_is_bounded() -> None:

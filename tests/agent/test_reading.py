@@ -13,13 +13,15 @@ from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.agent.dead_letters import DeadLetters
-from millstream.agent.reading import AHEAD, LONGEST_RUN, Reading
+from millstream.agent.reading import LONGEST_RUN, Reading
 from millstream.agent.restart import Restart
+from millstream.model.duration import SECOND, UNITS
 from millstream.windows.making import Maker, Making
 from millstream.windows.message import Message, Why
 from millstream.windows.placed import PlacedJob
 
 NOW = 1_000_000_000
+AHEAD = UNITS["d"]
 FAILS = "the map fails on this"
 
 
@@ -186,6 +188,43 @@ def test_a_time_far_ahead_is_a_mistake(tmp_path: Path) -> None:
     assert [message["until"] for message in read.messages] == [1000, 1001, 44200]
     assert read.messages[1]["partials"] == {"a": 1, "c": 1}
     assert read.messages[1]["nodes"]["web1"]["dead"] == 1
+
+
+HOUR = 3_600 * SECOND
+
+
+def wrong_time(folder: Path, times: list[int], after: list[int] | None = None) -> tuple[int, int]:
+    """How many lines with these times are dead and how many late; `after` follow in the chunk."""
+    read = Read(folder, placed(by="time", range="2m", pane="1m"))
+    given, more = lines(*((ts, "a") for ts in times)), lines(*((ts, "a") for ts in after or ()))
+    read.reading.take(given, 0, ("log", 0), NOW + 400 * 24 * HOUR, more)
+    making = read.reading.making
+    told = [one["nodes"]["web1"] for one in read.messages]
+    late = sum(sum(one["late"].values()) for one in told) + sum(making.late.values())
+    return sum(one["dead"] for one in told) + making.dead, late
+
+
+def test_one_wrong_time_does_not_make_the_rest_late(tmp_path: Path) -> None:
+    """A line that is a year ahead is a dead letter if the next lines are not; at the beginning of a
+    log, in the middle, at the end of a slice, and several of them in a row."""
+    plain = [NOW + second * SECOND for second in range(0, 600, 10)]
+    wrong = NOW + 365 * 24 * HOUR
+    assert wrong_time(tmp_path, [*plain[:30], wrong, *plain[30:]]) == (1, 0)
+    assert wrong_time(tmp_path, [wrong, *plain]) == (1, 0)
+    assert wrong_time(tmp_path, [*plain[:30], wrong, wrong + 1, wrong, *plain[30:]]) == (3, 0)
+    assert wrong_time(tmp_path, [*plain[:30], wrong], after=plain[30:38]) == (1, 0)
+
+
+def test_a_jump_that_the_next_lines_confirm_is_none(tmp_path: Path) -> None:
+    """A log may be quiet for hours, also before and after a single line, and end after that."""
+    quiet = [NOW, NOW + SECOND, NOW + 9 * HOUR, NOW + 20 * HOUR, NOW + 20 * HOUR + SECOND]
+    assert wrong_time(tmp_path, quiet) == (0, 0)
+    assert wrong_time(tmp_path, [NOW, NOW + 30 * 24 * HOUR]) == (0, 0)
+
+
+def test_disorder_is_not_taken_for_a_wrong_time(tmp_path: Path) -> None:
+    """Lines that are in no order by less than the jump are as they were: on time, or late."""
+    assert wrong_time(tmp_path, [NOW, NOW + HOUR // 2, NOW + SECOND]) == (0, 1)
 
 
 def test_a_long_way_to_the_next_record(tmp_path: Path) -> None:

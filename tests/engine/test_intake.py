@@ -111,6 +111,35 @@ def test_a_record_that_cannot_become_an_event() -> None:
     assert (second.line, second.ts) == (12, CLOCK)
 
 
+@pytest.mark.parametrize(
+    ("given", "source"),
+    [
+        ([5, 86_401, 6], {"unit": "s"}),
+        ([5, 86_401, 6.5], {"unit": "s"}),
+        (["1970-01-01T00:00:05", "2105-01-01", "1970-01-01T00:00:06"], {}),
+        (["05 1970", "05 2105", "06 1970"], {"time_format": "%S %Y"}),
+    ],
+)
+def test_a_time_that_is_far_ahead(given: list[Any], source: dict[str, Any]) -> None:
+    """It is set aside as a dead letter that says what it may be; those after it are not late."""
+    intake = intake_of(ts="at", **source)
+    found = taken(intake, [{"at": at} for at in given])
+    (letter,) = intake._router.dead
+    assert letter.line == 11
+    assert "must be no more than 1d (ahead=) after the clock" in letter.error
+    assert len(found) == 2
+    assert intake.highest is not None
+    assert intake.highest < 86_400_000_000
+    assert len(taken(intake_of(ts="at", ahead=None, **source), [{"at": at} for at in given])) == 3
+
+
+def test_times_in_a_zone() -> None:
+    """Text that says no offset is in the zone of the source."""
+    intake = intake_of(ts="at", zone="Europe/Berlin", ahead=None)
+    (one,) = taken(intake, [{"at": "2026-07-01T12:00:00"}])
+    assert one[0] == 1_782_900_000_000_000
+
+
 def test_a_line_that_is_no_record() -> None:
     """It counts as taken in, and is a dead letter."""
     intake = intake_of()

@@ -260,3 +260,23 @@ def test_a_value_that_is_nested_too_deeply(depth: int) -> None:
     assert "nested too deeply" in checked.refused[0].error
     assert ANYTHING.one(deep).refused_count == 1
     assert ANYTHING.one(most).lines == [most]
+
+
+def test_times_that_are_far_ahead_are_refused() -> None:
+    """At a glance and one by one: one such time would make all events after it late."""
+    for unit, good, bad in (("s", 5, 10**12), (None, "1970-01-01T00:00:05Z", "2999-01-01")):
+        source = SourceDescription("s", None, "t", unit, True, "log:/s", ahead=86_400_000_000)
+        body = b"\n".join(json.dumps({"t": at}).encode() for at in (good, bad, good))
+        *_, checked = RecordCheck(source).many(body)
+        assert len(checked.lines) == 2
+        (refused,) = checked.refused
+        assert refused.line == 2
+        assert "must be no more than 1d (ahead=) after the clock" in refused.error
+
+
+def test_times_of_a_form() -> None:
+    """Text of the source's time_format is a time, and nothing else."""
+    source = SourceDescription("s", None, "t", None, True, "log:/s", time_format="%d.%m.%Y")
+    *_, checked = RecordCheck(source).many(b'{"t":"24.12.2026"}\n{"t":"2026-12-24"}')
+    assert checked.lines == [b'{"t":"24.12.2026"}']
+    assert "of the form '%d.%m.%Y'" in checked.refused[0].error

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,7 +77,7 @@ class Ran(NamedTuple):
 def ran(spark: Any, app: App, folder: Path, *, batches: int, lane: str) -> Ran:
     """Run over the example's records, in several files, as about so many batches."""
     (source,) = app.checked().sources
-    data, extract = DATA[app.name], source.extractor()
+    data, extract = DATA[app.name], replace(source, ahead=None).extractor()
     records = list(data.series(data.count, 7, data.days))
     (folder / "in" / source.name).mkdir(parents=True)
     for number in range(FILES):

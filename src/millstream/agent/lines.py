@@ -8,23 +8,26 @@ be read raises InputError.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from millstream.errors import DefinitionError, InputError
-from millstream.model.duration import SECOND, instant
+from millstream.errors import InputError
+from millstream.model import time_text
 from millstream.model.path import picker
 from millstream.model.source import Source
 from millstream.windows.logs import Logs
 
-KEPT = 20_000
-"""Texts of times that are kept."""
 RecordOf = Callable[[bytes], Any]
 TimeOf = Callable[[Any], int]
 _decode = msgspec.json.Decoder().decode
+
+
+def wall_clock() -> int:
+    """The wall time in microseconds."""
+    return time.time_ns() // 1_000
 
 
 def record_reader(logs: Logs) -> RecordOf:
@@ -38,7 +41,7 @@ def record_reader(logs: Logs) -> RecordOf:
     return _json if logs.format == "json" else _text
 
 
-def time_reader(logs: Logs, where: str) -> TimeOf | None:
+def time_reader(logs: Logs, where: str, wall: Callable[[], int] = wall_clock) -> TimeOf | None:
     """A function of a record that gives its time in microseconds; None if records have none.
 
     >>> logs = Logs(ts="at", time_format="%d/%b/%Y:%H:%M:%S %z")
@@ -48,8 +51,10 @@ def time_reader(logs: Logs, where: str) -> TimeOf | None:
     if logs.ts is None:
         return None
     if logs.time_format is not None:
-        return _by_format(logs, logs.time_format, where)
-    extract = Source(where, ts=logs.ts, unit=logs.unit).extractor()
+        return _by_format(logs, where, wall)
+    # How far ahead a time may be, the agent looks at itself.
+    source = Source(where, ts=logs.ts, unit=logs.unit, zone=logs.zone)
+    extract = source.extractor()
 
     def plain(record: Any) -> int:
         return extract(record, 0)[0]
@@ -94,7 +99,7 @@ def _kept(path: str, plain: TimeOf) -> TimeOf:
             return plain(record)
         ts = kept.get(value)
         if ts is None:
-            if len(kept) >= KEPT:
+            if len(kept) >= time_text.KEPT:
                 kept.clear()
             ts = kept[value] = plain(record)
         return ts
@@ -102,49 +107,10 @@ def _kept(path: str, plain: TimeOf) -> TimeOf:
     return time_of
 
 
-def _by_format(logs: Logs, time_format: str, where: str) -> TimeOf:
-    """As `strptime` would; a fraction of a second at the end is taken off and not kept."""
-    if not re.search(r"%[YyGcxs]", time_format):
-        raise DefinitionError(
-            f"logs: time_format must have the year, as %Y or %y; got {time_format!r}; if the log "
-            "has none, let ts be a function of the record"
-        )
+def _by_format(logs: Logs, where: str, wall: Callable[[], int]) -> TimeOf:
     pick = _calling(logs.ts) if callable(logs.ts) else picker(str(logs.ts), "logs: ts", "record")
-    whole, point = time_format, ""
-    if time_format.endswith("%f") and time_format[-3:-2] in tuple(".,:"):
-        whole, point = time_format[:-3], time_format[-3]
-    kept: dict[str, int] = {}
-
-    def made(text: Any, given: Any) -> int:
-        try:
-            ts = instant(datetime.strptime(text, whole))
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{where}: ts must be text of the form {time_format!r}; got {given!r}"
-            ) from None
-        if len(kept) >= KEPT:
-            kept.clear()
-        kept[text] = ts
-        return ts
-
-    def time_of(record: Any) -> int:
-        text = pick(record)
-        try:
-            return kept[text]
-        except (KeyError, TypeError):
-            return made(text, text)
-
-    def time_of_fraction(record: Any) -> int:
-        given = pick(record)
-        text, _, fraction = str(given).rpartition(point)
-        ts = kept.get(text)
-        if ts is None:
-            ts = made(text, given)
-        if not (fraction.isdecimal() and len(fraction) <= 6):
-            made("", given)
-        return ts + int(fraction.ljust(6, "0")) * SECOND // 1_000_000
-
-    return time_of_fraction if point else time_of
+    read = time_text.time_reader(logs.time_format, logs.zone, where)
+    return lambda record: read(pick(record), wall())
 
 
 def _calling(function: Callable[[Any], Any]) -> Callable[[Any], Any]:

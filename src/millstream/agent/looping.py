@@ -240,7 +240,7 @@ class Loop:
             return
         for part in self._slicer.slices(chunk):
             self._at, self._sized = (chunk, part), (0, 0)
-            self._reading.take(part.lines, part.stamp, part.place, self._wall())
+            self._reading.take(part.lines, part.stamp, part.place, self._wall(), part.after)
             self._say_first_letter()
             self._put()
             self._pace()

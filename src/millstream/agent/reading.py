@@ -16,14 +16,13 @@ from millstream.agent.dead_letters import DeadLetters
 from millstream.agent.files import LONGEST, Chunk
 from millstream.agent.lines import record_reader, time_reader
 from millstream.agent.restart import Restart
+from millstream.agent.slicing import LOOK_AHEAD
 from millstream.errors import InputError, MillstreamError
-from millstream.model.duration import SECOND
+from millstream.model.duration import microseconds, shown_duration
 from millstream.windows.making import Maker
 from millstream.windows.message import Message, Why
 from millstream.windows.placed import PlacedJob
 
-AHEAD = 86_400 * SECOND
-"""A time so much after the clock is taken for a mistake: it would end all panes until then."""
 FAR = 1 << 62
 LONGEST_RUN = 100_000
 """Panes without records that are told; after more the node says where it is, as if it began."""
@@ -61,6 +60,10 @@ class Reading:
         self._silent = silent
         self._record_of = record_reader(placed.logs)
         self._time_of = time_reader(placed.logs, placed.name)
+        self._ahead = microseconds(placed.logs.ahead, "logs: ahead")
+        self._jump = microseconds(placed.logs.jump, "logs: jump")
+        self._after: Sequence[bytes] = ()
+        """Lines that follow those that are taken in."""
         self._combine = combiner(placed.job)
         self._counted = self._span.axis in ("records", "bytes")
         self._number_of = self._numbering()
@@ -110,13 +113,20 @@ class Reading:
         except Exception:
             return None
 
-    def take(self, lines: Sequence[bytes], stamp: int, where: Where, now: int) -> int:
+    def take(
+        self,
+        lines: Sequence[bytes],
+        stamp: int,
+        where: Where,
+        now: int,
+        after: Sequence[bytes] = (),
+    ) -> int:
         """Take lines in, in order, which were read in a file from a byte on; the clock is `now`.
 
-        `stamp` is the time of records that bring none. How many were taken: less than all when the
-        job's extent is over.
+        `stamp` is the time of records that bring none. `after` are some lines that follow. How many
+        were taken: less than all when the job's extent is over.
         """
-        at = 0
+        at, self._after = 0, after
         while at < len(lines) and not self.over:
             if self.making.pane is not None:
                 given_up = self.making.given_up is not None
@@ -319,8 +329,16 @@ class Reading:
             ts = stamp if self._time_of is None else self._time_of(record)
             position = self._maker.position_of(making, record, ts)
             pane = self._span.pane_of(position)
-            if self._span.axis == "time" and position > now + AHEAD and pane != making.pane:
-                raise InputError("its time is more than a day after the clock of this machine")
+            if self._span.axis == "time" and position > now + self._ahead and pane != making.pane:
+                raise InputError(
+                    f"its time is more than {shown_duration(self._ahead)} after the clock of this "
+                    "machine (logs: ahead)"
+                )
+            if self._jumps(position, lines, at):
+                raise InputError(
+                    f"its time is more than {shown_duration(self._jump)} (logs: jump) after the "
+                    "line before it, and the lines after it go back"
+                )
         except Exception as error:
             self._dead(size, _place(where, lines, at), line, _words(error))
             return True
@@ -344,6 +362,22 @@ class Reading:
             return True
         self._take([record], [ts], lines, at, where)
         return True
+
+    def _jumps(self, position: int, lines: Sequence[bytes], at: int) -> bool:
+        """Whether a time is far ahead of the last one, and those of the next lines are nearer to
+        that: then it is a mistake, which would make all of them late. (A log that is read again and
+        again for its rounds must give the same each time: there no line is judged by others.)"""
+        if self._time_of is None or self._span.axis != "time" or self._silent:
+            return False
+        known = None if self.making.pane is None else self._last
+        if known is not None and position - known <= self._jump:
+            return False
+        following = (*lines[at + 1 : at + 1 + LOOK_AHEAD], *self._after)[:LOOK_AHEAD]
+        times = [ts for ts in map(self.first_time, following) if ts is not None]
+        if not times:
+            return False
+        back = min(times)
+        return position - back > (self._jump if known is None else abs(back - known))
 
 
 def _size(lines: Sequence[bytes]) -> int:

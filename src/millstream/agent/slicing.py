@@ -16,6 +16,7 @@ from millstream.agent.stamping import Stamps
 QUICK, SLOW = 0.02, 0.1
 """Seconds that a slice should take."""
 MOST_LINES = 4_096
+LOOK_AHEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class Slice:
     """Where the first line begins in the chunk."""
     place: tuple[str, int]
     """The same in its file."""
+    after: list[bytes]
+    """Some lines that follow in the chunk, only to be looked at."""
 
 
 class Slicer:
@@ -58,7 +61,8 @@ class Slicer:
             if self._stamps is not None:
                 part = _before(part, self._stamps.until(chunk.file.key, place) - place)
             began = self._clock()
-            yield Slice(part, stamp, offset, (str(chunk.file.path), place))
+            after = lines[at + len(part) : at + len(part) + LOOK_AHEAD]
+            yield Slice(part, stamp, offset, (str(chunk.file.path), place), after)
             self._fit(self._clock() - began)
             at += len(part)
             offset += size_of(part)

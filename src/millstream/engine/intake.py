@@ -17,7 +17,8 @@ from millstream.engine.router import Router
 from millstream.errors import CodecError, InputError, MillstreamError
 from millstream.model.duration import TIME_LIMIT, UNITS
 from millstream.model.rules import DeadLetter
-from millstream.model.source import Source, iso_time
+from millstream.model.source import Source
+from millstream.model.time_text import time_reader
 
 LateEvent = tuple[str, int, str, bytes]
 
@@ -36,6 +37,9 @@ class Intake:
         self._late_limit = late
         self._extract = source.extractor()
         self._scale = _scale(source)
+        self._time_of_text = time_reader(source.time_format, source.zone, "")
+        self._ahead = TIME_LIMIT if source.ahead is None else source.ahead
+        """A time that is so much after the clock is looked at alone."""
 
     @property
     def fields(self) -> tuple[str | None, str | None] | None:
@@ -60,7 +64,7 @@ class Intake:
         if times is None:
             times, scale = [self._clock] * count, 1
         least, highest = min(times) * scale, max(times) * scale
-        if highest >= TIME_LIMIT or least <= -TIME_LIMIT:
+        if highest - self._clock > self._ahead or highest >= TIME_LIMIT or least <= -TIME_LIMIT:
             return False
         if self._late_limit is not None and least <= self._late_limit:
             return False  # a late event is kept as it came
@@ -155,14 +159,18 @@ class Intake:
             return times, keys, values
         kinds = set(map(type, times))
         if kinds == {str} and self.source.unit is None:
+            read, clock = self._time_of_text, self._clock
             try:
-                return [iso_time(text, "") for text in times], keys, values
+                made = [read(text, clock) for text in times]
             except InputError:
                 return None
-        if self._scale is None or kinds != {int}:
+            return (made, keys, values) if max(made) - min(stamps) <= self._ahead else None
+        if self._scale is None or kinds != {int} or self.source.time_format is not None:
             return None
-        scale = self._scale
-        if max(times) * scale >= TIME_LIMIT or min(times) * scale <= -TIME_LIMIT:
+        scale, highest = self._scale, max(times) * self._scale
+        if highest >= TIME_LIMIT or min(times) * scale <= -TIME_LIMIT:
+            return None
+        if highest - min(stamps) > self._ahead:
             return None
         return (times if scale == 1 else [time * scale for time in times]), keys, values
 

@@ -28,6 +28,7 @@ from millstream.model.place import location
 from millstream.model.size import Size, byte_count
 from millstream.model.slate import check_defaults, is_slate_type
 from millstream.model.source import TIME_UNITS, KeyOf, Source, TimeOf
+from millstream.model.time_text import check_time_text
 from millstream.model.workflow import (
     SLATE_LIMIT,
     SLATE_WARN,
@@ -112,6 +113,9 @@ class App:
         unit: str | None = None,
         lateness: Duration = "0s",
         idle: Duration = "10s",
+        time_format: str | None = None,
+        zone: str | None = None,
+        ahead: Duration | None = "1d",
     ) -> None:
         """Declare a stream that comes from outside; see `Source` for what the arguments mean."""
         check_name(name, "source")
@@ -126,6 +130,12 @@ class App:
                     f"{where}: {what} must be a field, a dotted path or a function of the record; "
                     f"got {type(of).__name__}"
                 )
+        if ts is None and (time_format or zone):
+            raise DefinitionError(
+                f"{where}: ts must name the field with the time, if time_format or zone says its "
+                "form"
+            )
+        check_time_text(time_format, zone, where)
         self._sources.append(
             Source(
                 name,
@@ -134,6 +144,9 @@ class App:
                 unit,
                 microseconds(lateness, f"{where}: lateness"),
                 microseconds(idle, f"{where}: idle"),
+                time_format,
+                zone,
+                None if ahead is None else microseconds(ahead, f"{where}: ahead"),
             )
         )
 

@@ -9,8 +9,15 @@ from datetime import datetime
 from typing import Any
 
 from millstream.errors import InputError
-from millstream.model.duration import SECOND, TIME_LIMIT, UNITS, instant
+from millstream.model.duration import (
+    SECOND,
+    TIME_LIMIT,
+    UNITS,
+    instant,
+    shown_duration,
+)
 from millstream.model.path import key_text, picker
+from millstream.model.time_text import time_reader
 
 KeyOf = str | Callable[[Any], Any] | None
 TimeOf = str | Callable[[Any], Any] | None
@@ -22,8 +29,11 @@ class Source:
     """A stream that comes from outside.
 
     `key` and `ts` are a field, a dotted path or a function of the record. Without `key` the key is
-    the empty text; without `ts` the time is the batch's clock. `lateness` and `idle` shape the
-    horizon when the application runs in event-time order.
+    the empty text; without `ts` the time is the batch's clock. A time that is text is ISO 8601 or
+    has the `time_format`, in the `zone` if it says none (`time_text`). One that is more than
+    `ahead` after the clock is a mistake, and its record a dead letter: else it would make all that
+    come after it late. `lateness` and `idle` shape the horizon when the application runs in
+    event-time order.
     """
 
     name: str
@@ -32,6 +42,9 @@ class Source:
     unit: str | None = None
     lateness: int = 0
     idle: int = 10 * SECOND
+    time_format: str | None = None
+    zone: str | None = None
+    ahead: int | None = None
 
     def extractor(self) -> Callable[[Any, int], tuple[int, str]]:
         """A function of (record, clock) that gives (ts, key), or raises InputError."""
@@ -40,12 +53,13 @@ class Source:
         where = f"source {self.name!r}"
         scale = UNITS.get(self.unit or "")
         nanoseconds = self.unit == "ns"
+        of_text = time_reader(self.time_format, self.zone, where)
 
-        def time_of(value: Any) -> int:
-            if isinstance(value, str):
+        def time_of(value: Any, clock: int) -> int:
+            if isinstance(value, str) or self.time_format is not None:
                 number = _number(value) if self.unit is not None else None
                 if number is None:
-                    return iso_time(value, where)
+                    return of_text(value, clock)
                 value = number  # a CSV file has only text
             if isinstance(value, datetime):
                 return instant(value)
@@ -71,11 +85,21 @@ class Source:
                 key = key_of(record)
                 if type(key) is not str:
                     key = key_text(key, where)
-            ts = clock if ts_of is None else time_of(ts_of(record))
+            if ts_of is None:
+                return clock, key
+            given = ts_of(record)
+            ts = time_of(given, clock)
             if not -TIME_LIMIT < ts < TIME_LIMIT:
                 raise InputError(
                     f"{where}: ts {ts} microseconds must be within {TIME_LIMIT} of the epoch; "
                     f"is its unit {self.unit!r} right?"
+                )
+            if self.ahead is not None and ts > clock + self.ahead:
+                days = (ts - clock) // UNITS["d"]
+                raise InputError(
+                    f"{where}: ts must be no more than {shown_duration(self.ahead)} (ahead=) after "
+                    f"the clock; got {_shown(given)}, {days:,} days after it; is it a mistake, or "
+                    "of another unit or zone?"
                 )
             return ts, key
 
@@ -111,14 +135,6 @@ def _number(text: str) -> int | float | None:
         except ValueError:
             pass
     return None
-
-
-def iso_time(text: str, where: str) -> int:
-    """Microseconds of ISO-8601 text; without a zone it is taken as UTC."""
-    try:
-        return instant(datetime.fromisoformat(text))
-    except ValueError:
-        raise InputError(f"{where}: ts must be ISO-8601 text; got {text!r}") from None
 
 
 def _shown(value: Any) -> str:

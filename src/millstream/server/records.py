@@ -14,6 +14,7 @@ accept the same lines.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -84,8 +85,9 @@ class RecordCheck:
         self._extract = source.source().extractor() if source.whole else None
         self._key, self._ts = source.key, source.ts
         self._plain = source.whole and _is_field(source.key) and _is_field(source.ts)
-        self._texts = source.unit is None
+        self._texts = source.unit is None and source.time_format is None
         self._bound = 0 if source.unit is None else _bound(source.unit)
+        self._ahead = source.ahead
 
     def one(self, body: bytes) -> Checked:
         """A body that is a single value, made into one line."""
@@ -126,7 +128,7 @@ class RecordCheck:
             if any(map(too_deep, lines)):
                 return False
             return self._extract is None or (self._plain and self._all_fit(records))
-        except (ValueError, RecursionError, KeyError, TypeError, IndexError):
+        except (ValueError, RecursionError, KeyError, TypeError, IndexError, InputError):
             return False
 
     def _all_fit(self, records: list[Any]) -> bool:
@@ -140,9 +142,19 @@ class RecordCheck:
         kinds = set(map(type, times))
         if kinds == {str} and self._texts:
             list(map(datetime.fromisoformat, times))  # ValueError for what is not a time
+            self._extract_of_latest(records, times)
             return True
         bound = self._bound
-        return kinds <= {int, float} and -bound < min(times) and max(times) < bound
+        if not (kinds <= {int, float} and -bound < min(times) and max(times) < bound):
+            return False
+        self._extract_of_latest(records, times)
+        return True
+
+    def _extract_of_latest(self, records: list[Any], times: list[Any]) -> None:
+        """Raise if the latest of the times is too far ahead. (ISO 8601 is in order as text, but for
+        zones and shorter forms: what this does not see, the application does.)"""
+        if self._ahead is not None and self._extract is not None:
+            self._extract(records[times.index(max(times))], self._now())
 
     def _good(self, lines: list[bytes], first: int, checked: Checked) -> list[bytes]:
         """The acceptable ones of the lines, looked at one by one; blank lines are nothing."""
@@ -166,7 +178,11 @@ class RecordCheck:
         if too_deep(line):
             raise RecursionError
         if self._extract is not None:
-            self._extract(record, 0)
+            self._extract(record, self._now())
+
+    @staticmethod
+    def _now() -> int:
+        return time.time_ns() // 1_000
 
 
 def _is_field(path: str | None) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from millstream.errors import DefinitionError
 from millstream.model.duration import Duration, microseconds
 from millstream.model.source import TIME_UNITS, TimeOf
+from millstream.model.time_text import check_time_text
 
 FORMATS = ("json", "text")
 
@@ -31,7 +31,16 @@ class Logs:
     unit: str | None = None
     """Of a time that is a number."""
     time_format: str | None = None
-    """Of a time that is text and not ISO 8601, as for `strptime`; UTC, unless it has an offset."""
+    """Of a time that is text and not ISO 8601, as for `strptime`; without a year in it, the last
+    one in which the time is not after the clock (`model.time_text`)."""
+    zone: str | None = None
+    """Of times that are text and say none, as "Europe/Berlin"; None: UTC."""
+    ahead: Duration = "1d"
+    """A line whose time is more than that after the clock is a dead letter: else it would end all
+    panes until then, and make the lines after it late."""
+    jump: Duration = "1h"
+    """A line whose time is more than that after the line before it is a dead letter, if the lines
+    after it go back: one wrong time must not make all that follows late."""
     grace: Duration = "250ms"
     """How long after the end of a pane by the clock its records may still be written, if nothing
     later was: then it is ended without them. The other nodes' windows wait as long for a node that
@@ -49,9 +58,12 @@ class Logs:
                 f"logs: unit must be one of {', '.join(TIME_UNITS)}; got {self.unit!r}"
             )
         microseconds(self.grace, "logs: grace")
-        if self.ts is None and (self.unit or self.time_format):
+        microseconds(self.ahead, "logs: ahead")
+        microseconds(self.jump, "logs: jump")
+        if self.ts is None and (self.unit or self.time_format or self.zone):
             raise DefinitionError(
-                "logs: ts must name the field with the time, if unit or time_format says its form"
+                "logs: ts must name the field with the time, if unit, time_format or zone says its "
+                "form"
             )
         names = {"line"}
         if self.pattern is not None:
@@ -61,18 +73,7 @@ class Logs:
             raise DefinitionError(
                 f"logs: ts must be one of {of}, {', '.join(sorted(names))}; got {self.ts!r}"
             )
-        if self.time_format is not None:
-            self._check_time_format(self.time_format)
-
-    def _check_time_format(self, form: str) -> None:
-        """A time that was written in this form must be read by it: else every line would die."""
-        try:
-            datetime.strptime(datetime(2024, 2, 3, 4, 5, 6, tzinfo=UTC).strftime(form), form)
-        except ValueError as error:
-            raise DefinitionError(
-                "logs: time_format must have the directives of strptime, as in "
-                f"'%d/%b/%Y:%H:%M:%S %z'; got {form!r}: {error}"
-            ) from None
+        check_time_text(self.time_format, self.zone, "logs")
 
     def _check_pattern(self, pattern: str) -> set[str]:
         try:

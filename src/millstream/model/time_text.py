@@ -1,0 +1,155 @@
+"""Times that are text: ISO 8601 or a form of `strptime`; a zone and a year where they say none.
+
+*The zone.* Text without an offset is in the zone that was named, UTC if none was. An hour that a
+change of clocks repeats is taken for the first of both.
+
+*The year.* A form without one, as of syslog, takes the last year in which the time is no more than
+`AHEAD` after the clock: so the last of December, read in January, is of the year before. A log that
+is older than a year needs a form with a year.
+
+Texts of a form come again and again, as those of a second do: what was made of them is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from millstream.errors import DefinitionError, InputError
+from millstream.model.duration import UNITS, instant
+
+AHEAD = UNITS["d"]
+"""Microseconds that a time may be after the clock: clocks and zones differ by less."""
+KEPT = 20_000
+"""Texts of times that are kept."""
+_YEAR = re.compile(r"%[YyGcxs]")
+_LEAP = 8
+"""Years between two with a 29th of February, at most."""
+
+TimeOfText = Callable[[Any, int], int]
+"""Takes a text and the clock; gives microseconds, or raises InputError."""
+
+
+def check_time_text(time_format: str | None, zone: str | None, where: str) -> None:
+    """DefinitionError if no text could be read by these."""
+    if zone is not None:
+        _zone(zone, where)
+    if time_format is None:
+        return
+    if not isinstance(time_format, str):
+        raise DefinitionError(f"{where}: time_format must be text; got {time_format!r}")
+    try:
+        written = datetime(2024, 2, 3, 4, 5, 6, tzinfo=UTC).strftime(time_format)
+        datetime.strptime(written, time_format)
+    except ValueError as error:
+        raise DefinitionError(
+            f"{where}: time_format must have the directives of strptime, as in "
+            f"'%d/%b/%Y:%H:%M:%S %z'; got {time_format!r}: {error}"
+        ) from None
+
+
+def time_reader(time_format: str | None, zone: str | None, where: str) -> TimeOfText:
+    """A function that reads times which are text.
+
+    >>> read = time_reader("%b %d %H:%M", "Europe/Berlin", "here")
+    >>> clock = instant(datetime(2024, 1, 2))
+    >>> read("Dec 31 23:00", clock) - instant(datetime(2023, 12, 31, 22))
+    0
+    """
+    within = UTC if zone is None else _zone(zone, where)
+    if time_format is None:
+        return lambda text, clock: _iso(text, within, where)
+    whole, point = _without_fraction(time_format)
+
+    def parsed(text: Any, given: Any, clock: int) -> int:
+        try:
+            return _by_format(text, whole, within, clock)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{where}: ts must be text of the form {time_format!r}; got {given!r}"
+            ) from None
+
+    changing = _YEAR.search(time_format) is None
+    return _Kept(parsed, point, changing=changing).read
+
+
+_WHOLE = ""
+"""The text is kept whole: no fraction is taken off."""
+
+
+class _Kept:
+    """Keeps what was made of texts, without the fraction of a second after `point`."""
+
+    def __init__(self, made: Callable[[Any, Any, int], int], point: str, *, changing: bool) -> None:
+        """`made` takes the text without its fraction, the whole and the clock. `changing`: what a
+        text means depends on the clock, and is kept for a day."""
+        self._made, self._point, self._changing = made, point, changing
+        self._known: dict[str, int] = {}
+        self._since = 0
+
+    def read(self, value: Any, clock: int) -> int:
+        if type(value) is not str:
+            return self._made(None, value, clock)
+        if self._changing and not 0 <= clock - self._since < AHEAD:
+            self._known.clear()
+            self._since = clock
+        text, fraction = value, ""
+        if self._point:
+            text, _, fraction = value.rpartition(self._point)
+            if not (fraction.isdecimal() and len(fraction) <= 6):
+                return self._made(None, value, clock)
+        ts = self._known.get(text)
+        if ts is None:
+            ts = self._made(text, value, clock)
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            self._known[text] = ts
+        return ts + int(fraction.ljust(6, "0")) if fraction else ts
+
+
+def _without_fraction(time_format: str) -> tuple[str, str]:
+    """A form without the fraction of a second at its end, and what comes before that."""
+    if time_format.endswith("%f") and time_format[-3:-2] in tuple(".,:"):
+        return time_format[:-3], time_format[-3]
+    return time_format, _WHOLE
+
+
+def _by_format(text: str, form: str, zone: tzinfo, clock: int) -> int:
+    if _YEAR.search(form):
+        return _in_zone(datetime.strptime(text, form), zone)
+    latest = clock + AHEAD
+    year = datetime.fromtimestamp(latest / 1e6, UTC).year
+    error = ValueError("no such day")
+    for candidate in range(year + 1, year - _LEAP - 1, -1):  # the year may be the next one there
+        try:
+            ts = _in_zone(datetime.strptime(f"{candidate} {text}", f"%Y {form}"), zone)
+        except ValueError as one:
+            error = one
+            continue
+        if ts <= latest:
+            return ts
+    raise error
+
+
+def _iso(text: Any, zone: tzinfo, where: str) -> int:
+    try:
+        return _in_zone(datetime.fromisoformat(text), zone)
+    except (TypeError, ValueError):
+        raise InputError(f"{where}: ts must be ISO-8601 text; got {text!r}") from None
+
+
+def _in_zone(at: datetime, zone: tzinfo) -> int:
+    return instant(at if at.tzinfo is not None else at.replace(tzinfo=zone))
+
+
+def _zone(name: object, where: str) -> tzinfo:
+    try:
+        return ZoneInfo(str(name))
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise DefinitionError(
+            f"{where}: zone must be a time zone of this machine, as 'Europe/Berlin' or 'UTC'; "
+            f"got {name!r}"
+        ) from None

@@ -1,0 +1,83 @@
+"""Times that are text: zones, years that are not said, and what cannot be read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.errors import DefinitionError, InputError
+from millstream.model.duration import UNITS, instant
+from millstream.model.time_text import AHEAD, check_time_text, time_reader
+
+SYSLOG = "%b %d %H:%M:%S"
+
+
+def at(*parts: int) -> int:
+    return instant(datetime(*parts, tzinfo=UTC))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "clock", "ts"),
+    [
+        ("Jun 14 15:16:01", at(2026, 11, 17), at(2026, 6, 14, 15, 16, 1)),
+        ("Dec 31 23:59:59", at(2027, 1, 1), at(2026, 12, 31, 23, 59, 59)),
+        ("Jan  1 00:00:01", at(2026, 12, 31, 23), at(2027, 1, 1, 0, 0, 1)),
+        ("Jan  2 12:00:00", at(2026, 12, 31, 23), at(2026, 1, 2, 12)),
+        ("Feb 29 12:00:00", at(2026, 6, 1), at(2024, 2, 29, 12)),
+        ("Feb 29 12:00:00", at(2103, 6, 1), at(2096, 2, 29, 12)),
+    ],
+)
+def test_the_year_is_the_last_that_fits(text: str, clock: int, ts: int) -> None:
+    """Also over New Year, with a clock that is a little behind, and on a leap day."""
+    assert time_reader(SYSLOG, None, "log")(text, clock) == ts
+
+
+@given(
+    st.datetimes(datetime(2001, 1, 1), datetime(2090, 1, 1)),
+    st.integers(-AHEAD, 364 * UNITS["d"]),
+)
+def test_a_year_is_inferred_for_all_of_the_last_year(then: datetime, ago: int) -> None:
+    """Whatever was written within the last year, or less than a day ahead, has its own year."""
+    then = then.replace(microsecond=0)
+    assert time_reader(SYSLOG, None, "log")(then.strftime(SYSLOG), instant(then) + ago) == instant(
+        then
+    )
+
+
+def test_an_inferred_year_is_not_kept_for_long() -> None:
+    """The same text, read a year later, is a year later."""
+    read = time_reader(SYSLOG, None, "log")
+    assert read("Jun 14 15:16:01", at(2025, 11, 17)) == at(2025, 6, 14, 15, 16, 1)
+    assert read("Jun 14 15:16:01", at(2026, 11, 17)) == at(2026, 6, 14, 15, 16, 1)
+
+
+def test_zones() -> None:
+    """Text without an offset is in the zone, in summer and in winter; the first of an hour that is
+    there twice. An offset in the text counts before it."""
+    read = time_reader("%Y-%m-%d %H:%M", "Europe/Berlin", "log")
+    assert read("2026-07-01 12:00", 0) == at(2026, 7, 1, 10)
+    assert read("2026-12-01 12:00", 0) == at(2026, 12, 1, 11)
+    assert read("2026-10-25 02:30", 0) == at(2026, 10, 25, 0, 30)
+    iso = time_reader(None, "America/New_York", "log")
+    assert iso("2026-07-01T12:00:00", 0) == at(2026, 7, 1, 16)
+    assert iso("2026-07-01T12:00:00+02:00", 0) == at(2026, 7, 1, 10)
+
+
+@pytest.mark.parametrize("value", ["yesterday", "", None, 5, "Jun 31 00:00:00", "Feb 30 00:00:00"])
+def test_what_is_no_time(value: object) -> None:
+    """It says what must be, and what came."""
+    for form in (SYSLOG, None, "%Y-%m-%d %H:%M:%S.%f"):
+        with pytest.raises(InputError, match=r"ts must be .*; got"):
+            time_reader(form, None, "log")(value, at(2026, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("form", "zone"), [("%Q", None), (None, "Mars/Olympus"), (None, ""), (None, "../etc/passwd")]
+)
+def test_what_no_time_could_be_read_by(form: str | None, zone: str | None) -> None:
+    """It is refused before anything is read."""
+    with pytest.raises(DefinitionError, match=r"log: (time_format|zone) must"):
+        check_time_text(form, zone, "log")
