@@ -70,7 +70,12 @@ def test_an_open_window(made: JobStore) -> None:
     assert (found["open"], found["closed"]) == (1, 0)
     assert (window["from"], window["to"], window["state"]) == (0, 10 * MINUTE, "open")
     assert window["coverage"] == {"area": 4 / 30, "time": 3 / 10, "space": 2 / 3}
-    assert window["completeness"] == {"records": 15 / 22, "bytes": 15 / 22, "unknown_panes": 25}
+    assert window["completeness"] == {
+        "records": 15 / 22,
+        "bytes": 15 / 22,
+        "unknown_panes": 25,
+        "late": 0.0,
+    }
     assert window["account"]["read"] == 23
 
 

@@ -53,7 +53,7 @@ def test_without_a_gap_they_are() -> None:
     """The same messages, but for the gap."""
     run = run_of(counting(), 0)
     (window,) = run.stream("counts.windows")
-    assert (window.value["total"]["method"], window.value["total"]["high"]) == ("exact", 12)
+    assert (window.value["total"]["method"], window.value["total"]["high"]) == ("on time", 12)
     assert window.value["completeness"]["unknown_panes"] == 0
 
 

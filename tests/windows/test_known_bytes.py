@@ -43,7 +43,12 @@ def test_a_window_that_nothing_is_known_of_has_no_part() -> None:
     run = ms.testing.run(an_app(job), events(told(job, "a", {0: ""}, begin=0, end=0)))
     run.tick(by="10s")
     (said,) = run.stream("counts.windows")
-    assert said.value["completeness"] == {"records": None, "bytes": None, "unknown_panes": 6}
+    assert said.value["completeness"] == {
+        "records": None,
+        "bytes": None,
+        "unknown_panes": 6,
+        "late": 0.0,
+    }
 
 
 def test_a_window_without_records_is_whole() -> None:
@@ -51,7 +56,12 @@ def test_a_window_without_records_is_whole() -> None:
     job = a_job()
     messages = [one for node in "abc" for one in told(job, node, {0: "", 1: ""})]
     (said,) = ms.testing.run(an_app(job), events(messages)).stream("counts.windows")
-    assert said.value["completeness"] == {"records": 1.0, "bytes": 1.0, "unknown_panes": 0}
+    assert said.value["completeness"] == {
+        "records": 1.0,
+        "bytes": 1.0,
+        "unknown_panes": 0,
+        "late": 0.0,
+    }
 
 
 def test_a_correction_has_the_bytes_that_came_late() -> None:

@@ -31,7 +31,12 @@ def test_a_window_is_closed_when_all_nodes_have_sent_it() -> None:
     assert answers(run) == {0: {"x": 3, "y": 2}}
     (window,) = run.stream("counts.windows")
     assert window.value["coverage"] == {"area": 1.0, "time": 1.0, "space": 1.0}
-    assert window.value["completeness"] == {"records": 1.0, "bytes": 1.0, "unknown_panes": 0}
+    assert window.value["completeness"] == {
+        "records": 1.0,
+        "bytes": 1.0,
+        "unknown_panes": 0,
+        "late": 0.0,
+    }
     assert window.value["histogram"] == [3, 3]
     assert window.value["accounts"]["a"] == {
         "read": 3,

@@ -27,9 +27,9 @@ from millstream.agent.rounds import Region, Rounds
 from millstream.agent.slicing import Slice, Slicer, size_of
 from millstream.agent.stamping import Stamps
 from millstream.agent.state import State
+from millstream.agent.telling import Telling
 from millstream.errors import CommandError
 from millstream.model.duration import microseconds
-from millstream.model.place import shown_path
 from millstream.windows.message import Message, Why
 from millstream.windows.placed import PlacedJob
 
@@ -98,7 +98,7 @@ class Loop:
             once=options.once,
             stamps=self._stamps,
         )
-        self._not_read: set[str] = set()
+        self._telling = Telling(say, options.node, state.folder)
         self._done = False
         """Whether all is read, and nothing more will be."""
         self._slicer = Slicer(self._limits, self._stamps, clock, self._first_seen)
@@ -200,17 +200,7 @@ class Loop:
             )
         if self._follower.empty:
             self._say(f"no file matches {' '.join(self._options.patterns)} yet; waiting for one")
-        self._say_what_is_not_read()
-
-    def _say_what_is_not_read(self) -> None:
-        """Once for each file."""
-        not_read = {
-            name: f"cannot be read: {why}" for name, why in self._follower.unreadable.items()
-        }
-        not_read |= dict.fromkeys(self._follower.left_alone, "is compressed, and not read")
-        for name in sorted(not_read.keys() - self._not_read):
-            self._say(f"{name} {not_read[name]}")
-        self._not_read |= not_read.keys()
+        self._telling.of_files(self._follower)
 
     def _next(self) -> Chunk | None:
         self._look()
@@ -222,7 +212,7 @@ class Loop:
         if now - self._looked >= LOOK and not self._options.once:
             self._looked, self._seen = now, self._wall()
             self._follower.look()
-            self._say_what_is_not_read()
+            self._telling.of_files(self._follower)
 
     def _first_seen(self) -> int:
         """The time of a record that brings none: now. No such record is late, so it is of no pane
@@ -236,27 +226,19 @@ class Loop:
         """Take what was read, slice by slice."""
         if chunk.too_long:
             self._reading.leave_out(chunk)
-            self._say_first_letter()
+            self._telling.of_letters(self._letters)
             return
         for part in self._slicer.slices(chunk):
             self._at, self._sized = (chunk, part), (0, 0)
             self._reading.take(part.lines, part.stamp, part.place, self._wall(), part.after)
-            self._say_first_letter()
+            self._telling.of_letters(self._letters)
+            self._telling.of_late(self._reading, self._counts.late)
             self._put()
             self._pace()
             self._remake(self._reading.making.pane)
             if self._stop.is_set() or self._reading.over:
                 break
         self._at = None
-
-    def _say_first_letter(self) -> None:
-        if self._letters.first is not None:
-            path = shown_path(self._state.folder / "dead-letters.jsonl")
-            self._say(
-                f"the first dead letter is {self._letters.first}; it is in {path}, as all that "
-                "follow"
-            )
-            self._letters.first = None
 
     def _pace(self) -> None:
         """After a slice: is the pane that is made still wanted, and is there room for it."""

@@ -75,6 +75,8 @@ class Reading:
         self._end = self._span.pane_of(self._extent[1] - 1) + 1
         self.over = self.making.pane is not None and self.making.pane >= self._end
         """Whether the job's extent is over."""
+        self.behind = 0
+        """How far late records were behind, at most, in microseconds."""
         self._last = 0
         """Where on the axis the newest record of the pane is."""
         self.gap_to = restart.gap_to
@@ -356,6 +358,8 @@ class Reading:
                 self.end(pane, at)
             return False
         if pane < making.pane:
+            if self._span.axis == "time":
+                self.behind = max(self.behind, (making.pane - pane) * self._span.pane)
             making.late[str(pane)] = making.late.get(str(pane), 0) + 1
             making.read += 1
             making.read_bytes += size

@@ -123,6 +123,8 @@ def board(view: View) -> Iterator[str]:
         [[node, *(f"{of[fate]:,}" for fate in fates)] for node, of in accounts.items()],
         texts=1,
     )
+    for warning in view["warnings"]:
+        yield f"warning: {warning}"
 
 
 def _scoreboard(view: View) -> Iterator[str]:

@@ -28,7 +28,9 @@ WINDOW = record(
     why=maybe(TEXT),
     corrections=WHOLE,
     coverage=record(area=NUMBER, time=NUMBER, space=NUMBER),
-    completeness=record(records=maybe(NUMBER), bytes=maybe(NUMBER), unknown_panes=WHOLE),
+    completeness=record(
+        records=maybe(NUMBER), bytes=maybe(NUMBER), unknown_panes=WHOLE, late=NUMBER
+    ),
     account=NODE_ACCOUNT,
 )
 JOB = record(
@@ -50,6 +52,7 @@ JOB = record(
     closed=WHOLE,
     accounts=by_name(NODE_ACCOUNT),
     totals=NODE_ACCOUNT,
+    warnings=listed(TEXT),
 )
 
 JOB_OPERATIONS = (

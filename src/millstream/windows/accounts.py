@@ -6,7 +6,7 @@ Entries of the root's table, for the server and whoever wants to check:
     window|WINDOW    of a window, the open ones and the last `KEPT` that are closed; see `Window`
 
 An account also has `gaps`, if there are any: panes that bytes of the log may have been in which
-were gone before the node had read them.
+were gone before the node had read them; and `behind`, how far late records were behind at most.
 
 Each has the counts `read`, `on_time`, `late`, `shed` and `dead`; what `residual` leaves is 0, or
 records were lost that nobody knows of. The counts come from two places: a node's manifests say
@@ -90,6 +90,8 @@ class Window:
     """Of the records that are known: in panes that came, on time or not, and in those given up."""
     unsized: int = 0
     """Records whose bytes nobody has counted: those that were late at their node."""
+    late_part: float = 0.0
+    """Of all records that were read when it was closed, or corrected, the part that came late."""
     drawn: float = 0.0
     """The part of its panes that the nodes draw, if the job's area is of drawn ones."""
     looked: int = 0
@@ -133,6 +135,7 @@ class Window:
             "records": _part(records, known, unknown),
             "bytes": None if self.unsized else _part(size, self.bytes, unknown),
             "unknown_panes": unknown,
+            "late": self.late_part,
         }
 
 
@@ -188,8 +191,10 @@ def counts_of(mark: list[Any], *, on_time: bool) -> dict[str, int]:
 
 
 def added(known: Mapping[str, int] | None, more: Mapping[str, int]) -> dict[str, int]:
-    """Counts put together; those of gaps only if there are any."""
+    """Counts put together; gaps, and how far late records were behind, only if there are any."""
     known = known or {}
     gaps = known.get("gaps", 0) + more.get("gaps", 0)
+    behind = max(known.get("behind", 0), more.get("behind", 0))
     counts = {one: known.get(one, 0) + more[one] for one in COUNTS}
-    return {**counts, "gaps": gaps} if gaps else counts
+    rest = {"gaps": gaps, "behind": behind}
+    return {**counts, **{name: value for name, value in rest.items() if value}}

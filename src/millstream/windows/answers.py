@@ -8,7 +8,9 @@
 responded for (`time`), of the nodes that responded for any (`space`). `completeness` is of what the
 nodes have counted: the part of the records, and of the bytes, that the answer has of those that are
 known, null if that cannot be said, and of how many panes of nodes it is not known what they hold,
-since nothing was told or bytes of the log were gone (`unknown_panes`). A corrected answer says
+since nothing was told or bytes of the log were gone (`unknown_panes`); and of all records that the
+nodes had read by then, the part that came late, for whatever window (`late`): as much of this one
+may be still to come. A corrected answer says
 which one it is: `correction`. Answers that can be bounded have `bounds`, and the summary a bound of
 their `total` and of a key that was not seen (`estimates`).
 
@@ -59,6 +61,8 @@ class Closed:
     values: dict[str, Any]
     """By key, combined."""
     bounds: Estimate | None
+    late: float
+    """Of all records that were read, the part that came late."""
 
     def answers(self) -> Iterator[Emit]:
         """What it says, in the order of its keys, and the summary; notes it in the window."""
@@ -123,6 +127,7 @@ class Closed:
             for node, mark in marks.items()
         )
         unknown = torn + (0 if self.why == "time" else awaited)
+        window.late_part = round(self.late, 6)
         return window.complete(records, window.included_bytes, unknown)
 
     def accounts(self) -> dict[str, dict[str, int]]:

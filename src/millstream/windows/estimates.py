@@ -1,10 +1,14 @@
 """Answers with bounds: what a window would say if nothing had been lost.
 
-A bound is JSON: `{"value", "low", "high", "confidence", "method"}`. `value` is the estimate for the
-whole window (the answer itself has only what came), the truth is between `low` and `high` with the
-confidence; null: nothing can be said. The method is
+A bound is JSON: `{"value", "low", "high", "confidence", "method", "final"}`. `value` is the
+estimate for the whole window (the answer itself has only what came), the truth is between `low` and
+`high` with the confidence; null: nothing can be said. If it is not `final`, that is the truth of
+what was known when it was said: where records say themselves when they were, one may come after its
+window was closed. Such a window is answered again while it is corrected (`Job.corrections`); after
+that the record is counted as late, and changes no answer. The method is
 
-- `exact`: nothing is missing;
+- `exact`: nothing is missing, and nothing more can come;
+- `on time`: nothing is missing of what came in time;
 - `sampled`: what is missing was left out at random. `strata` says which panes are a fair sample of
   which, `sampling` how a total and its variance come of it; the interval is t with Satterthwaite's
   degrees of freedom. A mean or a ratio is one of two totals, linearised;
@@ -64,14 +68,16 @@ def estimate(
     panes: range,
     manifests: Mapping[Unit, Manifest],
     values: Mapping[str, Mapping[Unit, Any]],
+    *,
+    final: bool = True,
 ) -> Estimate:
-    """The bounds of a window's answers.
+    """The bounds of a window's answers. `final`: nothing of the window can come late.
 
     `manifests`: what the nodes have told of its panes, by node and pane; `values`: by key what
     `combine` has made, as it is in the messages, by node and pane. With several reducers the keys,
     and so the total, are those of one.
     """
-    bounding = _Bounding(job, layout(job, nodes, panes, manifests), manifests)
+    bounding = _Bounding(job, layout(job, nodes, panes, manifests), manifests, final)
     if job.kind in ("mean", "ratio"):
         return bounding.of_ratios(values)
     if job.kind == "histogram":
@@ -82,8 +88,10 @@ def estimate(
 class _Bounding:
     """A window, made ready for the bounds of many keys."""
 
-    def __init__(self, job: Job, known: Layout, manifests: Mapping[Unit, Manifest]) -> None:
-        self.job, self.known, self.manifests = job, known, manifests
+    def __init__(
+        self, job: Job, known: Layout, manifests: Mapping[Unit, Manifest], final: bool
+    ) -> None:
+        self.job, self.known, self.manifests, self.final = job, known, manifests, final
         error = job.fidelity if isinstance(job.fidelity, Error) else None
         self.confidence = job.confidence if error is None else error.confidence
         chances = 1 if error is None else LOOKS + (job.latency is not None)
@@ -263,7 +271,8 @@ class _Bounding:
         return self._bound(0, *self._with_lost(low, high, least, most))
 
     def _bound(self, value: float | None, low: float | None, high: float | None) -> Bound:
-        method = "exact" if self.known.complete else "sampled"
+        whole = "exact" if self.final else "on time"
+        method = whole if self.known.complete else "sampled"
         if self.lost is None or self.lost > 0:
             method = "worst case"
         if value is not None and low is not None:
@@ -277,6 +286,7 @@ class _Bounding:
             "high": high,
             "confidence": 1.0 if certain else self.confidence,
             "method": method,
+            "final": self.final,
         }
 
     def _with_panes(self, bound: Bound) -> Bound:

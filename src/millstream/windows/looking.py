@@ -39,7 +39,8 @@ def bounds(board: Scoreboard, window: int, *, ended: bool = False) -> Estimate |
         return None
     panes = board.job.span.panes_of(window)
     values = by_pane(board.table, panes)
-    return estimate(board.job, board.nodes, panes, manifests(board, window, ended=ended), values)
+    known = manifests(board, window, ended=ended)
+    return estimate(board.job, board.nodes, panes, known, values, final=not board.dated)
 
 
 def near(board: Scoreboard, number: int, window: Window) -> bool:

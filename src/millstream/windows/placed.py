@@ -34,6 +34,13 @@ class PlacedJob:
         """The update with the scoreboard; its keys are reducers."""
         return f"{self.name}.root"
 
+    @property
+    def dated(self) -> bool:
+        """Whether records say themselves where on the axis they are, and so may come late."""
+        if self.job.span.axis == "time":
+            return self.logs is None or self.logs.ts is not None
+        return self.job.span.axis == "sequence"
+
     def described(self) -> dict[str, Any]:
         span = self.job.span
         return {

@@ -118,7 +118,7 @@ def _add_root(app: App, placed: PlacedJob) -> None:
         slate=Taken,
         name=f"{name}.taking",
     )(Taking(job, name, agents))
-    root = Root(job, name, placed.nodes, by_time, agents)
+    root = Root(job, name, placed.nodes, by_time, agents, placed.dated)
     for output in (name, f"{name}.windows", *told):
         app.output(output)
     app.update(

@@ -53,6 +53,8 @@ class Root:
     """Whether event time tells that a window is over: then whoever was silent had nothing."""
     agents: bool = False
     """Whether there are agents to be told; events then have the time at which they were sent."""
+    dated: bool = False
+    """Whether records say themselves where on the axis they are, and so may be late."""
     __signature__ = takes("event", "slate")
 
     @property
@@ -103,7 +105,7 @@ class Root:
 
     def _board(self, reducer: str, table: Table, schedule: Any) -> Scoreboard:
         reducers = int(reducer.partition("/")[0])
-        board = Scoreboard(self.job, self.nodes, table, reducers)
+        board = Scoreboard(self.job, self.nodes, table, reducers, self.dated)
         if schedule is not None:
             board.meta["schedule"] = schedule
         return board
@@ -132,10 +134,16 @@ class Root:
         for node, mark in part["marks"].items():
             late = part["late"].get(node, {})
             for other, count in late.items():
-                board.come_late(node, int(other), count)
+                for window in board.come_late(node, int(other), count):
+                    corrected[window] = None
             if part["accounted"]:
                 panes = part["until"] - part["pane"]
-                _account(board.table, node, mark, sum(late.values()), in_time, panes)
+                behind = max(
+                    ((part["pane"] - int(other)) * self.job.span.pane for other in late), default=0
+                )
+                counts = _account(board.table, node, mark, late, behind, in_time, panes)
+                for what in ("read", "late"):
+                    board.meta[what] = board.meta.get(what, 0) + counts[what]
         return [*corrected]
 
     def _opened(self, window: int, event: Event) -> Iterator[Emit | SetTimer]:
@@ -197,6 +205,7 @@ class Root:
             dict(board.boards(panes)),
             combined,
             bounds(board, window, ended=why == "time"),
+            board.late_part,
         )
 
     def _forget(self, board: Scoreboard) -> None:
@@ -206,16 +215,24 @@ class Root:
 
 
 def _account(
-    table: Table, node: str, mark: list[Any], late: int, in_time: bool, panes: int
-) -> None:
+    table: Table,
+    node: str,
+    mark: list[Any],
+    late: dict[str, int],
+    behind: int,
+    in_time: bool,
+    panes: int,
+) -> dict[str, int]:
     """Put a pane, and the late records that were found while it was made, into a node's account;
-    or a run of so many panes without records."""
+    or a run of so many panes without records. Gives what was put in."""
     counts = counts_of(mark, on_time=in_time)
-    counts["read"] += late
-    counts["late"] += late
+    counts["read"] += sum(late.values())
+    counts["late"] += sum(late.values())
+    counts["behind"] = behind
     counts["gaps"] *= panes
     if any(counts.values()):
         table[account(node)] = added(table.get(account(node)), counts)
+    return counts
 
 
 def _after(microseconds: int, name: str) -> SetTimer:

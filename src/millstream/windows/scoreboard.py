@@ -6,7 +6,8 @@
                           reached; `kept`: panes before it were let go, `swept`: those of
                           the last time, as far as none came again; `forgot`: so were windows;
                           `schedule` of the reducers;
-                          `late_panes`, `late_records`, `repeated`
+                          `late_panes`, `late_records`, `repeated`; `read` and `late`: records
+                          of all nodes, whatever window they are of
     board|PANE            by node, its mark of the pane (`accounts`: what stands where)
     past|PANE             the same of the last `PAST` panes that were let go, only to be looked at
     tardy|PANE            by node, late records of a pane that it has found before it sent the pane
@@ -55,6 +56,8 @@ class Scoreboard:
     table: Table
     reducers: int
     """How many reducers there are, this one among them."""
+    dated: bool = False
+    """Whether records say themselves where on the axis they are, and so may be late."""
     meta: dict[str, Any] = field(init=False)
     _windows: dict[int, Window] = field(init=False, default_factory=dict)
     """Those that were looked at."""
@@ -78,6 +81,12 @@ class Scoreboard:
     def schedule(self) -> Schedule:
         found: Schedule = self.meta["schedule"]
         return found
+
+    @property
+    def late_part(self) -> float:
+        """Of all records that were read, the part that came late."""
+        read: int = self.meta.get("read", 0)
+        return self.meta.get("late", 0) / read if read else 0.0
 
     # Which windows there are
 
@@ -184,8 +193,9 @@ class Scoreboard:
             return False
         return not self.is_closed(window + self.job.corrections)
 
-    def come_late(self, node: str, pane: int, count: int) -> None:
-        """A node has read records of a pane that it had sent."""
+    def come_late(self, node: str, pane: int, count: int) -> list[int]:
+        """A node has read records of a pane that it had sent; the closed windows that have it and
+        are still corrected."""
         marks: Marks = self.table.get(board(pane), {})
         if node in marks:
             marks[node][LATE] += count
@@ -195,10 +205,14 @@ class Scoreboard:
             waiting = self.table.get(tardy(pane), {})
             self.table[tardy(pane)] = {**waiting, node: waiting.get(node, 0) + count}
             self._sweep_again(pane)
+        corrected = []
         for number in self.job.span.windows_of(pane):
             window = self.window(number) if self.has(number) else None
             if window is not None:
                 window.come_late(count)
+                if window.why and self.is_corrected(number):
+                    corrected.append(number)
+        return corrected
 
     def _awaits(self, pane: int) -> bool:
         """Whether an open window may have the pane: also one that is not there yet, but none that

@@ -31,6 +31,7 @@ from millstream.windows.accounts import (
     window_in,
 )
 from millstream.windows.coverage import RECEIVED
+from millstream.windows.lateness import late_warning
 from millstream.windows.merged import pane_in
 from millstream.windows.span import Span
 
@@ -80,6 +81,7 @@ def shown(
         "closed": sum(end - first for table in board.first for first, end in _closed(table)),
         "accounts": accounts,
         "totals": _with_residual(totals),
+        "warnings": [*board.warnings()],
     }
 
 
@@ -136,6 +138,15 @@ class _Board:
         for table in self.first:
             counts = added(counts, table.get(account(node), _NOTHING))
         return counts
+
+    def warnings(self) -> Iterator[str]:
+        """What is likely to be wrong with the nodes' logs, in words."""
+        for node in self.nodes:
+            counts = self.account(node)
+            behind = counts.get("behind", 0) if self.span.axis == "time" else 0
+            said = late_warning(node, counts["read"], counts["late"], behind)
+            if said is not None:
+                yield said
 
     def columns(self) -> range:
         """The panes to show: up to where most nodes are, and on to the end of the window there."""
@@ -212,7 +223,10 @@ class _Board:
             "why": one["why"] or None,
             "corrections": max(of["corrections"] for of in reducers),
             "coverage": one["coverage"] or self._coverage(number, one),
-            "completeness": one["completeness"] or self._completeness(number, one),
+            "completeness": {
+                "late": 0.0,
+                **(one["completeness"] or self._completeness(number, one)),
+            },
             "account": _with_residual(
                 {**{count: one[count] for count in COUNTS}, "gaps": self._torn(number)}
             ),
@@ -293,4 +307,5 @@ def _closed(table: Entries) -> list[list[int]]:
 
 
 def _with_residual(counts: Mapping[str, int]) -> dict[str, int]:
-    return {**counts, "residual": residual(counts), "gaps": counts.get("gaps", 0)}
+    shown = {one: counts[one] for one in COUNTS}
+    return {**shown, "residual": residual(counts), "gaps": counts.get("gaps", 0)}

@@ -88,6 +88,8 @@ export class Jobs {
     const nodes = job.nodes.map((node) => ({ node, ...job.accounts[node] }));
     this.accounts.update(nodes.length > 1 ? [...nodes, { node: "all", ...job.totals }] : nodes);
     this.#balance(job.totals);
+    byId("jobs-warnings").hidden = !job.warnings.length;
+    say(byId("jobs-warnings"), job.warnings.join(" "));
   }
 
   /** Conservation, in a sentence. */

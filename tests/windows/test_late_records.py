@@ -1,0 +1,110 @@
+"""Late records count against what an answer claims: before its window is closed, and after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from windows.messages import a_job, an_app, events, told
+
+import millstream as ms
+from millstream.windows import Job, Logs
+from millstream.windows.lateness import late_warning
+from millstream.windows.placed import PlacedJob
+
+HOUR = 3_600_000_000
+
+
+def answers(run: ms.testing.Run, begin: int) -> list[dict[str, Any]]:
+    """The totals that a window has said, one after the other."""
+    return [
+        one.value["total"] | {"late": one.value["completeness"]["late"]}
+        for one in run.stream("counts.windows")
+        if one.value["from"] == begin
+    ]
+
+
+def test_a_log_that_is_behind() -> None:
+    """All records of a window come when it is closed, as from a node whose times are hours behind:
+    its answer was not called final, and those that follow say how much comes late."""
+    job = a_job(range=1, bounds="count")
+    late = {pane: [0] * 8 for pane in range(5, 9)}
+    sent = told(job, "a", {0: "", 1: "x", 8: "x"}, begin=0, late=late)
+    run = ms.testing.run(an_app(job, nodes="a"), events(sent))
+    (first,) = answers(run, 0)
+    assert (first["value"], first["method"], first["final"]) == (0, "on time", False)
+    assert answers(run, 8)[0]["late"] == pytest.approx(32 / 34, abs=1e-3)
+    entry = run.slate("counts.root", "1/0")
+    assert (entry["meta"]["read"], entry["meta"]["late"]) == (34, 32)
+
+
+def test_a_closed_window_is_corrected_by_late_records() -> None:
+    """While it is corrected, each late record gives another answer, whose bounds have it."""
+    job = a_job(range=1, bounds="count", corrections=5)
+    sent = told(job, "a", dict.fromkeys(range(5), "x"), begin=0, late={3: [1, 1], 4: [1]})
+    run = ms.testing.run(an_app(job, nodes="a"), events(sent))
+    found = answers(run, 1)
+    assert [one["high"] for one in found] == [1, 3, 4]
+    assert [one["low"] for one in found] == [1, 1, 1]
+    assert [one["method"] for one in found] == ["on time", "worst case", "worst case"]
+
+
+panes = st.integers(0, 7)
+
+
+@given(
+    log=st.dictionaries(panes, st.text("xy", max_size=3), min_size=1),
+    late=st.dictionaries(panes, st.lists(panes, max_size=3)),
+    corrections=st.integers(0, 8),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_last_word_holds_the_truth(
+    log: dict[int, str], late: dict[int, list[int]], corrections: int
+) -> None:
+    """With corrections enough, the bounds of a window's last answer hold all of its records. What
+    no answer has was said to be possible: none of them was final."""
+    job = a_job(range=1, bounds="count", corrections=corrections)
+    late = {pane: [one for one in of if one < pane] for pane, of in late.items()}
+    sent = told(job, "a", log, begin=0, end=8, late=late)
+    run = ms.testing.run(an_app(job, nodes="a"), events(sent))
+    for pane in range(8):
+        said = answers(run, pane)
+        assert not any(one["final"] for one in said)
+        truth = len(log.get(pane, "")) + sum(of.count(pane) for of in late.values())
+        if corrections == 8:
+            assert said[-1]["low"] <= truth <= said[-1]["high"]
+
+
+@pytest.mark.parametrize(
+    ("job", "logs", "dated"),
+    [
+        ({"by": "time", "range": "1s"}, Logs(ts="at"), True),
+        ({"by": "time", "range": "1s"}, Logs(), False),
+        ({"by": "time", "range": "1s"}, None, True),
+        ({"by": "records", "range": 5}, Logs(ts="at"), False),
+        ({"by": "bytes", "range": 5}, Logs(), False),
+        ({"by": "sequence", "sequence": "n", "range": 5}, Logs(), True),
+    ],
+)
+def test_where_records_may_be_late(job: dict[str, Any], logs: Logs | None, dated: bool) -> None:
+    """Where they say their own place on the axis; not where the node counts, or gives the times."""
+    made = Job(map=lambda record: [], **job)
+    assert PlacedJob(made, "counts", ("a",), logs).dated == dated
+
+
+@pytest.mark.parametrize(
+    ("read", "late", "behind", "said"),
+    [
+        (99, 99, HOUR, None),
+        (1_000, 199, HOUR, None),
+        (3_200, 3_014, 5 * HOUR + 7, "94% of 3,200 records came late, up to 5h behind: is its log"),
+        (1_000, 300, 2_000_000, "30% of 1,000 records came late, up to 2s behind: are its records"),
+        (1_000, 300, 0, "30% of 1,000 records came late: are its records in no order?"),
+    ],
+)
+def test_what_is_likely_is_said(read: int, late: int, behind: int, said: str | None) -> None:
+    """When there are enough records, and much of them is late."""
+    found = late_warning("web1", read, late, behind)
+    assert found is said if said is None else str(found).startswith(f"web1: {said}")
