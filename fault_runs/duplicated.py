@@ -110,11 +110,11 @@ def _failing_tasks(seed: int) -> Any:
     """Let tasks fail after their commit, as often as the seed says; Spark tries them again."""
     return tasks_by(
         SimpleNamespace(
-            JOB=worker.JOB,
-            packed_job=worker.packed_job,
-            whole_batch=partial(_whole_batch, seed),
-            first_stage=worker.first_stage,
-            layer_stage=partial(_layer_stage, seed),
+            **vars(worker)
+            | {
+                "whole_batch": partial(_whole_batch, seed),
+                "layer_stage": partial(_layer_stage, seed),
+            }
         )
     )
 

@@ -275,6 +275,19 @@ def test_files_that_are_not_read_are_named(tmp_path: Path, log: Path, root: Root
     assert (status["read"], status["dead"]) == (1, 0)
 
 
+def test_much_that_is_late_is_said_once(tmp_path: Path, log: Path, root: Root) -> None:
+    """A log whose times go back by hours: the agent says what is likely."""
+    hour = 3_600
+    write(
+        log, *((10 * hour + n, "a") for n in range(60)), *((5 * hour + n, "b") for n in range(90))
+    )
+    with running(tmp_path, root, placed(), once=True) as agent:
+        agent.ended()
+    (said,) = [one for one in agent.said if "came late" in one]
+    assert said.startswith("warning: web1: ")
+    assert said.endswith("up to 5h behind: is its log in another time zone (zone)?")
+
+
 def test_one_agent_for_a_state(tmp_path: Path, log: Path, root: Root) -> None:
     """A second agent with the same state is refused, and one of another node or other panes."""
     write(log, (100, "a"))

@@ -47,6 +47,18 @@ def test_the_scoreboard_of_one(store: Path) -> None:
     assert lines[-1].split() == ["all", "2,100", "1,800", "0", "300", "0", "0", "0"]
 
 
+def test_much_that_is_late_is_said(tmp_path: Path) -> None:
+    """With what is likely, below the accounts."""
+    made = JobStore(tmp_path / "store")
+    made.tell(begins("web1", 300))
+    made.tell(data("web1", 300, records=10, total=110, late={"0": 50, "1": 50}))
+    *_, last = jobs("errors", "--store", str(made.path)).stdout.splitlines()
+    assert last == (
+        "warning: web1: 91% of 110 records came late, up to 5h behind: "
+        "is its log in another time zone (zone)?"
+    )
+
+
 def test_a_server_says_the_same(store: Path) -> None:
     """With --url it is asked, and what it says is shown in the same way."""
     with served(store) as url:

@@ -183,3 +183,13 @@ def test_a_gap_is_seen_and_read_out(chromium: Browser, made: JobStore) -> None:
             cell(page, "^web2, .*: nothing to read, but some of its log is gone$")
         ).to_be_visible()
         expect(page.locator("#jobs-closed td").last).to_have_text(re.compile("^≤ "))
+
+
+def test_much_that_is_late_is_said(chromium: Browser, tmp_path: Path) -> None:
+    """With what is likely; else there is no such line."""
+    made = JobStore(tmp_path / "store")
+    made.tell(begins("web1", 300))
+    with served(made.path) as url, opened(chromium, url) as page:
+        expect(page.locator("#jobs-warnings")).to_be_hidden()
+        made.tell(data("web1", 300, records=10, total=110, late={"0": 50, "1": 50}))
+        expect(page.locator("#jobs-warnings")).to_contain_text("91% of 110 records came late")

@@ -1,0 +1,212 @@
+"""Answers over the logs of Loghub, held against a plain count of the same lines.
+
+`python -m bench.loghub FOLDER [--only NAME ...] [--range 1m]`: FOLDER is a checkout of
+github.com/logpai/loghub. For each log a root is started (`millstream dev`) and an agent that reads
+it to its end, both as processes; every window's last answer must have the truth within its bounds.
+Exits 1 if one has not, if a window with lines has no answer, or if a process failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from bench.table import table
+from millstream.model.duration import microseconds
+
+APP = """
+import millstream as ms
+
+def lines(record):
+    yield "lines", 1
+
+app = ms.App("loghub")
+app.add(
+    ms.windows.Job(map=lines, combine=ms.algebra.count(), range={range!r}, corrections=100_000),
+    name="lines",
+    nodes=["here"],
+    logs=ms.windows.Logs(**{logs!r}),
+)
+"""
+PATIENCE = 300.0
+
+
+@dataclass(frozen=True)
+class Form:
+    """How the lines of a log say their time."""
+
+    pattern: str
+    time: str | None = None
+    """As for strptime; None: seconds since the epoch."""
+
+    @property
+    def logs(self) -> dict[str, Any]:
+        given = {"pattern": self.pattern, "ts": "at"}
+        return {**given, "unit": "s"} if self.time is None else {**given, "time_format": self.time}
+
+
+FORMS = {
+    "Android": Form(r"(?P<at>\d\d-\d\d \d\d:\d\d:\d\d\.\d+)", "%m-%d %H:%M:%S.%f"),
+    "Apache": Form(r"\[(?P<at>[^]]+)\]", "%a %b %d %H:%M:%S %Y"),
+    "BGL": Form(r"\S+ (?P<at>\d+)"),
+    "HDFS": Form(r"(?P<at>\d{6} \d{6})", "%y%m%d %H%M%S"),
+    "HPC": Form(r"\S+ \S+ \S+ \S+ (?P<at>\d+)"),
+    "Hadoop": Form(r"(?P<at>\S+ \S+)", "%Y-%m-%d %H:%M:%S,%f"),
+    "HealthApp": Form(r"(?P<at>\d+-\d+:\d+:\d+):", "%Y%m%d-%H:%M:%S"),
+    "Linux": Form(r"(?P<at>\S+ +\d+ \S+)", "%b %d %H:%M:%S"),
+    "Mac": Form(r"(?P<at>\S+ +\d+ \S+)", "%b %d %H:%M:%S"),
+    "OpenSSH": Form(r"(?P<at>\S+ +\d+ \S+)", "%b %d %H:%M:%S"),
+    "OpenStack": Form(r"\S+ (?P<at>\S+ \S+)", "%Y-%m-%d %H:%M:%S.%f"),
+    "Proxifier": Form(r"\[(?P<at>[^]]+)\]", "%m.%d %H:%M:%S"),
+    "Spark": Form(r"(?P<at>\S+ \S+)", "%y/%m/%d %H:%M:%S"),
+    "Thunderbird": Form(r"\S+ (?P<at>\d+)"),
+    "Windows": Form(r"(?P<at>\S+ [^,]+),", "%Y-%m-%d %H:%M:%S"),
+    "Zookeeper": Form(r"(?P<at>\S+ \S+)", "%Y-%m-%d %H:%M:%S,%f"),
+}
+
+
+def truth_of(log: Path, form: Form, length: int) -> tuple[Counter[int], int]:
+    """Lines by the beginning of their window, in microseconds; and how many have no time."""
+    found: Counter[int] = Counter()
+    without = 0
+    for line in log.read_bytes().split(b"\n"):
+        if not line:
+            continue
+        match = re.match(form.pattern, line.decode(errors="replace").rstrip("\r"))
+        at = None if match is None else time_of(match["at"], form.time)
+        if at is None:
+            without += 1
+        else:
+            found[at // length * length] += 1
+    return found, without
+
+
+def time_of(text: str, form: str | None) -> int | None:
+    """A time as a plain program would read it."""
+    if form is None:
+        return int(text) * 1_000_000
+    years = [""] if re.search("%[Yy]", form) else [f"{datetime.now(UTC).year - n} " for n in (0, 1)]
+    for year in years:
+        try:
+            at = datetime.strptime(f"{year}{text}", f"%Y {form}" if year else form)
+        except ValueError:
+            continue
+        at = at.replace(tzinfo=UTC)
+        if not year or at <= datetime.now(UTC) + timedelta(days=1):
+            return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return None
+
+
+@contextmanager
+def root_of(folder: Path) -> Iterator[httpx.Client]:
+    """A root that runs the application in a folder, and a client of its server."""
+    command = [sys.executable, "-m", "millstream.cli.main", "dev", "app.py", "--port", "0"]
+    with (folder / "root.txt").open("w") as said:
+        process = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
+        try:
+            until = time.monotonic() + 60
+            while not (url := re.search(r"http://\S+", (folder / "root.txt").read_text())):
+                if process.poll() is not None or time.monotonic() > until:
+                    raise RuntimeError((folder / "root.txt").read_text())
+                time.sleep(0.05)
+            with httpx.Client(base_url=url[0], timeout=60) as client:
+                yield client
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def judged(log: Path, form: Form, length: str) -> dict[str, Any]:
+    """One log: what was read and answered, and what is wrong."""
+    size = microseconds(length, "--range")
+    truth, without = truth_of(log, form, size)
+    with tempfile.TemporaryDirectory(prefix="loghub-") as made:
+        folder = Path(made)
+        (folder / "app.py").write_text(APP.format(range=length, logs=form.logs))
+        began = time.monotonic()
+        with root_of(folder) as client:
+            agent = [sys.executable, "-m", "millstream.cli.main", "agent", "app.py", "--once"]
+            agent += [
+                "--node",
+                "here",
+                "--log",
+                str(log),
+                "--root",
+                str(client.base_url).rstrip("/"),
+            ]
+            done = subprocess.run(
+                agent, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
+            )
+            answers = answered(client, truth, began + PATIENCE)
+            seconds = time.monotonic() - began
+            counts = client.get("/jobs/lines").json()["totals"]
+    wrong = [at for at, count in truth.items() if not within(answers.get(at), count)]
+    wrong += [at for at in answers if at not in truth and not within(answers[at], 0)]
+    return {
+        "what": log.stem.removesuffix("_2k"),
+        "lines": sum(truth.values()) + without,
+        "windows": len(truth),
+        "late": counts["late"],
+        "dead": counts["dead"],
+        "corrected": sum(one.get("correction", 0) > 0 for one in answers.values()),
+        "unanswered": sum(at not in answers for at in truth),
+        "wrong": len(wrong),
+        "failed": int(done.returncode != 0 or "Traceback" in done.stderr),
+        "seconds": round(seconds, 1),
+    }
+
+
+def answered(client: httpx.Client, truth: Counter[int], until: float) -> dict[int, dict[str, Any]]:
+    """The last answer of each window, once the last window with lines has one, or it is time."""
+    found: dict[int, dict[str, Any]] = {}
+    start: int | str = "start"
+    while True:
+        asked = {"from": start, "limit": 1_000}
+        page = client.get("/streams/lines.windows/records", params=asked).json()
+        start = page["next"]
+        found |= {one["value"]["value"]["from"]: one["value"]["value"] for one in page["records"]}
+        if not page["records"]:
+            if max(truth) in found or time.monotonic() > until:
+                return found
+            time.sleep(0.2)
+
+
+def within(answer: dict[str, Any] | None, truth: int) -> bool:
+    if answer is None:
+        return truth == 0
+    low, high = answer["total"]["low"], answer["total"]["high"]
+    return (low is None or low <= truth) and (high is None or truth <= high)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.loghub", description=__doc__)
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    parser.add_argument("--only", nargs="+", choices=[*FORMS], default=[*FORMS], metavar="NAME")
+    parser.add_argument("--range", default="1m", metavar="TIME")
+    given = parser.parse_args()
+    rows = []
+    for name in given.only:
+        log = given.folder / name / f"{name}_2k.log"
+        rows.append(
+            judged(log if log.exists() else given.folder / f"{name}.log", FORMS[name], given.range)
+        )
+        print(rows[-1], file=sys.stderr, flush=True)
+    print(table(rows))
+    return int(any(row[bad] for row in rows for bad in ("unanswered", "wrong", "failed")))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
