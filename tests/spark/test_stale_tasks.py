@@ -61,7 +61,7 @@ def counting(folder: Path) -> Plan:
 
 def job_of(home: Home) -> Job:
     beat = Beat(epoch=1, batch=0, clock=1, horizon=None, passed=None)
-    return Job(beat, home.path, home.facts.id, 1, 1, ((),))
+    return Job(beat, home.path, "run", 1, 1, ((),))
 
 
 def frame(*events: tuple[str, int]) -> bytes:

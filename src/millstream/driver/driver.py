@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from uuid import uuid4
 
 from millstream.driver import cycle
 from millstream.driver.input_watch import POLL_SECONDS, RELOOK_SECONDS, InputWatch
@@ -77,6 +78,7 @@ class Driver:
         self._publisher = started.publisher
         self._flushing = started.flushing
         self._epoch = started.epoch
+        self._run_id = uuid4().hex
         self._plan = started.plan
         self.progress = started.progress
 
@@ -238,8 +240,8 @@ class Driver:
             target_seconds=self._settings.batch_seconds / 1e6,
         )
         groups = grouped(plan.splits, self._tasks)
-        path, facts = home.path.absolute(), home.facts
-        return Job(beat, path, facts.id, facts.shards, self._tasks, groups, self._flushing.soft)
+        path, shards = home.path.absolute(), home.facts.shards
+        return Job(beat, path, self._run_id, shards, self._tasks, groups, self._flushing.soft)
 
     def _stage(self, plan: BatchPlan, reports: list[Report], before: Progress) -> Progress:
         """Put the rest of the output on disk; the progress that commits the batch."""

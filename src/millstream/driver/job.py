@@ -37,8 +37,9 @@ class Job:
 
     beat: Beat
     store: Path
-    store_id: str
-    """Which store lies there: one that was deleted and made again is another."""
+    run: str
+    """Which run of a driver it is of: before the next one, another store may be put in this one's
+    place."""
     shards: int
     tasks: int
     splits: tuple[tuple[SourceSplit, ...], ...]

@@ -34,16 +34,17 @@ INLINE_ROWS = 2_000
 
 
 _open: dict[tuple[Path, str, Soft | None], Store] = {}
-"""The stores of the last jobs in this process, by path, id and layer."""
+"""The stores of the last jobs in this process, by path, run and layer."""
 MOST_OPEN = 8
 
 
 def _store_of(job: Job) -> Store:
-    """The job's store, kept open in this process from batch to batch."""
-    name = job.store, job.store_id, job.soft
+    """The job's store, kept open in this process from batch to batch of a run."""
+    name = job.store, job.run, job.soft
     if name not in _open:
-        if len(_open) >= MOST_OPEN:
-            _open.pop(next(iter(_open))).close()
+        for path, run, soft in [*_open]:
+            if (path == job.store and run != job.run) or len(_open) >= MOST_OPEN:
+                _open.pop((path, run, soft)).close()
         _open[name] = opened(job.store, job.shards, job.soft)
     return _open[name]
 
