@@ -14,7 +14,7 @@ def late_warning(node: str, read: int, late: int, behind: int) -> str | None:
     """A sentence if much of a node's log is late, by `behind` microseconds at most; else None.
 
     >>> late_warning("web1", 3_200, 3_014, 5 * 3_600_000_000)
-    "web1: 94% of 3,200 records came late, up to 5h behind: is its log in another time zone (zone)?"
+    'web1: 94% of 3,200 records came late, up to 5h behind: is its log in another time zone (zone)?'
     >>> late_warning("web1", 3_200, 12, 5 * 3_600_000_000)
     """
     if read < LEAST or late < PART * read:
