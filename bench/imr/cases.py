@@ -15,6 +15,7 @@ from bench.imr import (
     covering,
     crossover,
     errors,
+    example_latency,
     failures,
     judging,
     scaling,
@@ -27,6 +28,7 @@ from bench.imr.pressed import Calibrated, calibrated
 PARTS = {
     **{"fig7": "scaling", "fig8": "shedding", "fig9": "words", "fig10": "failures"},
     **{"fig11": "clicks", "fig12": "hdfs", "fig13": "beside"},
+    **{"fig11c": "click_latency", "fig12b": "hdfs_latency"},
     **{"coverage": "covering", "contract": "covering"},
 }
 """Which part of the plan an experiment is of, if not that of its name."""
@@ -47,6 +49,8 @@ def run_plan(bench: Bench, plan: Plan) -> Outcome:
         "contract": partial(covering.contract, bench, plan.covering),
         "fig7": partial(scaling.run, bench, plan.scaling),
         "waiting": partial(waiting.run, bench, plan.waiting),
+        "fig11c": partial(example_latency.clicks, bench, plan.click_latency),
+        "fig12b": partial(example_latency.hdfs, bench, plan.hdfs_latency),
         "clocks": partial(clocks.run, bench, plan.clocks),
         "fig10": partial(failures.run, bench, plan.failures),
         "fig8": lambda: shedding.run(bench, plan.shedding, core.calibrated()),

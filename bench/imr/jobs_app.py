@@ -1,20 +1,26 @@
-"""The application of the evaluation: word counts over windows, as an experiment asks for them.
+"""The application of the evaluation: jobs over windows, as an experiment asks for them.
 
-The environment's `BENCH_IMR` names a file of JSON with the jobs: for each its name, its nodes and
-the options of `ms.windows.Job`. The root and the agents load this same file. An application's own
-folder comes first on the path of imports, so this file imports nothing that lies beside it.
+The environment's `BENCH_IMR` names a file of JSON with the jobs: for each its name, its nodes, its
+kind (words, clicks or hdfs) and the options of `ms.windows.Job`. The root and the agents load this
+same file. An application's own folder comes first on the path of imports, so this file imports
+nothing that lies beside it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+# The examples are found from the checkout, also by Spark's workers.
+sys.path.append(str(Path(__file__).resolve().parent.parent.parent))
+
 import millstream as ms
+from examples import click_sessions, hdfs_writes
 
 FIDELITIES: dict[str, Callable[[float], Any]] = {
     "area": ms.windows.Area,
@@ -41,26 +47,32 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def job_of(options: dict[str, Any]) -> ms.windows.Job:
-    """A job from its options; `fidelity` is a name and a part."""
+Made = tuple[ms.windows.Job, ms.windows.Logs]
+"""A job, and how its logs are read."""
+
+
+def made(kind: str, options: dict[str, Any]) -> Made:
+    """A job of a kind from its options; `fidelity` is a name and a part."""
     given = dict(options)
     if given.get("fidelity"):
         name, part = given["fidelity"]
         given["fidelity"] = FIDELITIES[name](part)
-    timed = given.get("by", "time") == "time"
-    return ms.windows.Job(map=timed_words if timed else words, combine=add, **given)
+    if kind == "clicks":
+        return click_sessions.click_sessions(**given), click_sessions.LOGS
+    if kind == "hdfs":
+        return hdfs_writes.block_writes(**given), hdfs_writes.LOGS
+    if given.get("by", "time") == "time":
+        logs = ms.windows.Logs(pattern=r"(?P<at>\d+) (?P<words>.*)", ts="at", unit="us")
+        return ms.windows.Job(map=timed_words, combine=add, **given), logs
+    return ms.windows.Job(map=words, combine=add, **given), ms.windows.Logs(format="text")
 
 
 def application(jobs: list[dict[str, Any]]) -> ms.App:
     """The application with these jobs."""
     app = ms.App("imr-evaluation")
     for one in jobs:
-        timed = one["options"].get("by", "time") == "time"
-        if timed:
-            logs = ms.windows.Logs(pattern=r"(?P<at>\d+) (?P<words>.*)", ts="at", unit="us")
-        else:
-            logs = ms.windows.Logs(format="text")
-        app.add(job_of(one["options"]), name=one["name"], nodes=one["nodes"], logs=logs)
+        job, logs = made(one["kind"], one["options"])
+        app.add(job, name=one["name"], nodes=one["nodes"], logs=logs)
     return app
 
 

@@ -17,7 +17,7 @@ NOTES = [
     "hears what is closed; never: windows that were not closed when the run was over; fidelity: of "
     "the answers that were in time, none for a window that was late; whenever: of all answers",
     "fig9, fig11, fig12: the panes that a specification asks for, made in this process from "
-    "generated logs; how long windows take is measured with agents (waiting)",
+    "generated logs; how long windows take is measured with agents (waiting, fig11c, fig12b)",
     "fig10: goodput: panes delivered, by the time from the beginning of their windows until those "
     "were closed; told: new agents say where they begin; silent: they do not",
     "clocks: from the end of a window until it was closed, for the windows of the other nodes",
@@ -109,6 +109,21 @@ def waiting(rows: list[Row]) -> Figures:
     }
 
 
+def fig11c(rows: list[Row]) -> Figures:
+    return _of_everything("fig11c", rows)
+
+
+def fig12b(rows: list[Row]) -> Figures:
+    return _of_everything("fig12b", rows)
+
+
+def _of_everything(name: str, rows: list[Row]) -> Figures:
+    """How long a window with half of the data takes, as a part of one with all of it."""
+    full = next((row["window_s"] for row in rows if row["asked"] == "full"), None)
+    half = {row["asked"]: row["window_s"] for row in rows if row["part"] == HALF}
+    return {f"{name}_{asked}": seconds / full for asked, seconds in half.items()} if full else {}
+
+
 def coverage(rows: list[Row]) -> Figures:
     simulated = [row["covered"] for row in rows if row["how"] == "simulated"]
     panes = [row for row in rows if row["how"] == "panes"]
@@ -145,6 +160,8 @@ OF: dict[str, Callable[[list[Row]], Figures]] = {
     "fig12": fig12,
     "fig13": fig13,
     "waiting": waiting,
+    "fig11c": fig11c,
+    "fig12b": fig12b,
     "coverage": coverage,
     "contract": contract,
     "clocks": clocks,

@@ -52,9 +52,9 @@ def duration(seconds: float) -> str:
     return f"{micros(seconds)}us"
 
 
-def job(name: str, nodes: list[str], **options: Any) -> JobOptions:
+def job(name: str, nodes: list[str], *, kind: str = "words", **options: Any) -> JobOptions:
     """A job of the application, as `jobs_app` reads it."""
-    return {"name": name, "nodes": nodes, "options": options}
+    return {"name": name, "nodes": nodes, "kind": kind, "options": options}
 
 
 @contextmanager

@@ -73,7 +73,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Figures 9 (c) and 11 (c), and the error contract: how long a window takes by what is asked of
+    """Figure 9 (c), and the error contract: how long a window takes by what is asked of
     it, over logs that are there at once."""
 
     agents: int = 4
@@ -83,6 +83,26 @@ class Waiting:
     """Of a window, at each node."""
     part: float = 0.5
     error: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class ClickLatency:
+    """Figure 11 (c): how long a window of sessions takes, by the part of the data."""
+
+    agents: int = 4
+    users: int = 10_000
+    requests: int = 12
+    parts: tuple[float, ...] = (0.25, 0.5, 0.75)
+
+
+@dataclass(frozen=True, slots=True)
+class HdfsLatency:
+    """Figure 12 (b): the same of a window of block writes."""
+
+    agents: int = 4
+    blocks: int = 800
+    """Of the cluster in an hour."""
+    parts: tuple[float, ...] = (0.25, 0.5, 0.75)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +185,8 @@ class Plan:
     failures: Failures = field(default_factory=Failures)
     beside: Beside = field(default_factory=Beside)
     waiting: Waiting = field(default_factory=Waiting)
+    click_latency: ClickLatency = field(default_factory=ClickLatency)
+    hdfs_latency: HdfsLatency = field(default_factory=HdfsLatency)
     clocks: Clocks = field(default_factory=Clocks)
     words: Words = field(default_factory=Words)
     clicks: Clicks = field(default_factory=Clicks)
@@ -179,6 +201,8 @@ QUICK = Plan(
     failures=Failures(4, (1,), Timed(4.0, 2, 2), 4.0, 50),
     beside=Beside((0, 10), Timed(4.0, 10, 1), 1.0),
     waiting=Waiting(2, 1, 20, 20_000),
+    click_latency=ClickLatency(2, 300, 6, (0.5,)),
+    hdfs_latency=HdfsLatency(4, 10, (0.5,)),
     clocks=Clocks(3, Timed(2.0, 2, 2), rate=50),
     words=Words(4, 10, 40, 1, (0.5, 1.0)),
     clicks=Clicks(4, 1, 40, 6, (0.5, 1.0)),

@@ -138,11 +138,32 @@ def beside(rows: list[Row]) -> str:
 
 
 def waiting(rows: list[Row]) -> str:
-    """Figures 9 (c) and 11 (c)."""
+    """Figure 9 (c)."""
     groups = [SAID[row["asked"]] for row in rows]
     values = {"a window": [row["window_s"] for row in rows]}
     title = "From a window's opening until it is closed"
     return bar_chart(groups, values, title=title, y_label="seconds, mean")
+
+
+def example_latency(rows: list[Row]) -> str:
+    """Figures 11 (c) and 12 (b)."""
+    full = [row["window_s"] for row in rows if row["asked"] == "full"]
+    series = [
+        Series(
+            SAID[asked],
+            [(100 * row["part"], row["window_s"]) for row in rows if row["asked"] == asked],
+        )
+        for asked in dict.fromkeys(row["asked"] for row in rows)
+        if asked != "full"
+    ]
+    return line_chart(
+        series,
+        title="From a window's opening until it is closed",
+        x_label="percent of the data",
+        y_label="seconds",
+        y_zero=True,
+        markers=[Marker("y", seconds, "everything") for seconds in full],
+    )
 
 
 def coverage(rows: list[Row]) -> str:
@@ -189,6 +210,8 @@ PICTURES: dict[str, tuple[str, Callable[[list[Row]], str]]] = {
     "hdfs": ("fig12", hdfs),
     "beside": ("fig13", beside),
     "waiting": ("waiting", waiting),
+    "click-latency": ("fig11c", example_latency),
+    "hdfs-latency": ("fig12b", example_latency),
     "coverage": ("coverage", coverage),
     "crossover": ("crossover", crossover),
 }

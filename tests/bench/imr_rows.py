@@ -19,6 +19,8 @@ def rows() -> list[Row]:
         *_by_part("fig12", rejects=0.25, distance=0.1, found=1.0),
         *(_pressed("fig13", nice=n, policy=p) for n in (0, 10) for p in ("none", "order")),
         *_waiting(),
+        *_latency("fig11c"),
+        *_latency("fig12b"),
         _row("coverage", "count, total", **COUNT, intervals=1_000, covered=0.95),
         _row("coverage", "count, home", **{**COUNT, "of": "home"}, intervals=900, covered=0.94),
         _row("coverage", "count, total", how="panes", intervals=40, covered=0.9),
@@ -106,6 +108,21 @@ def _waiting() -> list[Row]:
     return [
         _row("waiting", asked, asked=asked, window_s=seconds, fidelity=0.5, why="fidelity 3")
         for asked, seconds in (("full", 10.0), ("drawn", 6.0), ("error", 5.0))
+    ]
+
+
+def _latency(experiment: str) -> list[Row]:
+    return [
+        _row(
+            experiment,
+            asked,
+            asked=asked,
+            part=part,
+            window_s=seconds,
+            fidelity=part,
+            why="fidelity 1",
+        )
+        for asked, part, seconds in (("full", 1.0, 8.0), ("drawn", 0.5, 4.0), ("drawn", 0.75, 6.0))
     ]
 
 
