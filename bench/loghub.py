@@ -1,9 +1,12 @@
 """Answers over the logs of Loghub, held against a plain count of the same lines.
 
-`python -m bench.loghub FOLDER [--only NAME ...] [--range 1m]`: FOLDER is a checkout of
-github.com/logpai/loghub. For each log a root is started (`millstream dev`) and an agent that reads
-it to its end, both as processes; every window's last answer must have the truth within its bounds.
-Exits 1 if one has not, if a window with lines has no answer, or if a process failed.
+    scripts/loghub FOLDER
+    python -m bench.loghub FOLDER [--only NAME ...] [--range 1m]
+
+Logs of one's own can be put into the folder too, as NAME.log. For each log a root is started
+(`millstream dev`) and an agent that reads it to its end, both as processes; every window's last
+answer must have the truth within its bounds. Exits 1 if one has not, if a window with lines has no
+answer, or if a process failed.
 """
 
 from __future__ import annotations
@@ -17,13 +20,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from bench.log_shapes import FORMS, Form
 from bench.table import table
 from millstream.model.duration import microseconds
 
@@ -44,40 +46,6 @@ app.add(
 PATIENCE = 300.0
 
 
-@dataclass(frozen=True)
-class Form:
-    """How the lines of a log say their time."""
-
-    pattern: str
-    time: str | None = None
-    """As for strptime; None: seconds since the epoch."""
-
-    @property
-    def logs(self) -> dict[str, Any]:
-        given = {"pattern": self.pattern, "ts": "at"}
-        return {**given, "unit": "s"} if self.time is None else {**given, "time_format": self.time}
-
-
-FORMS = {
-    "Android": Form(r"(?P<at>\d\d-\d\d \d\d:\d\d:\d\d\.\d+)", "%m-%d %H:%M:%S.%f"),
-    "Apache": Form(r"\[(?P<at>[^]]+)\]", "%a %b %d %H:%M:%S %Y"),
-    "BGL": Form(r"\S+ (?P<at>\d+)"),
-    "HDFS": Form(r"(?P<at>\d{6} \d{6})", "%y%m%d %H%M%S"),
-    "HPC": Form(r"\S+ \S+ \S+ \S+ (?P<at>\d+)"),
-    "Hadoop": Form(r"(?P<at>\S+ \S+)", "%Y-%m-%d %H:%M:%S,%f"),
-    "HealthApp": Form(r"(?P<at>\d+-\d+:\d+:\d+):", "%Y%m%d-%H:%M:%S"),
-    "Linux": Form(r"(?P<at>\S+ +\d+ \S+)", "%b %d %H:%M:%S"),
-    "Mac": Form(r"(?P<at>\S+ +\d+ \S+)", "%b %d %H:%M:%S"),
-    "OpenSSH": Form(r"(?P<at>\S+ +\d+ \S+)", "%b %d %H:%M:%S"),
-    "OpenStack": Form(r"\S+ (?P<at>\S+ \S+)", "%Y-%m-%d %H:%M:%S.%f"),
-    "Proxifier": Form(r"\[(?P<at>[^]]+)\]", "%m.%d %H:%M:%S"),
-    "Spark": Form(r"(?P<at>\S+ \S+)", "%y/%m/%d %H:%M:%S"),
-    "Thunderbird": Form(r"\S+ (?P<at>\d+)"),
-    "Windows": Form(r"(?P<at>\S+ [^,]+),", "%Y-%m-%d %H:%M:%S"),
-    "Zookeeper": Form(r"(?P<at>\S+ \S+)", "%Y-%m-%d %H:%M:%S,%f"),
-}
-
-
 def truth_of(log: Path, form: Form, length: int) -> tuple[Counter[int], int]:
     """Lines by the beginning of their window, in microseconds; and how many have no time."""
     found: Counter[int] = Counter()
@@ -85,29 +53,12 @@ def truth_of(log: Path, form: Form, length: int) -> tuple[Counter[int], int]:
     for line in log.read_bytes().split(b"\n"):
         if not line:
             continue
-        match = re.match(form.pattern, line.decode(errors="replace").rstrip("\r"))
-        at = None if match is None else time_of(match["at"], form.time)
+        at = form.time_of(line)
         if at is None:
             without += 1
         else:
             found[at // length * length] += 1
     return found, without
-
-
-def time_of(text: str, form: str | None) -> int | None:
-    """A time as a plain program would read it."""
-    if form is None:
-        return int(text) * 1_000_000
-    years = [""] if re.search("%[Yy]", form) else [f"{datetime.now(UTC).year - n} " for n in (0, 1)]
-    for year in years:
-        try:
-            at = datetime.strptime(f"{year}{text}", f"%Y {form}" if year else form)
-        except ValueError:
-            continue
-        at = at.replace(tzinfo=UTC)
-        if not year or at <= datetime.now(UTC) + timedelta(days=1):
-            return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    return None
 
 
 @contextmanager
@@ -200,9 +151,11 @@ def main() -> int:
     rows = []
     for name in given.only:
         log = given.folder / name / f"{name}_2k.log"
-        rows.append(
-            judged(log if log.exists() else given.folder / f"{name}.log", FORMS[name], given.range)
-        )
+        log = log if log.exists() else given.folder / f"{name}.log"
+        if not log.exists():
+            print(f"{name}: {log} is not there, and left out", file=sys.stderr)
+            continue
+        rows.append(judged(log, FORMS[name], given.range))
         print(rows[-1], file=sys.stderr, flush=True)
     print(table(rows))
     return int(any(row[bad] for row in rows for bad in ("unanswered", "wrong", "failed")))
