@@ -9,10 +9,12 @@ of one character may be that of another one.
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from millstream.errors import DefinitionError
-from millstream.model.line_records import check_pattern, check_starts
+from millstream.errors import DefinitionError, InputError
+from millstream.model.line_records import LineJoiner, check_pattern, check_starts, line_reader
 
 UTF_8 = "utf-8"
 WIDE = ("utf-16", "utf-16-le", "utf-16-be")
@@ -72,6 +74,37 @@ def text_form(
         UTF_8 if encoding is None else _encoding(encoding, where),
         "," if delimiter is None else delimiter,
     )
+
+
+class TextRecord(NamedTuple):
+    """A record of a text, or why there is none."""
+
+    line: int
+    """The line on which it begins, counted from 1."""
+    text: bytes
+    record: dict[str, str | None] | None
+    error: InputError | None = None
+
+
+def text_records(text: bytes, form: TextForm) -> Iterator[TextRecord]:
+    """The records of a whole text: what a file with it means.
+
+    >>> [one.record for one in text_records(b"a 1\\nb 2\\n", TextForm(r"(?P<name>\\w+)"))]
+    [{'name': 'a'}, {'name': 'b'}]
+    """
+    read = line_reader(form.pattern, encoding=form.line_encoding)
+    lines = text.removeprefix(codecs.BOM_UTF8).removesuffix(b"\n").split(b"\n")
+    found = list(enumerate(lines))
+    if form.starts is not None:
+        joiner = LineJoiner(form.starts, encoding=form.line_encoding)
+        joined = [*joiner.take(lines), joiner.end()]
+        found = [(record.line, record.data) for record in joined if record is not None]
+    for line, data in found:
+        if data.strip(b"\r\n"):
+            try:
+                yield TextRecord(line + 1, data, read(data))
+            except InputError as error:
+                yield TextRecord(line + 1, data, None, error)
 
 
 def _is_delimiter(given: object) -> bool:
