@@ -30,7 +30,7 @@ KNOWS = {
     "windows": "errors nearest model codec algebra",
     "feeds": "errors nearest model codec",
     "stores": "errors nearest durable model codec",
-    "sources": "errors nearest nesting durable",
+    "sources": "errors nearest nesting durable model",
     "sinks": "errors durable codec log",
     "engine": "errors durable model codec stores",
     "agent": "errors nearest durable model codec windows",

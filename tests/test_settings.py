@@ -124,7 +124,7 @@ def test_sizes(text, count):
         (
             "sources",
             {"checkins": "sqlite:in.db"},
-            "--source, 'checkins': a source's format must be one of json, csv, parquet, log; got",
+            "--source, 'checkins': a source's format must be one of json, csv, text, parquet, log",
         ),
         ("sinks", {"late": "sqlite:o.db"}, "a table holds only the latest of each key; give it"),
         ("sinks", {"inner": "json:o"}, "declare it with app.output('inner')"),

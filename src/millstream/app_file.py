@@ -4,8 +4,8 @@
 section 4). The file names the functions and the graph; it builds the same `App` as the decorators:
 
     [app]                 name, order, on_error, slate_warn, slate_limit
-    [streams.NAME]        source = true | "json:DIR", key, ts, unit, time_format, zone, ahead,
-                          lateness, idle;
+    [streams.NAME]        source = true | "json:DIR", key, ts, unit, time_format, zone, ahead, jump,
+                          lateness, idle, pattern, starts, encoding, delimiter;
                           output = true, sink = "parquet:DIR" | "sqlite:FILE"; delay;
                           action = true | "webhook:URL" | "line:FILE" | "stderr"
     [maps.NAME]           function = "module:name", subscribes, publishes
@@ -52,7 +52,10 @@ from millstream.nearest import did_you_mean
 from millstream.setting_values import PARSERS, PATHS, check_address, relative_to
 from millstream.toml import Document, Section, shown
 
-_SOURCE_TEXTS = ("unit", "time_format", "zone", "ahead", "lateness", "idle")
+_SOURCE_TEXTS = (
+    *("unit", "time_format", "zone", "ahead", "jump", "lateness", "idle"),
+    *("pattern", "starts", "encoding", "delimiter"),
+)
 _SOURCE_KEYS = ("key", "ts", *_SOURCE_TEXTS)
 _STREAM_KEYS = ("source", *_SOURCE_KEYS, "output", "sink", "action", "delay")
 _MAP_KEYS = ("function", "subscribes", "publishes")

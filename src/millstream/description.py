@@ -18,6 +18,7 @@ from millstream.graph import geometry
 from millstream.model.function import Update
 from millstream.model.place import location
 from millstream.model.source import Source
+from millstream.model.text_form import TextForm
 from millstream.model.workflow import Workflow
 
 FILE = "app.json"
@@ -36,6 +37,9 @@ class SourceDescription(msgspec.Struct, frozen=True):
     time_format: str | None = None
     zone: str | None = None
     ahead: int | None = None
+    pattern: str | None = None
+    """How text that is sent becomes records; see model/text_form.py."""
+    starts: str | None = None
 
     @property
     def log(self) -> Path | None:
@@ -53,6 +57,7 @@ class SourceDescription(msgspec.Struct, frozen=True):
             time_format=self.time_format,
             zone=self.zone,
             ahead=self.ahead,
+            text=TextForm(self.pattern, self.starts),
         )
 
 
@@ -137,4 +142,6 @@ def _source(source: Source, address: str) -> SourceDescription:
         source.time_format,
         source.zone,
         source.ahead,
+        source.text.pattern,
+        source.text.starts,
     )

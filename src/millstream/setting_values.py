@@ -20,7 +20,7 @@ from millstream.model.size import byte_count
 from millstream.nearest import nearest
 from millstream.sources.address import FORMATS, LOG, SQLITE, parse_address
 
-SOURCE_FORMATS = ("json", "csv", "parquet", LOG)
+SOURCE_FORMATS = ("json", "csv", "text", "parquet", LOG)
 SINK_FORMATS = ("json", "parquet", LOG, SQLITE)
 LANES = ("auto", "one-task", "shuffled")
 SECOND, MINUTE, DAY = UNITS["s"], UNITS["m"], UNITS["d"]

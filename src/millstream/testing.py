@@ -15,7 +15,7 @@ from functools import reduce
 from typing import Any
 
 from millstream.codec import decode_value, encode_value, slate_codec
-from millstream.errors import CodecError, DefinitionError
+from millstream.errors import CodecError, DefinitionError, InputError
 from millstream.model.algebra import Algebra
 from millstream.model.app import App
 from millstream.model.duration import Duration, instant, microseconds
@@ -23,6 +23,7 @@ from millstream.model.event import Event
 from millstream.model.rules import DeadLetter
 from millstream.model.slate import Table
 from millstream.model.source import Source
+from millstream.model.text_form import text_records
 from millstream.nearest import did_you_mean
 from millstream.reference import Reference
 
@@ -49,6 +50,27 @@ class Run:
         self._reference.feed(events)
         self._reference.drain()
         return self
+
+    def feed_text(self, source: str, text: str | bytes) -> Run:
+        """Process the lines of a text as the source would read them from a file.
+
+        What cannot be read is a dead letter, with its line.
+        """
+        declared = self._source(source)
+        data = text.encode(declared.text.line_encoding) if isinstance(text, str) else text
+        extract = replace(declared, ahead=None).extractor()
+        events: list[Event] = []
+        for line, raw, record, error in text_records(data, declared.text):
+            try:
+                if error is not None:
+                    raise error
+                ts, key = extract(record, self._reference.clock)
+                events.append(Event(source, ts, key, record))
+            except InputError as wrong:
+                shown = raw.decode(declared.text.line_encoding, "replace")
+                letter = DeadLetter(None, source, self.clock, "", shown, str(wrong), line=line)
+                self._reference.dead_letters.append(letter)
+        return self.feed(events)
 
     def tick(self, to: int | datetime | None = None, *, by: Duration | None = None) -> Run:
         """Move the wall clock to an instant or by a duration, and fire the wall timers due."""

@@ -30,9 +30,9 @@ def test_addresses(text: str, address: Address) -> None:
         ("data", "--source: must be FORMAT:DIRECTORY; got 'data'.*json:data"),
         (
             "parqet:x",
-            "one of csv, json, log, parquet, sqlite; got 'parqet'; did you mean parquet:x",
+            "one of csv, json, log, parquet, sqlite, text; got 'parqet'; did you mean parquet:x",
         ),
-        ("kafka:x", "one of csv, json, log, parquet, sqlite; got 'kafka'$"),
+        ("kafka:x", "one of csv, json, log, parquet, sqlite, text; got 'kafka'$"),
         ("json:", "names no directory"),
         ("sqlite:", "names no file; write for example sqlite:data.db"),
         ("", "without a colon"),

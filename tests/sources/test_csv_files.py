@@ -12,13 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from millstream.errors import InputError
+from millstream.model.text_form import TextForm, text_form
 from millstream.sources.formats import Bad, Split, format_named
 
-FORMAT = format_named("csv")
+PLAIN = TextForm()
 
 
-def read(path: Path) -> tuple[list[tuple[int, object]], list[Bad]]:
-    chunks = list(FORMAT.read(Split(str(path), 0, None)))
+def read(path: Path, form: TextForm = PLAIN) -> tuple[list[tuple[int, object]], list[Bad]]:
+    chunks = list(format_named("csv", form).read(Split(str(path), 0, None)))
     good = [(c.line_of(i), record) for c in chunks for i, record in enumerate(c.records)]
     return good, [one for chunk in chunks for one in chunk.bad]
 
@@ -49,13 +50,86 @@ def test_bad_rows(tmp_path: Path) -> None:
 
 
 def test_a_quote_that_is_never_closed(tmp_path: Path) -> None:
-    """The error says which lines were swallowed."""
+    """Only its line is bad; the error says where it opens, and what follows is read."""
     path = tmp_path / "a.csv"
-    path.write_bytes(b'a,b\n1,2\n"3,4\n5,6\n')
+    path.write_bytes(b'a,b\n1,2\n3,"4\n5,6\n7,"x\ny"\n')
     good, bad = read(path)
+    assert good == [
+        (2, {"a": "1", "b": "2"}),
+        (4, {"a": "5", "b": "6"}),
+        (5, {"a": "7", "b": "x\ny"}),
+    ]
+    assert [(one.line, one.text) for one in bad] == [(3, '3,"4\n')]
+    assert "it opens in line 3, column 3; what follows is read from line 4 on" in bad[0].error
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "opens"),
+    [
+        (b'a,b\n1,"2\n3,"4"\n5,6\n', {3, 4}, "line 2, column 3"),
+        (b'a,b\n"1\n1",2\n"x\ny","z\n5,6\n', {2, 6}, "line 5, column 4"),
+        (b'a,b\n1,"2', set(), "line 2, column 3"),
+        (b'a,b\n1,2\n"\n', {2}, "line 3, column 1"),
+        (b'a,b\n1,"2"x\n3,4\n', {3}, "line 2, column 3"),
+    ],
+)
+def test_quotes_that_do_not_match(tmp_path: Path, text: bytes, lines: set[int], opens: str) -> None:
+    """A stray quote costs its own row, even if a later quote seems to close it."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(text)
+    good, bad = read(path)
+    assert {line for line, _ in good} == lines
+    assert len(bad) == 1
+    assert f"it opens in {opens}" in bad[0].error
+
+
+def test_the_first_quote_that_is_not_closed_in_a_large_file(tmp_path: Path) -> None:
+    """All other rows of the file are read."""
+    path = tmp_path / "a.csv"
+    rows = [b"%d,x" % n for n in range(30_000)]
+    rows[100] = b'100,"x'
+    path.write_bytes(b"a,b\n" + b"\n".join(rows) + b"\n")
+    good, bad = read(path)
+    assert [record["a"] for _, record in good] == [str(n) for n in range(30_000) if n != 100]  # type: ignore[index]
+    assert [one.line for one in bad] == [102]
+
+
+def test_delimiters(tmp_path: Path) -> None:
+    """Any one character; quoted, it is no delimiter."""
+    path = tmp_path / "a.csv"
+    for delimiter in (";", "\t", "|"):
+        path.write_text(f'a{delimiter}b\n1{delimiter}"x{delimiter},y"\n')
+        good, bad = read(path, TextForm(delimiter=delimiter))
+        assert (good, bad) == ([(2, {"a": "1", "b": f"x{delimiter},y"})], [])
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-16-le", "utf-8-sig"])
+def test_encodings(tmp_path: Path, encoding: str) -> None:
+    """Other encodings are read when they are named; UTF-16 with and without its mark."""
+    path = tmp_path / "a.csv"
+    path.write_bytes("name,town\r\nJosé,Genève\r\n".encode(encoding))
+    good, bad = read(path, text_form("here", encoding=encoding))
+    assert (good, bad) == ([(2, {"name": "José", "town": "Genève"})], [])
+
+
+def test_utf_16_that_was_not_named(tmp_path: Path) -> None:
+    """One error for the file, that says what to do."""
+    path = tmp_path / "a.csv"
+    path.write_bytes("a,b\n1,2\n".encode("utf-16"))
+    good, bad = read(path)
+    assert good == []
+    assert [one.line for one in bad] == [0]
+    assert "say encoding='utf-16'" in bad[0].error
+
+
+def test_utf_16_that_breaks_off(tmp_path: Path) -> None:
+    """What cannot be decoded is a bad row, and only it."""
+    path = tmp_path / "a.csv"
+    whole = "a,b\n1,2\n3,\ud800\n5,6\n".encode("utf-16", "surrogatepass")
+    path.write_bytes(whole[:-1])
+    good, bad = read(path, TextForm(encoding="utf-16"))
     assert good == [(2, {"a": "1", "b": "2"})]
-    assert [one.line for one in bad] == [3]
-    assert "never closed (lines 3 to 4)" in bad[0].error
+    assert [one.line for one in bad] == [3, 4]
 
 
 def test_a_header_that_names_a_column_twice(tmp_path: Path) -> None:
@@ -77,14 +151,14 @@ def test_fields_larger_than_pythons_default(tmp_path: Path) -> None:
 
 
 def test_gzip_whole_and_damaged(tmp_path: Path) -> None:
-    """Compressed files are read; a truncated one is one bad file after what could be read."""
+    """Compressed files are read; of a truncated one nothing is, and it is one bad file."""
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"a\n1\n"))
     assert read(path) == ([(2, {"a": "1"})], [])
     path.write_bytes(gzip.compress(b"a\n" + b"".join(b"%d\n" % i for i in range(9999)))[:-99])
     good, bad = read(path)
-    assert good == [(i + 2, {"a": str(i)}) for i in range(len(good))]
-    assert [one.line for one in bad][-1] == 0
+    assert good == []
+    assert [one.line for one in bad] == [0]
 
 
 def test_a_vanished_file_stops_the_run(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from millstream.errors import InputError
-from millstream.sources import json_lines
+from millstream.sources import line_blocks, whole_files
 from millstream.sources.formats import Bad, Chunk, Split, format_named
 
 FORMAT = format_named("json")
@@ -87,7 +87,7 @@ def test_two_torn_lines_never_make_one_value(tmp_path: Path) -> None:
 @SAME_DIRECTORY
 @given(
     lines=st.lists(
-        st.sampled_from([b"1", b'{"a":"bc"}', b"", b"[", b"  ", b'"long value"', b"2\r"])
+        st.sampled_from([b"1", b'{"a":"bc"}', b"", b"}", b"  ", b'"long value"', b"2\r"])
     ),
     ended=st.booleans(),
     cuts=st.sets(st.integers(0, 80)),
@@ -101,14 +101,14 @@ def test_any_cut_gives_every_line_once(
     size = path.stat().st_size
     edges = [0, *sorted(cut for cut in cuts if 0 < cut < size), size]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_lines, "BLOCK_BYTES", block)
-        whole = read(path)
+        patch.setattr(line_blocks, "BLOCK_BYTES", block)
+        whole = read(path, 0, size)
         pieces = [chunk for low, high in pairwise(edges) for chunk in read(path, low, high)]
     assert numbered(pieces) == numbered(whole)
     assert bad(pieces) == bad(whole)
-    good = [(n, line) for n, line in enumerate(lines, 1) if line.strip() not in (b"", b"[")]
+    good = [(n, line) for n, line in enumerate(lines, 1) if line.strip() not in (b"", b"}")]
     assert [(c.line_of(i), raw) for c in whole for i, raw in enumerate(c.raw or [])] == good
-    assert [one.line for one in bad(whole)] == [n for n, x in enumerate(lines, 1) if x == b"["]
+    assert [one.line for one in bad(whole)] == [n for n, x in enumerate(lines, 1) if x == b"}"]
 
 
 @given(st.integers(1, 1000), st.integers(1, 1000), st.integers(1, 300))
@@ -134,8 +134,8 @@ def test_a_line_without_end_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A line past the limit is bad, and the lines after it are read."""
-    monkeypatch.setattr(json_lines, "BLOCK_BYTES", 16)
-    monkeypatch.setattr(json_lines, "LINE_BYTES", 100)
+    monkeypatch.setattr(line_blocks, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(line_blocks, "LINE_BYTES", 100)
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"1\n" + b"2" * 1000 + b"\n3\n")
     chunks = read(path)
@@ -156,18 +156,33 @@ def test_gzip_is_one_split(tmp_path: Path) -> None:
     assert [one.line for one in bad(chunks)] == [3]
 
 
-@pytest.mark.parametrize(("damage", "least"), [("cut", 15_000), ("foreign", 0)])
-def test_a_damaged_gzip_is_one_bad_file(tmp_path: Path, damage: str, least: int) -> None:
-    """What can be unpacked is read; then one error for the whole file, with line 0."""
+@pytest.mark.parametrize("damage", ["cut", "no end", "corrupt", "foreign"])
+@pytest.mark.parametrize("held", [1 << 30, 1000])
+def test_nothing_of_a_damaged_gzip_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str, held: int
+) -> None:
+    """One error for the whole file, with line 0, and no record: so that writing it again under a
+    new name, as the error says, counts nothing twice."""
+    monkeypatch.setattr(whole_files, "HELD_BYTES", held)
     path = tmp_path / "a.jsonl.gz"
-    data = gzip.compress(b"".join(b"%d\n" % (i * 7919) for i in range(20_000)))
-    path.write_bytes(data[:-200] if damage == "cut" else b"not gzip at all")
+    text = b"".join(b"%d\n" % (i * 7919) for i in range(20_000))
+    data = gzip.compress(text)
+    middle = len(data) // 2
+    path.write_bytes(
+        {
+            "cut": data[:-200],
+            "no end": data[:-8],
+            "corrupt": data[:middle] + b"\0\0\0\0" + data[middle + 4 :],
+            "foreign": b"not gzip at all",
+        }[damage]
+    )
     chunks = read(path)
-    got = records(chunks)
-    assert got == [i * 7919 for i in range(len(got))]
-    assert len(got) >= least
+    assert records(chunks) == []
     assert [one.line for one in bad(chunks)] == [0]
     assert "cut short or corrupt" in bad(chunks)[0].error
+    assert "nothing of it was read" in bad(chunks)[0].error
+    path.with_name("b.jsonl.gz").write_bytes(data)
+    assert records(read(path.with_name("b.jsonl.gz"))) == [i * 7919 for i in range(20_000)]
 
 
 def test_a_byte_order_mark_belongs_at_the_start(tmp_path: Path) -> None:

@@ -43,8 +43,9 @@ def describe_app(app: App, settings: Settings) -> None:
     workflow = app.checked()
     check_parts(workflow.parts, home, read_committed(home.path))
     progress = read_durable(home.path)
+    texts = {source.name: source.text for source in workflow.sources}
     for name, address in found.items():
-        with closing(open_input(home, name, address)) as source:
+        with closing(open_input(home, name, address, texts[name])) as source:
             register(home, name, source, position_of(progress, name))
         if address.format != LOG:
             _tell_left(home, name)

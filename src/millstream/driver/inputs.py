@@ -12,9 +12,16 @@ from typing import Protocol
 
 from millstream.errors import StoreError
 from millstream.log.reader import LogReader
+from millstream.model.text_form import PLAIN_TEXT, TextForm
 from millstream.sources.address import LOG, Address
 from millstream.sources.files import NOWHERE, FileLog, Position
-from millstream.sources.formats import CHUNK_RECORDS, Chunk, Format, Split, format_named
+from millstream.sources.formats import (
+    CHUNK_RECORDS,
+    Chunk,
+    Format,
+    Split,
+    format_named,
+)
 from millstream.sources.json_lines import Fields, JsonLines, decode_lines
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress
@@ -146,11 +153,13 @@ class _LogFormat:
     name = LOG
 
 
-def open_input(home: Home, source: str, address: Address, *, write: bool = False) -> Input:
-    """The records of a source; `write` in one process only, the driver."""
+def open_input(
+    home: Home, source: str, address: Address, text: TextForm, *, write: bool = False
+) -> Input:
+    """The records of a source, laid out as `text` says; `write` in one process only, the driver."""
     record = str(home.source_log(source))
     if address.format != LOG:
-        return FileInput(record, address.path, format_named(address.format), write=write)
+        return FileInput(record, address.path, format_named(address.format, text), write=write)
     # What the source was until now is remembered there; positions of files mean nothing in a log.
     FileLog(record, _LogFormat(), write=write).close()  # type: ignore[arg-type]  # only its name
     return LogInput(address.path)
@@ -186,13 +195,15 @@ def _reader(home: Home, source: str) -> str:
     return f"{home.facts.app}-{home.facts.id[:8]}-{source}"
 
 
-def read_split(format: str, split: Split, fields: Fields | None = None) -> Iterator[Chunk]:
+def read_split(
+    format: str, split: Split, fields: Fields | None = None, text: TextForm = PLAIN_TEXT
+) -> Iterator[Chunk]:
     """The records of a split; with `fields`, no more of them than these where that will do."""
     if format == JsonLines.name:
         yield from JsonLines().read(split, fields)
         return
     if format != LOG:
-        yield from format_named(format).read(split)
+        yield from format_named(format, text).read(split)
         return
     reader = LogReader(Path(split.path))
     lines: list[bytes] = []

@@ -87,8 +87,9 @@ class Planner:
         self.started = None if settings.available_now else clock()
         """The clock when the run began; None: idle time does not count."""
         self._inputs: dict[str, Input] = {}
+        texts = {source.name: source.text for source in workflow.sources}
         for name, address in sources.items():
-            self._inputs[name] = open_input(home, name, address, write=True)
+            self._inputs[name] = open_input(home, name, address, texts[name], write=True)
 
     def check(self, progress: Progress) -> None:
         """Refuse positions that the sources do not have; changes nothing."""

@@ -140,7 +140,8 @@ def _read(
     for piece in splits:
         intake = Intake(sources[piece.source], task.router, job.beat.clock, job.beat.late)
         file = piece.split.path
-        for chunk in read_split(piece.format, piece.split, intake.fields):
+        text = sources[piece.source].text
+        for chunk in read_split(piece.format, piece.split, intake.fields, text):
             if chunk.picked is not None and chunk.whole is not None:
                 if intake.take_picked(*chunk.picked):
                     yield piece, intake

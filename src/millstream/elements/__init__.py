@@ -6,8 +6,10 @@ nothing of the engine knows it: an element is made of maps, updates, slates and 
 
 from __future__ import annotations
 
+from millstream.elements.concat import Concat
 from millstream.elements.count import Count
 from millstream.elements.deduplicate import Deduplicate
+from millstream.elements.extract import Extract
 from millstream.elements.filter import Filter
 from millstream.elements.forward import Forward
 from millstream.elements.join import Join
@@ -37,6 +39,8 @@ STANDARD: dict[str, type[Part]] = {
     "sample": Sample,
     "forward": Forward,
     "split": Split,
+    "extract": Extract,
+    "concat": Concat,
     "sort": Sort,
     "merge": Merge,
     "top": Top,
@@ -45,8 +49,10 @@ STANDARD: dict[str, type[Part]] = {
 
 __all__ = [
     "STANDARD",
+    "Concat",
     "Count",
     "Deduplicate",
+    "Extract",
     "Filter",
     "Forward",
     "Join",

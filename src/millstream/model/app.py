@@ -27,8 +27,8 @@ from millstream.model.function import (
 from millstream.model.place import location
 from millstream.model.size import Size, byte_count
 from millstream.model.slate import check_defaults, is_slate_type
-from millstream.model.source import TIME_UNITS, KeyOf, Source, TimeOf
-from millstream.model.time_text import check_time_text
+from millstream.model.source import KeyOf, Source, TimeOf, declared
+from millstream.model.text_form import text_form
 from millstream.model.workflow import (
     SLATE_LIMIT,
     SLATE_WARN,
@@ -116,37 +116,34 @@ class App:
         time_format: str | None = None,
         zone: str | None = None,
         ahead: Duration | None = "1d",
+        jump: Duration | None = None,
+        pattern: str | None = None,
+        starts: str | None = None,
+        encoding: str | None = None,
+        delimiter: str | None = None,
     ) -> None:
-        """Declare a stream that comes from outside; see `Source` for what the arguments mean."""
+        """Declare a stream that comes from outside; see `Source` for what the arguments mean, and
+        `TextForm` for the last four, which say how text becomes records."""
         check_name(name, "source")
-        where = f"source {name!r}"
-        if unit is not None and unit not in TIME_UNITS:
-            raise DefinitionError(
-                f"{where}: unit must be one of {', '.join(TIME_UNITS)}; got {unit!r}"
-            )
-        for what, of in (("key", key), ("ts", ts)):
-            if not (of is None or isinstance(of, str) or callable(of)):
-                raise DefinitionError(
-                    f"{where}: {what} must be a field, a dotted path or a function of the record; "
-                    f"got {type(of).__name__}"
-                )
-        if ts is None and (time_format or zone):
-            raise DefinitionError(
-                f"{where}: ts must name the field with the time, if time_format or zone says its "
-                "form"
-            )
-        check_time_text(time_format, zone, where)
         self._sources.append(
-            Source(
+            declared(
                 name,
-                key,
-                ts,
-                unit,
-                microseconds(lateness, f"{where}: lateness"),
-                microseconds(idle, f"{where}: idle"),
-                time_format,
-                zone,
-                None if ahead is None else microseconds(ahead, f"{where}: ahead"),
+                key=key,
+                ts=ts,
+                unit=unit,
+                lateness=lateness,
+                idle=idle,
+                time_format=time_format,
+                zone=zone,
+                ahead=ahead,
+                jump=jump,
+                text=text_form(
+                    f"source {name!r}",
+                    pattern=pattern,
+                    starts=starts,
+                    encoding=encoding,
+                    delimiter=delimiter,
+                ),
             )
         )
 

@@ -8,20 +8,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from millstream.errors import InputError
+from millstream.errors import DefinitionError, InputError
 from millstream.model.duration import (
     SECOND,
     TIME_LIMIT,
     UNITS,
+    Duration,
     instant,
+    microseconds,
     shown_duration,
 )
+from millstream.model.line_records import check_pattern
 from millstream.model.path import key_text, picker
-from millstream.model.time_text import time_reader
+from millstream.model.text_form import PLAIN_TEXT, TextForm
+from millstream.model.time_text import check_time_text, time_reader
 
 KeyOf = str | Callable[[Any], Any] | None
 TimeOf = str | Callable[[Any], Any] | None
 TIME_UNITS = ("s", "ms", "us", "ns")
+_UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+_NEAR = 50 * 365 * UNITS["d"]
+"""A number that another unit would bring so near to the clock is likely to be in that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +39,9 @@ class Source:
     the empty text; without `ts` the time is the batch's clock. A time that is text is ISO 8601 or
     has the `time_format`, in the `zone` if it says none (`time_text`). One that is more than
     `ahead` after the clock is a mistake, and its record a dead letter: else it would make all that
-    come after it late. `lateness` and `idle` shape the horizon when the application runs in
-    event-time order.
+    come after it late. In files, a time that is more than `jump` after those of the records before
+    it and after it is one too (`time_jumps`). `lateness` and `idle` shape the horizon when the
+    application runs in event-time order. `text` says how records that are text are laid out.
     """
 
     name: str
@@ -45,6 +53,8 @@ class Source:
     time_format: str | None = None
     zone: str | None = None
     ahead: int | None = None
+    jump: int | None = None
+    text: TextForm = PLAIN_TEXT
 
     def extractor(self) -> Callable[[Any, int], tuple[int, str]]:
         """A function of (record, clock) that gives (ts, key), or raises InputError."""
@@ -98,12 +108,75 @@ class Source:
                 days = (ts - clock) // UNITS["d"]
                 raise InputError(
                     f"{where}: ts must be no more than {shown_duration(self.ahead)} (ahead=) after "
-                    f"the clock; got {_shown(given)}, {days:,} days after it; is it a mistake, or "
-                    "of another unit or zone?"
+                    f"the clock; got {_shown(given)}, {days:,} days after it; "
+                    f"{self._likely(ts, clock)}"
                 )
             return ts, key
 
         return extract
+
+    def _likely(self, ts: int, clock: int) -> str:
+        """What a time that is far after the clock may be: a number in another unit, if that makes
+        it one of the years around the clock."""
+        scale = UNITS.get(self.unit or "")
+        for unit in TIME_UNITS if scale is not None else ():
+            other = ts // (scale or 1) * UNITS[unit] if unit != "ns" else ts // (scale or 1) // 1000
+            if unit != self.unit and abs(other - clock) < _NEAR:
+                return f"it is likely to be in {_UNIT_NAMES[unit]}: unit={unit!r}"
+        return "is it a mistake, or of another unit or zone?"
+
+
+def declared(
+    name: str,
+    *,
+    key: KeyOf = None,
+    ts: TimeOf = None,
+    unit: str | None = None,
+    lateness: Duration = "0s",
+    idle: Duration = "10s",
+    time_format: str | None = None,
+    zone: str | None = None,
+    ahead: Duration | None = "1d",
+    jump: Duration | None = None,
+    text: TextForm = PLAIN_TEXT,
+) -> Source:
+    """The source that a user declares; DefinitionError if it cannot be one."""
+    where = f"source {name!r}"
+    if unit is not None and unit not in TIME_UNITS:
+        raise DefinitionError(f"{where}: unit must be one of {', '.join(TIME_UNITS)}; got {unit!r}")
+    for what, of in (("key", key), ("ts", ts)):
+        if not (of is None or isinstance(of, str) or callable(of)):
+            raise DefinitionError(
+                f"{where}: {what} must be a field, a dotted path or a function of the record; "
+                f"got {type(of).__name__}"
+            )
+    if ts is None and (time_format or zone or jump):
+        raise DefinitionError(
+            f"{where}: ts must name the field with the time, if time_format, zone or jump says "
+            "something of it"
+        )
+    if text.pattern is not None:
+        groups = check_pattern(text.pattern, where)
+        for what, of in (("key", key), ("ts", ts)):
+            if isinstance(of, str) and of not in groups:
+                raise DefinitionError(
+                    f"{where}: {what} must be one of the pattern's groups, "
+                    f"{', '.join(sorted(groups))}; got {of!r}"
+                )
+    check_time_text(time_format, zone, where)
+    return Source(
+        name,
+        key,
+        ts,
+        unit,
+        microseconds(lateness, f"{where}: lateness"),
+        microseconds(idle, f"{where}: idle"),
+        time_format,
+        zone,
+        None if ahead is None else microseconds(ahead, f"{where}: ahead"),
+        None if jump is None else microseconds(jump, f"{where}: jump"),
+        text,
+    )
 
 
 def _picker(path: str | Callable[[Any], Any] | None, where: str) -> Callable[[Any], Any] | None:

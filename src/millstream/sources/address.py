@@ -13,8 +13,8 @@ from millstream.nearest import nearest
 
 LOG = "log"
 SQLITE = "sqlite"
-FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet", LOG: LOG}
-FORMATS |= {SQLITE: SQLITE}
+FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "text": "text"}
+FORMATS |= {"parquet": "parquet", LOG: LOG, SQLITE: SQLITE}
 """Every name that a format may be given by, and its right name."""
 
 

@@ -1,35 +1,40 @@
 """CSV files: a header row, then one record a row, every value as text.
 
 Fields may be quoted and may hold newlines (RFC 4180), which is why a file cannot be cut and is
-read whole, row by row. A row must have as many fields as the header; one that does not, or whose
-quotes do not match, is bad. A quote that is never closed swallows what follows: the error says from
-which line to which. Compressed files (`.gz`) are read too.
+read whole, row by row. A row must have as many fields as the header; one that does not is bad.
+
+*Quotes.* When the quotes of a row do not match, only the line on which the wrong quote opens is
+bad, together with the lines of its row before it, and reading goes on with the next line. A quote
+that is never closed would otherwise take all rows after it, and one that meets the opening quote of
+a later row would take every row between them. What is read then is a row of the file as far as can
+be known: it has the header's number of fields. If the quote was right and the file is cut short
+inside a long field, the lines of that field may have that number too; the bad line before them says
+where to look.
+
+Compressed files (`.gz`) are read too.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
-import zlib
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from millstream.sources.formats import (
-    CHUNK_RECORDS,
-    Bad,
-    Chunk,
-    Split,
-    given_up,
-    is_gzip,
-    shown,
-    unreadable,
-)
-from millstream.sources.json_lines import BOM, LINE_BYTES, broken_gzip
+from millstream.model.text_form import TextForm
+from millstream.sources import line_blocks
+from millstream.sources.formats import CHUNK_RECORDS, Bad, Chunk, Split, shown, unreadable
+from millstream.sources.whole_files import unchanged, whole_file
+
+_NEVER = "is never closed"
 
 
 class CsvFiles:
     """CSV, a file at a time."""
 
     name = "csv"
+
+    def __init__(self, form: TextForm) -> None:
+        self._form = form
 
     def units(self, path: str, size: int) -> int:
         return 1
@@ -45,94 +50,164 @@ class CsvFiles:
         except OSError as error:
             raise unreadable(split.path, error) from None
         with file:
-            if not file.peek(1):
-                yield Chunk([], None, [given_up("its events")], None)
-            elif is_gzip(split.path):
-                try:
-                    with gzip.open(file) as unpacked:
-                        yield from _chunks(unpacked.readline)
-                except (EOFError, OSError, zlib.error) as error:
-                    yield Chunk([], None, [broken_gzip(error)], None)
-            else:
-                yield from _chunks(file.readline)
+            whole = whole_file(file, split.path, self._form)
+            if isinstance(whole, Bad):
+                yield Chunk([], None, [whole], None)
+                return
+            with unchanged(split.path):
+                yield from _chunks(Rows(whole.readline, self._form))
 
 
-class _Text:
-    """The lines of a file as text, remembering those of the row that is being read."""
+class Row(NamedTuple):
+    """A row, or what is wrong with it."""
 
-    def __init__(self, readline: Callable[[int], bytes]) -> None:
-        self._readline = readline
+    line: int
+    """Its first line, counted from 0."""
+    last: int
+    """The line after its last one."""
+    fields: list[str]
+    wrong: str | None
+    text: str
+
+
+class _Lines:
+    """The lines of a file as text; those of a row can be given back, to be read again."""
+
+    def __init__(self, readline: Callable[[int], bytes], encoding: str) -> None:
+        self._readline, self._encoding = readline, encoding
+        self._again: list[str] = []
+        """Lines that were given back, the next one last."""
+        self.number = 0
+        """Lines before the next one."""
         self.row: list[str] = []
-        self.invalid = False
-        """Whether the row holds bytes that are not UTF-8."""
+        """The lines of the row that is being read."""
 
-    def __iter__(self) -> Iterator[str]:
-        line = self._readline(LINE_BYTES).removeprefix(BOM)
-        while line:
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        text = self._again.pop() if self._again else self._next()
+        self.row.append(text)
+        self.number += 1
+        return text
+
+    def _next(self) -> str:
+        line = self._readline(line_blocks.LINE_BYTES)
+        if not line:
+            raise StopIteration
+        if not self.number:
+            line = line.removeprefix(line_blocks.BOM)
+        # What is not of the encoding is kept as it is, so that it is found in its own row.
+        return line.decode(self._encoding, "surrogateescape")
+
+    def give_back(self, count: int) -> None:
+        """Read the last lines of the row again, as the next ones."""
+        for _ in range(count):
+            self._again.append(self.row.pop())
+        self.number -= count
+
+
+class Rows:
+    """The rows of a file, good and bad; blank lines are none."""
+
+    def __init__(self, readline: Callable[[int], bytes], form: TextForm) -> None:
+        # The limit is the process's; the default of 128 KiB would refuse fields that JSON may have.
+        csv.field_size_limit(max(csv.field_size_limit(), line_blocks.LINE_BYTES))
+        self._form = form
+        self._lines = _Lines(readline, form.line_encoding)
+        self._rows = csv.reader(self._lines, strict=True, delimiter=form.delimiter)
+
+    def __iter__(self) -> Iterator[Row]:
+        lines = self._lines
+        while True:
+            first, fields, wrong = lines.number, list[str](), None
+            lines.row.clear()
             try:
-                text = line.decode()
-            except UnicodeDecodeError:
-                text = line.decode("utf-8", "replace")
-                self.invalid = True
-            self.row.append(text)
-            yield text
-            line = self._readline(LINE_BYTES)
+                fields = next(self._rows)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                wrong = self._mismatch(first, error)
+            text = "".join(lines.row)
+            if not _is_text(text):
+                wrong = f"bytes that are not {self._form.encoding.upper()}; write the file in it"
+            if wrong is not None or fields:
+                yield Row(first, lines.number, fields, wrong, text)
+
+    def _mismatch(self, first: int, error: csv.Error) -> str:
+        """What is wrong with the quotes of a row; what follows it is read again."""
+        text = "".join(self._lines.row)
+        opened = quote_of(text, self._form.delimiter)
+        line = text.count("\n", 0, opened)
+        column = opened - (text.rfind("\n", 0, opened) + 1)
+        never = "unexpected end of data" in str(error)
+        reason = _NEVER if never else f"is not closed as it must be ({error})"
+        after = len(self._lines.row) - (line + 1)
+        self._lines.give_back(after)
+        found = f"a quote that {reason}: it opens in line {first + line + 1}, column {column + 1}"
+        return f"{found}; what follows is read from line {first + line + 2} on" if after else found
 
 
-def _chunks(readline: Callable[[int], bytes]) -> Iterator[Chunk]:
-    # The limit is the process's; the default of 128 KiB would refuse fields that JSON may have.
-    csv.field_size_limit(max(csv.field_size_limit(), LINE_BYTES))
-    text = _Text(readline)
-    rows = csv.reader(text, strict=True)
+def quote_of(text: str, delimiter: str) -> int:
+    """Where the quote opens that makes a row bad: the last one that opens a field.
+
+    >>> quote_of('a,"b",c,"d', ",")
+    8
+    """
+    at = opened = 0
+    while at < len(text):
+        if text[at] != '"':
+            ends = (text.find(delimiter, at), text.find("\n", at))
+            at = min((end for end in ends if end >= 0), default=len(text)) + 1
+            continue
+        opened, at = at, at + 1
+        while (at := text.find('"', at)) >= 0 and text[at + 1 : at + 2] == '"':
+            at += 2
+        if at < 0 or text[at + 1 : at + 2] not in (delimiter, "\r", "\n", ""):
+            return opened
+        at += 2
+    return opened
+
+
+def _chunks(rows: Rows) -> Iterator[Chunk]:
     header: list[str] | None = None
     chunk = Chunk([], None, [], [])
-    line = 0
-    while True:
-        wrong = None
-        row: list[str] = []
-        try:
-            row = next(rows)
-        except StopIteration:
-            break
-        except csv.Error as error:
-            wrong = _reason(error)
-        if text.invalid:
-            wrong = "bytes that are not UTF-8; write the file as UTF-8"
-        if wrong is None and header is not None and row and len(row) != len(header):
-            fields = "field" if len(row) == 1 else "fields"
-            wrong = f"{len(row)} {fields}, and the header has {len(header)}"
-        if wrong is None and header is None and len(set(row)) < len(row):
-            twice = next(name for name in row if row.count(name) > 1)
+    for row in rows:
+        wrong = row.wrong
+        if wrong is None and header is not None and len(row.fields) != len(header):
+            fields = "field" if len(row.fields) == 1 else "fields"
+            wrong = f"{len(row.fields)} {fields}, and the header has {len(header)}"
+        if wrong is None and header is None and len(set(row.fields)) < len(row.fields):
+            twice = next(name for name in row.fields if row.fields.count(name) > 1)
             wrong = f"the name {twice!r} twice in the header; rename one of them"
         if wrong is not None:
-            chunk.bad.append(_bad(wrong, line, rows.line_num, text, header is None))
+            chunk.bad.append(_bad(wrong, row, header is None))
             if header is None:
                 break
-        elif row:  # a blank line is no row
-            if header is None:
-                header = row
-            else:
-                chunk.records.append(dict(zip(header, row, strict=True)))
-                assert chunk.lines is not None
-                chunk.lines.append(line)
-        text.row.clear()
-        text.invalid = False
-        line = rows.line_num
-        if len(chunk.records) >= CHUNK_RECORDS:
+        elif header is None:
+            header = row.fields
+        else:
+            chunk.records.append(dict(zip(header, row.fields, strict=True)))
+            assert chunk.lines is not None
+            chunk.lines.append(row.line)
+        if len(chunk.records) + len(chunk.bad) >= CHUNK_RECORDS:
             yield chunk
             chunk = Chunk([], None, [], [])
     if chunk.records or chunk.bad:
         yield chunk
 
 
-def _reason(error: csv.Error) -> str:
-    if "unexpected end of data" in str(error):
-        return "a quoted field that is never closed"
-    return f"this: {error}"
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
-def _bad(wrong: str, line: int, last: int, text: _Text, header: bool) -> Bad:
-    lines = f" (lines {line + 1} to {last})" if last > line + 1 else ""
+def _bad(wrong: str, row: Row, header: bool) -> Bad:
+    lines = f" (lines {row.line + 1} to {row.last})" if row.last > row.line + 1 else ""
     what = "the header, and with it the file," if header else "a row"
     must = "must be CSV with as many fields as the header"
-    return Bad(line + 1, shown("".join(text.row)), f"{what} {must}; got {wrong}{lines}")
+    told = shown(row.text.encode("utf-8", "surrogateescape"))
+    return Bad(row.line + 1, told, f"{what} {must}; got {wrong}{lines}")

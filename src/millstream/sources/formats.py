@@ -2,8 +2,8 @@
 
 DESIGN
 ------
-A format measures a file in its own *units*, at least one a file: JSON lines in bytes, Parquet in
-row groups, CSV and anything compressed as one. A position in a list of files is then
+A format measures a file in its own *units*, at least one a file: lines in bytes, Parquet in row
+groups, CSV, a JSON array and anything compressed as one. A position in a list of files is then
 `(files wholly taken, units taken of the next file)`, and a batch may end in the middle of a large
 file. A `Split` is a range of one file's units that one task reads; the splits of a file, however
 it is cut, give each of its records exactly once.
@@ -22,7 +22,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 from millstream.errors import InputError
-from millstream.sources.address import FORMATS, LOG
+from millstream.model.text_form import PLAIN_TEXT, TextForm
+from millstream.sources.address import FORMATS, LOG, SQLITE
 from millstream.sources.picked import Picked
 
 CHUNK_RECORDS = 8192
@@ -95,8 +96,11 @@ class Format(Protocol):
         """The records of a split; InputError if the file is gone."""
 
 
-def format_named(name: str) -> Format:
-    """The format of that name. A format's libraries are loaded only when it is asked for."""
+def format_named(name: str, form: TextForm = PLAIN_TEXT) -> Format:
+    """The format of that name; `form` is how its text is laid out, if it is text.
+
+    A format's libraries are loaded only when it is asked for.
+    """
     match FORMATS.get(name):
         case "json":
             from millstream.sources.json_lines import JsonLines
@@ -105,12 +109,16 @@ def format_named(name: str) -> Format:
         case "csv":
             from millstream.sources.csv_files import CsvFiles
 
-            return CsvFiles()
+            return CsvFiles(form)
+        case "text":
+            from millstream.sources.text_lines import TextLines
+
+            return TextLines(form)
         case "parquet":
             from millstream.sources.parquet_files import ParquetFiles
 
             return ParquetFiles()
-    files = sorted(set(FORMATS) - {LOG})
+    files = sorted(set(FORMATS) - {LOG, SQLITE})
     raise InputError(f"a file's format must be one of {', '.join(files)}; got {name!r}")
 
 

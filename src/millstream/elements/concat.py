@@ -1,0 +1,108 @@
+"""Concat: one field, or the key, from several fields."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from millstream.codec import encode_value
+from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.keying import OWN
+from millstream.errors import DefinitionError, InputError
+from millstream.model.event import Emit, Event
+from millstream.model.path import is_path, picker
+
+_PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+
+
+@dataclass
+class Concat(Element):
+    """Passes events on with a field `to` that is made of others; "@key": with that as their key.
+
+    Either `template`, a text with fields in braces, or the fields `of` with `separator` between
+    them.
+    """
+
+    to: Configured[str]
+    template: Configured[str | None] = None
+    of: Configured[list[str] | None] = None
+    separator: Configured[str] = " "
+
+    def __post_init__(self) -> None:
+        configuration(self)
+        if self.to != OWN and ("." in self.to or not self.to):
+            raise DefinitionError(
+                f"element Concat: to must be the name of a field, without a dot, or '{OWN}' for "
+                f"the key; got {self.to!r}"
+            )
+        if (self.template is None) == (self.of is None):
+            raise DefinitionError(
+                "element Concat: template must be given, as in '{host}:{port}', or else of, a list "
+                "of fields"
+            )
+        self._parts = _parts(self.template) if self.template is not None else self._joined()
+
+    def _joined(self) -> list[str | Callable[[Any], str]]:
+        parts: list[str | Callable[[Any], str]] = []
+        if not self.of:
+            raise DefinitionError("element Concat: of must name at least one field; got none")
+        for path in self.of:
+            if not is_path(path):
+                raise DefinitionError(
+                    f"element Concat: of must name fields or dotted paths; got {path!r}"
+                )
+            parts += [self.separator, _text_of(path)] if parts else [_text_of(path)]
+        return parts
+
+    def process_event(self, event: Event) -> Iterator[Emit]:
+        value = event.value
+        made = "".join(part if isinstance(part, str) else part(value) for part in self._parts)
+        if self.to == OWN:
+            yield from self.to_all(key=made)
+            return
+        if not isinstance(value, dict):
+            raise InputError(
+                f"element Concat: the value must be an object; got {type(value).__name__}"
+            )
+        yield from self.to_all({**value, self.to: made})
+
+
+def _parts(template: str) -> list[str | Callable[[Any], str]]:
+    """The texts of a template and the fields between them."""
+    parts: list[str | Callable[[Any], str]] = []
+    at = 0
+    for found in _PART.finditer(template):
+        parts.append(template[at : found.start()])
+        at = found.end()
+        if found[0] in ("{{", "}}"):
+            parts.append(found[0][0])
+            continue
+        path = found[1]
+        if path is None or not is_path(path):
+            raise DefinitionError(
+                "element Concat: template must have fields or dotted paths in braces, as in "
+                f"'{{host}}:{{port}}', and {{{{ for a brace; got {template!r}"
+            )
+        parts.append(_text_of(path))
+    return [*parts, template[at:]]
+
+
+def _text_of(path: str) -> Callable[[Any], str]:
+    """A function of a value that gives a field as text; numbers and true and false as in JSON."""
+    pick = picker(path, "element Concat")
+
+    def text_of(value: Any) -> str:
+        found = pick(value)
+        if isinstance(found, str):
+            return found
+        if isinstance(found, int | float):
+            return encode_value(found).decode()
+        shown = repr(found)
+        raise InputError(
+            f"element Concat: field {path!r} must be text, a number, true or false; got "
+            f"{type(found).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
+        )
+
+    return text_of

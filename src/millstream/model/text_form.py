@@ -1,0 +1,143 @@
+"""How text from outside is laid out: what a line is, in which encoding, with which delimiter.
+
+*Encodings.* UTF-8 is read if none is named. An encoding with one byte for each character and ASCII
+in its lower half, such as Latin-1 or cp1252, is read as UTF-8 is: a newline is one byte, so a file
+can be cut anywhere. A file in UTF-16 is read whole. Others are refused: in Shift JIS or GBK a byte
+of one character may be that of another one.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from millstream.errors import DefinitionError, InputError
+from millstream.model.line_records import LineJoiner, check_pattern, check_starts, line_reader
+
+UTF_8 = "utf-8"
+WIDE = ("utf-16", "utf-16-le", "utf-16-be")
+"""Encodings with more than one byte for a newline."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """How the text of a source is read; made by `text_form`, which checks it."""
+
+    pattern: str | None = None
+    """Of text: a regular expression whose named groups are the record; None: `{"line": TEXT}`."""
+    starts: str | None = None
+    """Of text: a regular expression that the first line of a record matches; None: every line is a
+    record."""
+    encoding: str = UTF_8
+    """Of text and CSV, by Python's name for it."""
+    delimiter: str = ","
+    """Of CSV: what stands between two fields."""
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether a newline has more than one byte: then a file cannot be cut."""
+        return self.encoding in WIDE
+
+    @property
+    def line_encoding(self) -> str:
+        """The encoding of lines once a wide one is taken away: those are made UTF-8."""
+        return UTF_8 if self.is_wide else self.encoding
+
+
+PLAIN_TEXT = TextForm()
+"""UTF-8, a record a line; CSV with commas."""
+
+
+def text_form(
+    where: str,
+    *,
+    pattern: str | None = None,
+    starts: str | None = None,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+) -> TextForm:
+    """The form that a user has given; DefinitionError, which begins with `where`, if it is none."""
+    if pattern is not None:
+        check_pattern(pattern, where)
+    if starts is not None:
+        check_starts(starts, where)
+    if delimiter is not None and not _is_delimiter(delimiter):
+        raise DefinitionError(
+            f"{where}: delimiter must be one character, such as ';' or a tab, and no quote or "
+            f"line end; got {delimiter!r}"
+        )
+    return TextForm(
+        pattern,
+        starts,
+        UTF_8 if encoding is None else _encoding(encoding, where),
+        "," if delimiter is None else delimiter,
+    )
+
+
+class TextRecord(NamedTuple):
+    """A record of a text, or why there is none."""
+
+    line: int
+    """The line on which it begins, counted from 1."""
+    text: bytes
+    record: dict[str, str | None] | None
+    error: InputError | None = None
+
+
+def text_records(text: bytes, form: TextForm) -> Iterator[TextRecord]:
+    """The records of a whole text: what a file with it means.
+
+    >>> [one.record for one in text_records(b"a 1\\nb 2\\n", TextForm(r"(?P<name>\\w+)"))]
+    [{'name': 'a'}, {'name': 'b'}]
+    """
+    read = line_reader(form.pattern, encoding=form.line_encoding)
+    lines = text.removeprefix(codecs.BOM_UTF8).removesuffix(b"\n").split(b"\n")
+    found = list(enumerate(lines))
+    if form.starts is not None:
+        joiner = LineJoiner(form.starts, encoding=form.line_encoding)
+        joined = [*joiner.take(lines), joiner.end()]
+        found = [(record.line, record.data) for record in joined if record is not None]
+    for line, data in found:
+        if data.strip(b"\r\n"):
+            try:
+                yield TextRecord(line + 1, data, read(data))
+            except InputError as error:
+                yield TextRecord(line + 1, data, None, error)
+
+
+def _is_delimiter(given: object) -> bool:
+    return isinstance(given, str) and len(given) == 1 and given not in '"\r\n\0'
+
+
+def _encoding(given: object, where: str) -> str:
+    """Python's name of an encoding that lines can be read in.
+
+    >>> _encoding("Latin1", "here"), _encoding("UTF8", "here")
+    ('iso8859-1', 'utf-8')
+    """
+    try:
+        name = codecs.lookup(str(given)).name
+        name = {"utf-8-sig": UTF_8, "ascii": UTF_8}.get(name, name)
+        readable = name == UTF_8 or name in WIDE or _is_single_byte(name)
+    except (LookupError, ValueError):
+        readable = False
+    if not readable:
+        raise DefinitionError(
+            f"{where}: encoding must be utf-8, utf-16, or one with a byte for each character, such "
+            f"as latin-1 or cp1252; got {given!r}; write what is in another one as UTF-8"
+        )
+    return name
+
+
+def _is_single_byte(name: str) -> bool:
+    """Whether an encoding has ASCII in its lower half and every byte is a character of its own."""
+    ascii_bytes = bytes(range(128))
+    try:
+        if ascii_bytes.decode(name) != ascii_bytes.decode("ascii"):
+            return False
+        pairs = (bytes([high, low]) for high in range(128, 256) for low in (0x41, 0x81, 0xA1))
+        return all(len(pair.decode(name, "replace")) == 2 for pair in pairs)
+    except (LookupError, UnicodeError):
+        return False  # a codec that is not of text, or of another kind

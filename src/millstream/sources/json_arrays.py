@@ -1,0 +1,183 @@
+"""A JSON file that is one array of objects, in one line or over many: its elements are records.
+
+DESIGN
+------
+The elements are found by their brackets, commas and texts, and decoded one by one: a large file
+need not fit into the memory, and an element that cannot be decoded is bad on its own. Nothing of a
+file is taken whose brackets do not match or that ends early: it can be written again, whole and
+under a new name, and nothing counts twice. So it is looked through to its end before its first
+element is given out.
+
+JSON lines may be arrays too. A file is one array if it begins with `[` and then `{`, unless its
+first line is a whole value and others follow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import IO, Any, NamedTuple
+
+import msgspec
+
+from millstream.nesting import DEEPEST, too_deep
+from millstream.sources import line_blocks
+from millstream.sources.formats import CHUNK_RECORDS, Bad, Chunk, shown
+
+HELD_BYTES = 32 * 1024 * 1024
+"""Elements of so many bytes are kept between the two looks at a file."""
+_decode = msgspec.json.Decoder().decode
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|["\[\]{},]', re.S)
+_QUOTE, _COMMA = ord('"'), ord(",")
+_CLOSES = {ord("]"): ord("["), ord("}"): ord("{")}
+_ARRAY = re.compile(rb"\s*\[\s*(\S)")
+
+
+class Element(NamedTuple):
+    """An element of the array, as it stands in the file."""
+
+    line: int
+    """The lines before that on which it begins."""
+    text: bytes
+
+
+def is_array(file: IO[bytes]) -> bool:
+    """Whether the file is one array; it is looked at from the start, and is there again after."""
+    try:
+        return _is_array(file.read)
+    finally:
+        file.seek(0)
+
+
+def _is_array(read: Callable[[int], bytes]) -> bool:
+    head = (read(line_blocks.BLOCK_BYTES) or b"").removeprefix(line_blocks.BOM)
+    if head.lstrip()[:1] != b"[":
+        return False
+    while not (begun := _ARRAY.match(head)) and (more := read(line_blocks.BLOCK_BYTES)):
+        head += more
+    if begun is None or begun[1] not in b"{]":
+        return False
+    while b"\n" not in head.lstrip() and (more := read(line_blocks.BLOCK_BYTES)):
+        head += more
+        if len(head) > line_blocks.LINE_BYTES:
+            return True  # no line can be so long
+    line, _, rest = head.lstrip().partition(b"\n")
+    try:
+        _decode(line)
+    except (ValueError, RecursionError):
+        return True
+    while not rest.strip() and (more := read(line_blocks.BLOCK_BYTES)):
+        rest = more
+    return not rest.strip()
+
+
+def array_chunks(file: IO[bytes]) -> Iterator[Chunk]:
+    """The elements of a file that is one array, as records; or one error for the whole file."""
+    held: list[Element] | None = []
+    size = 0
+    try:
+        for element in elements(file.read):
+            size += len(element.text)
+            if held is not None and size <= HELD_BYTES:
+                held.append(element)
+            else:
+                held = None
+    except ValueError as error:
+        yield Chunk([], None, [_broken(error)], None)
+        return
+    if held is None:
+        file.seek(0)
+        yield from _chunks(elements(file.read))
+    else:
+        yield from _chunks(iter(held))
+
+
+def _broken(error: ValueError) -> Bad:
+    return Bad(
+        0,
+        "",
+        f"a JSON file that begins with [ must be one whole array; {error}, and nothing of it was "
+        "read: write it whole elsewhere, then rename it into the directory under a new name; or "
+        "write one record a line",
+    )
+
+
+def _chunks(found: Iterator[Element]) -> Iterator[Chunk]:
+    chunk = Chunk([], None, [], [])
+    for line, text in found:
+        try:
+            record: Any = _decode(text)
+            if too_deep(text):
+                raise ValueError(f"it is nested more than {DEEPEST} deep")
+        except (ValueError, RecursionError) as error:
+            told = f"an element must be one whole JSON value; got this: {str(error)[:200]}"
+            chunk.bad.append(Bad(line + 1, shown(text), told))
+        else:
+            chunk.records.append(record)
+            assert chunk.lines is not None
+            chunk.lines.append(line)
+        if len(chunk.records) + len(chunk.bad) >= CHUNK_RECORDS:
+            yield chunk
+            chunk = Chunk([], None, [], [])
+    if chunk.records or chunk.bad:
+        yield chunk
+
+
+def elements(read: Callable[[int], bytes]) -> Iterator[Element]:
+    """The elements of an array, from the start of a file on; ValueError if it is not whole.
+
+    >>> from io import BytesIO
+    >>> [text for _, text in elements(BytesIO(b'[{"a": "]"},\\n {"b": [1, 2]}]').read)]
+    [b'{"a": "]"}', b'{"b": [1, 2]}']
+    """
+    data = read(line_blocks.BLOCK_BYTES).removeprefix(line_blocks.BOM)
+    opened = bytearray()
+    at = begin = 0
+    """How far the brackets were looked at, and where the element begins."""
+    line = counted = 0
+    """The lines before `counted`."""
+    separated = False
+    while True:
+        looked = len(data)
+        for token in _TOKEN.finditer(data, at):
+            place, end = token.span()
+            byte = data[place]
+            if byte == _QUOTE:
+                if end - place == 1:  # a text that goes on in the next block
+                    looked = place
+                    break
+                continue
+            if byte in b"[{":
+                opened.append(byte)
+                if len(opened) == 1:
+                    begin = end
+                continue
+            if byte in b"]}" and opened.pop() != _CLOSES[byte]:
+                line += data.count(b"\n", counted, place)
+                raise ValueError(f"{chr(byte)!r} in line {line + 1} closes another bracket")
+            last = not opened
+            if last or (byte == _COMMA and len(opened) == 1):
+                text = data[begin:place]
+                if text.strip() or separated or not last:
+                    first = begin + len(text) - len(text.lstrip())
+                    line, counted = line + data.count(b"\n", counted, first), first
+                    yield Element(line, text.strip())
+                begin, separated = end, True
+            if last:
+                _check_end(data[end:], read)
+                return
+        line, counted = line + data.count(b"\n", counted, begin), 0
+        if len(data) - begin > line_blocks.LINE_BYTES:
+            raise ValueError(f"an element is longer than {line_blocks.LINE_BYTES} bytes")
+        more = read(line_blocks.BLOCK_BYTES)
+        if not more:
+            raise ValueError("it ends too early")
+        data, at, begin = data[begin:] + more, looked - begin, 0
+
+
+def _check_end(rest: bytes, read: Callable[[int], bytes]) -> None:
+    while not rest.strip():
+        rest = read(line_blocks.BLOCK_BYTES)
+        if not rest:
+            return
+    raise ValueError("more follows after its end")

@@ -1,0 +1,150 @@
+"""Lines of text: a record a line, or several lines a record (see `model.line_records`).
+
+A split owns the records that *begin* in it: lines before its first start are of a record of an
+earlier split, and it reads past its end until the next record begins. So the cuts may fall
+anywhere. Compressed files (`.gz`) and files in UTF-16 are one split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+from millstream.errors import InputError
+from millstream.model.line_records import JoinedLines, LineJoiner, line_reader
+from millstream.model.text_form import TextForm
+from millstream.sources import line_blocks
+from millstream.sources.formats import (
+    CHUNK_RECORDS,
+    Bad,
+    Chunk,
+    Split,
+    cut_evenly,
+    is_gzip,
+    shown,
+    unreadable,
+)
+from millstream.sources.line_blocks import LinesBefore, blocks, first_line
+from millstream.sources.whole_files import unchanged, unfit, whole_file
+
+
+class TextLines:
+    """Lines of text, in bytes; a compressed file and one in UTF-16 in one."""
+
+    name = "text"
+
+    def __init__(self, form: TextForm) -> None:
+        self._form = form
+        self._record_of = line_reader(form.pattern, encoding=form.line_encoding)
+
+    def units(self, path: str, size: int) -> int:
+        return 1 if is_gzip(path) or self._form.is_wide else max(1, size)
+
+    def splits(
+        self, path: str, size: int, units: int, start: int, stop: int, target_bytes: int
+    ) -> list[Split]:
+        if is_gzip(path) or units < size:
+            return [Split(path, 0, None)]
+        parts = -(-(stop - start) // max(1, target_bytes))
+        return [Split(path, *cut) for cut in cut_evenly(start, stop, parts)]
+
+    def read(self, split: Split) -> Iterator[Chunk]:
+        try:
+            file = open(split.path, "rb", buffering=0)  # noqa: SIM115  # its errors are told from the reader's
+        except OSError as error:
+            raise unreadable(split.path, error) from None
+        with file:
+            if split.start == 0 and split.stop is None:
+                whole = whole_file(file, split.path, self._form)
+                if isinstance(whole, Bad):
+                    yield Chunk([], None, [whole], None)
+                    return
+                with unchanged(split.path):
+                    records = self._records(_lines(blocks(whole.read, 0, None), first=True), False)
+                    yield from self._chunks(records, LinesBefore("", 0))
+                return
+            wrong = unfit(file, split, self._form)
+            if wrong is not None:
+                yield Chunk([], None, wrong, None)
+                return
+            begin = first_line(file, split.start, split.stop)
+            if begin is not None:
+                file.seek(begin)
+                records = self._records(self._lines_of(file, begin, split.stop), begin > 0)
+                yield from self._chunks(records, LinesBefore(split.path, begin))
+
+    def _lines_of(self, file: IO[bytes], begin: int, stop: int | None) -> Iterator[list[bytes]]:
+        """The lines that begin before `stop`, and those after it that go on with a record."""
+        yield from _lines(blocks(file.read, begin, stop), first=begin == 0)
+        if stop is None or self._form.starts is None:
+            return
+        after = first_line(file, stop, None)
+        if after is None:
+            return
+        file.seek(after)
+        begins = LineJoiner(self._form.starts, encoding=self._form.line_encoding).begins
+        for lines in _lines(blocks(file.read, after, None), first=False):
+            for number, line in enumerate(lines):
+                if begins(line):
+                    yield lines[:number]
+                    return
+            yield lines
+
+    def _records(
+        self, lines: Iterable[list[bytes]], inside: bool
+    ) -> Iterator[list[tuple[int, bytes]]]:
+        """The lines of each record, with the number of the first."""
+        if self._form.starts is None:
+            first = 0
+            for some in lines:
+                yield list(enumerate(some, first))
+                first += len(some)
+            return
+        joiner = LineJoiner(
+            self._form.starts,
+            inside=inside,
+            encoding=self._form.line_encoding,
+            longest=line_blocks.LINE_BYTES,
+        )
+        for some in lines:
+            yield [_numbered(record) for record in joiner.take(some)]
+        last = joiner.end()
+        if last is not None:
+            yield [_numbered(last)]
+
+    def _chunks(
+        self, records: Iterable[list[tuple[int, bytes]]], before: LinesBefore
+    ) -> Iterator[Chunk]:
+        for some in records:
+            for low in range(0, len(some), CHUNK_RECORDS):
+                yield self._chunk(some[low : low + CHUNK_RECORDS], before)
+
+    def _chunk(self, lines: list[tuple[int, bytes]], before: LinesBefore) -> Chunk:
+        chunk = Chunk([], None, [], [], before=before)
+        assert chunk.lines is not None
+        for number, line in lines:
+            try:
+                if len(line) > line_blocks.LINE_BYTES:
+                    raise InputError(
+                        f"a record must have at most {line_blocks.LINE_BYTES} bytes; it is longer"
+                    )
+                if not line.strip(b"\r\n"):
+                    continue
+                record = self._record_of(line)
+            except InputError as error:
+                chunk.bad.append(Bad(before() + number + 1, shown(line), str(error)))
+            else:
+                chunk.records.append(record)
+                chunk.lines.append(number)
+        return chunk
+
+
+def _numbered(record: JoinedLines) -> tuple[int, bytes]:
+    return record.line, record.data
+
+
+def _lines(found: Iterator[bytes], *, first: bool) -> Iterator[list[bytes]]:
+    """Blocks as lines; `first`: they are from the start of the file on."""
+    for block in found:
+        yield (block.removeprefix(line_blocks.BOM) if first else block).split(b"\n")
+        first = False
