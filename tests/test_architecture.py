@@ -72,6 +72,7 @@ OUTSIDE = {
     "msgspec": {
         *("codec", "stores", "engine", "sources", "sinks", "driver", "spark", "cli"),
         *("log", "description", "server", "client", "actions", "verifying", "agent", "feeds"),
+        "windows",
     },
     "prometheus_client": {"server"},
     "pyarrow": {"engine", "sources", "sinks", "spark"},
