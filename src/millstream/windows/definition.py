@@ -12,7 +12,7 @@ nodes are not in it, since another node changes nothing for those that run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, fields
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -219,10 +219,15 @@ def described_definition(placed: PlacedJob) -> dict[str, Any] | None:
     return plain
 
 
-def described_package(sha: str) -> dict[str, Any]:
-    """The same of a Python job whose code is in a package."""
-    plain: dict[str, Any] = msgspec.to_builtins(PublishedJob(version=sha, package=sha))
-    return plain
+def with_package(parts: Mapping[str, Any], sha: str, jobs: Collection[str]) -> dict[str, Any]:
+    """The parts of a description, where the Python jobs that a package holds name it."""
+    published = msgspec.to_builtins(PublishedJob(version=sha, package=sha))
+    return {
+        name: {**part, "definition": published}
+        if name in jobs and part.get("agents") and part.get("definition") is None
+        else part
+        for name, part in parts.items()
+    }
 
 
 def _placed(definition: JobDefinition) -> PlacedJob:
