@@ -33,7 +33,7 @@ KNOWS = {
     "sources": "errors nearest nesting durable",
     "sinks": "errors durable codec log",
     "engine": "errors durable model codec stores",
-    "agent": "errors nearest durable model codec windows",
+    "agent": "errors nearest durable model codec windows packages",
     "packages": "errors model modules config app_file windows",
     "toml": "errors nearest model",
     "modules": "errors nearest model",

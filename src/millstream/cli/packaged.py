@@ -1,16 +1,33 @@
-"""A run that is given a package: is it of this application, and how its agents come to it."""
+"""Packages on the command line: of a run, for its agents, and of an agent in place of APP."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from millstream.errors import PackageError
+from millstream.model.app import App
 from millstream.model.place import shown_path
 
 if TYPE_CHECKING:
     from millstream.description import Description
     from millstream.packages.package import Package
+
+
+def application(target: str, allow: Sequence[str], folder: Path) -> App:
+    """The application that `target` names, which may be a package: then nothing of it runs before
+    it was verified and found allowed, and it is unpacked below `folder`."""
+    from millstream.config import load
+    from millstream.packages.keys import allowed_of
+
+    allowed = allowed_of(allow)
+    if not target.endswith(".zip"):
+        return load(target).app
+    from millstream.packages.loading import load_package
+    from millstream.packages.package import open_package
+
+    return load_package(open_package(_bytes(Path(target), target), allowed), folder)
 
 
 def check_current(target: str, path: Path) -> None:
@@ -61,11 +78,15 @@ def with_package(description: Description, path: Path, store: Path) -> Descripti
 def _read(path: Path) -> tuple[bytes, Package]:
     from millstream.packages.package import read_package
 
+    data = _bytes(path, f"--package {shown_path(path)}")
+    return data, read_package(data)
+
+
+def _bytes(path: Path, where: str) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise PackageError(
-            f"--package {shown_path(path)}: must be a file that `millstream pack` made; it cannot "
-            f"be read: {error.strerror or error}"
+            f"{where}: must be a file that `millstream pack` made; it cannot be read: "
+            f"{error.strerror or error}"
         ) from None
-    return data, read_package(data)

@@ -6,6 +6,7 @@
 - `package`: bytes that were checked, hash by hash, before anything of them is used
 - `collecting`: the files of an application and the modules beside it that it imports
 - `loading`: a checked package as an application, apart from every other that is loaded
+- `node_jobs`: from what a root publishes to a job that runs on a node
 
 Nothing of a package is executed, and no file of it is written, before all of it was verified.
 """
