@@ -33,7 +33,8 @@ KNOWS = {
     "sources": "errors nearest nesting durable model",
     "sinks": "errors durable codec log",
     "engine": "errors durable model codec stores",
-    "agent": "errors nearest durable model codec windows",
+    "agent": "errors nearest durable model codec windows packages",
+    "packages": "errors model modules config app_file windows",
     "toml": "errors nearest model",
     "modules": "errors nearest model",
     "setting_values": "errors model nearest sources actions",
@@ -54,7 +55,7 @@ KNOWS = {
     "spark": "errors nearest durable model stores engine sources sinks settings log driver",
     "cli": "errors nearest durable model codec stores sources sinks modules setting_values "
     "settings config graph driver spark log description server client actions engine verifying "
-    "agent windows feeds",
+    "agent windows feeds packages",
     "": "errors model testing client algebra elements windows feeds spark",
 }
 """What each part of the package may know; "" is `import millstream` itself."""
@@ -64,6 +65,7 @@ LATER = {("model", "cli"), ("spark", "cli")}
 
 OUTSIDE = {
     "click": {"cli"},
+    "cryptography": {"packages"},
     "rich": {"cli"},
     "lmdb": {"stores"},
     "httpx": {"client", "actions"},
@@ -72,6 +74,7 @@ OUTSIDE = {
     "msgspec": {
         *("codec", "stores", "engine", "sources", "sinks", "driver", "spark", "cli"),
         *("log", "description", "server", "client", "actions", "verifying", "agent", "feeds"),
+        *("windows", "packages"),
     },
     "prometheus_client": {"server"},
     "pyarrow": {"engine", "sources", "sinks", "spark"},

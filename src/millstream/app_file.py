@@ -15,8 +15,10 @@ section 4). The file names the functions and the graph; it builds the same `App`
     [elements.NAME]       element = "count" | "module:Class", keys = { STREAM = "field" },
                           publishes, publish, every, every_events, clock, ttl, limit, overload,
                           overflow, keep, memory, and what the element is configured with
-    [jobs.NAME]           map = "module:name", nodes = [STREAM, ...] | { NODE = STREAM }, range,
-                          slide, pane, by, sequence, begin, extent, combine = "sum" | { name = ... }
+    [jobs.NAME]           map = "module:name", or without Python key = "field" | ["field", ...] |
+                          { constant = "text" }, or split = "field", with value, where, numbers,
+                          separator; nodes = [STREAM, ...] | { NODE = STREAM }, range, slide,
+                          pane, by, sequence, begin, extent, combine = "sum" | { name = ... }
                           | "module:name", reduce, uncombine, latency, reducers, corrections,
                           fidelity = { area = 0.5, drawn = true } | { spatial = 0.5 } |
                           { temporal = 0.5 } | { error = 0.05, confidence = 0.95 },

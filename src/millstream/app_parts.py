@@ -15,7 +15,7 @@ from millstream.feeds import Feeds
 from millstream.model.app import App
 from millstream.nearest import did_you_mean
 from millstream.toml import Document, Section, shown
-from millstream.windows import Area, Error, Job, Logs, Spatial, Temporal
+from millstream.windows import Area, Error, FieldMap, Job, Logs, Spatial, Temporal
 
 
 def element(app: App, section: Section) -> None:
@@ -69,9 +69,9 @@ def by_element(message: str, document: Document) -> str:
 
 def job(app: App, section: Section) -> None:
     options = tuple(signature(Job).parameters)
-    section.only("nodes", "logs", *options)
+    of_map = tuple(signature(FieldMap).parameters)
+    section.only("nodes", "logs", *options, *of_map)
     section.need("nodes", list, dict)
-    section.need("map", str)
     given = {key: section.values[key] for key in options if key in section.values}
     for key in ("map", "reduce", "uncombine"):
         if key in given:
@@ -81,6 +81,22 @@ def job(app: App, section: Section) -> None:
         given["combine"] = object_at(section, "combine", combine)
     elif combine is not None:
         given["combine"] = algebra_at(section, "combine")
+    fields = {key: section.values[key] for key in of_map if key in section.values}
+    if "map" not in given:
+        if not fields.keys() & {"key", "split"}:
+            raise section.error(
+                "map",
+                f"{shown(section.path)} needs 'map', a function as in 'module:name', or without "
+                "Python 'key', the field that is the key, or 'split', the text whose words are",
+            )
+        given["map"] = FieldMap(**fields)
+    elif fields:
+        first = next(iter(fields))
+        raise section.error(
+            first,
+            f"{first!r} in {shown(section.path)} must be left out: 'map' is a function, and yields "
+            "keys and values itself; or leave out 'map'",
+        )
     if "fidelity" in given:
         given["fidelity"] = _fidelity(section)
     if isinstance(given.get("most"), list):

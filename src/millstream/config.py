@@ -25,9 +25,7 @@ class Target:
 
 def load(target: str) -> Target:
     """The application that `app.toml`, `app.py[:name]` or `module[:name]` names."""
-    place, colon, name = target.rpartition(":")
-    if not (colon and place and name.isidentifier()):
-        place, name = target, ""
+    place, name = split_target(target)
     if place.endswith(".toml"):
         if name:
             raise DefinitionError(f"{target}: a TOML file holds one application; leave out :{name}")
@@ -43,7 +41,17 @@ def load(target: str) -> Target:
                 hint = "name a file (app.py, app.toml) or a module"
                 raise DefinitionError(f"{error}; {hint}") from None
             raise
-    return Target(_app_in(vars(module), place, name))
+    return Target(app_in(vars(module), place, name))
+
+
+def split_target(target: str) -> tuple[str, str]:
+    """The place, and the name of the App there, which may be empty.
+
+    >>> split_target("app.py:shop"), split_target("app.toml")
+    (('app.py', 'shop'), ('app.toml', ''))
+    """
+    place, colon, name = target.rpartition(":")
+    return (place, name) if colon and place and name.isidentifier() else (target, "")
 
 
 def _file(place: str) -> Path:
@@ -63,7 +71,8 @@ def _file(place: str) -> Path:
     )
 
 
-def _app_in(names: dict[str, Any], place: str, name: str) -> App:
+def app_in(names: dict[str, Any], place: str, name: str) -> App:
+    """The App of that name, or the only one, among the names of a module."""
     apps = {one: value for one, value in names.items() if isinstance(value, App)}
     if name:
         found = names.get(name)

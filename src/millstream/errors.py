@@ -11,6 +11,7 @@
     │   ├── StoreLocked      another driver holds the store
     │   └── LogError         an event log is damaged, full or not what it was
     │       └── LogLocked    another process writes to the log
+    ├── PackageError         a package of code is damaged, or nobody allowed it here
     ├── ClientError          a server refused, or did not answer
     ├── CommandError         a word of the command line is wrong
     └── RunError             the application stopped while running: on_error="fail", a sink, Spark
@@ -62,6 +63,10 @@ class LogError(StoreError):
 
 class LogLocked(LogError):
     """Another process writes to this log."""
+
+
+class PackageError(MillstreamError):
+    """A package of code is damaged, too large, or not allowed on this node; nothing of it ran."""
 
 
 class ClientError(MillstreamError):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +24,8 @@ from millstream.nearest import did_you_mean
 _loaded: dict[str, Path] = {}
 """Modules that `import_file` made, by name: only these may be replaced by another file."""
 _loading: list[str] = []
+_importers: dict[Path, Callable[[str], ModuleType]] = {}
+"""Directories whose modules somebody else imports, meanwhile."""
 
 
 def being_loaded() -> str | None:
@@ -56,7 +58,7 @@ def import_file(path: Path) -> ModuleType:
     sys.modules[name] = module
     _loaded[name] = path
     try:
-        with _blaming_the_user(shown):
+        with blaming_the_user(shown):
             spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name], _loaded[name]
@@ -66,13 +68,16 @@ def import_file(path: Path) -> ModuleType:
 
 def import_name(name: str, directory: Path | None = None) -> ModuleType:
     """A module by its dotted name, looked for in `directory` first."""
+    importer = None if directory is None else _importers.get(directory.resolve())
+    if importer is not None and all(name.split(".")):
+        return _imported_by(importer, name)
     if directory is not None:
         beside = directory / f"{name}.py"
         if beside.is_file():
             return import_file(beside)
         on_path(directory)
     if all(name.split(".")):
-        with _blaming_the_user(name):
+        with blaming_the_user(name):
             try:
                 return importlib.import_module(name)
             except ModuleNotFoundError as error:
@@ -98,12 +103,42 @@ def import_object(reference: str, directory: Path | None = None) -> Any:
 
 
 def on_path(directory: Path) -> None:
-    """Put a directory first on sys.path."""
+    """Put a directory first on sys.path, unless its modules are imported otherwise."""
+    if directory.resolve() in _importers:
+        return
     text = str(directory.resolve())
     if text in sys.path:
         sys.path.remove(text)
     sys.path.insert(0, text)
     importlib.invalidate_caches()
+
+
+def off_path(directory: Path) -> None:
+    """Take a directory off sys.path, under whatever name it is there."""
+    known = directory.resolve()
+    sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != known]
+    importlib.invalidate_caches()
+
+
+@contextmanager
+def importing_from(directory: Path, importer: Callable[[str], ModuleType]) -> Iterator[None]:
+    """Let `importer` import the modules of a directory, and keep it off sys.path."""
+    known = directory.resolve()
+    _importers[known] = importer
+    try:
+        yield
+    finally:
+        del _importers[known]
+
+
+def _imported_by(importer: Callable[[str], ModuleType], name: str) -> ModuleType:
+    with blaming_the_user(name):
+        try:
+            return importer(name)
+        except ModuleNotFoundError as error:
+            if not (error.name or "").endswith(f".{name}"):
+                raise
+            return importlib.import_module(name)  # an installed one
 
 
 def user_files() -> set[Path]:
@@ -138,7 +173,7 @@ def _file_of(module: ModuleType) -> Path | None:
 
 
 @contextmanager
-def _blaming_the_user(target: str) -> Iterator[None]:
+def blaming_the_user(target: str) -> Iterator[None]:
     """Turn whatever an import raises into one error at the user's line."""
     _loading.append(target)
     try:

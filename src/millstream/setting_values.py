@@ -220,6 +220,7 @@ PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "backlog_bytes": _bytes(1),
     "retain_age": _age,
     "retain_bytes": _kept,
+    "package": _path,
     "slate_warn": _bytes(1),
     "slate_limit": _bytes(1),
     "flush": _flush,

@@ -113,6 +113,8 @@ class Settings:
     """Or after so long, in microseconds; None: however long the tries take."""
     action_timeout: int = 10 * SECOND
     """How long a webhook may take to answer, in microseconds."""
+    package: Path | None = None
+    """The package with the code of the Python jobs, for agents that fetch it."""
 
     def applied(self, workflow: Workflow) -> Workflow:
         """The workflow with what these settings change of its meaning."""

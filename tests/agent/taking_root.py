@@ -83,7 +83,8 @@ class Scoreboard:
         self.panes |= panes
         for key, value in said["partials"].items():
             place = said["pane"], key
-            self.values[place] = self.values.get(place, 0) + value
+            number = value["sum"] if isinstance(value, dict) else value  # of the algebra, or plain
+            self.values[place] = self.values.get(place, 0) + number
         return True
 
 

@@ -12,7 +12,6 @@ import click
 from millstream.cli.progress import say
 from millstream.cli.serving_options import token_of
 from millstream.cli.stopping import stoppable
-from millstream.config import load
 from millstream.errors import CommandError
 from millstream.model.place import shown_path
 from millstream.model.size import byte_count
@@ -45,6 +44,12 @@ from millstream.model.size import byte_count
 @click.option("--serve", metavar="[HOST:]PORT", help="Where children send their panes.")
 @click.option("--children", metavar="NODE,...", help="Whose panes it merges with its own.")
 @click.option(
+    "--allow",
+    multiple=True,
+    metavar="FILE.pub|DIR|sha256:HEX",
+    help="Which packages may run here: those signed by a key, or one by its hash. Repeatable.",
+)
+@click.option(
     "--token-file",
     type=click.Path(path_type=Path),
     help="A file with the server's token.  [default: MILLSTREAM_TOKEN]",
@@ -52,7 +57,8 @@ from millstream.model.size import byte_count
 def agent(app: str, job: str | None, node: str, **flags: Any) -> None:
     """Follow the log of a node and send its panes to a job of an application that runs.
 
-    APP is the application's file, the same one that the root runs. Started again, the agent goes on
+    APP is the application's file, the same one that the root runs, or a package of it, which must
+    be allowed here. Started again, the agent goes on
     where it was: nothing is lost, nothing counted twice. STATE/status.json says how it is.
 
     \b
@@ -62,8 +68,10 @@ def agent(app: str, job: str | None, node: str, **flags: Any) -> None:
     """
     from millstream.agent.agent import run_agent
     from millstream.agent.options import Options, job_of
+    from millstream.cli.packaged import application
 
-    placed = job_of(load(app).app, job, node)
+    folder = flags["state"] or Path(".millstream/agents")
+    placed = job_of(application(app, flags["allow"], folder / "packages"), job, node)
     options = Options(
         node=node,
         patterns=flags["patterns"],

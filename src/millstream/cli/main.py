@@ -23,6 +23,7 @@ from millstream.cli.feeds import feeds
 from millstream.cli.graph import graph
 from millstream.cli.jobs import jobs
 from millstream.cli.new import new
+from millstream.cli.pack import pack
 from millstream.cli.reducers import reducers
 from millstream.cli.run import run
 from millstream.cli.send import send
@@ -73,7 +74,7 @@ def main(debug: bool) -> None:
 
 
 READING = (tail, slates, jobs, feeds, deadletters, actions, check, graph)
-for command in (new, dev, run, serve, send, agent, reducers, *READING, verify, vacuum):
+for command in (new, dev, run, serve, send, pack, agent, reducers, *READING, verify, vacuum):
     main.add_command(command)
 
 

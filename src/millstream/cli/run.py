@@ -67,6 +67,7 @@ def _limits(
 @click.option("--sink-patience", metavar="TIME", help="Try a failing sink so long.  [default: 10m]")
 @click.option("--master", help="Spark's master.  [default: local[*]]")
 @click.option("--memory", metavar="SIZE", help="Memory of Spark's driver.  [default: 1g]")
+@click.option("--package", metavar="FILE", help="Code of its jobs, for agents: see `pack`.")
 @click.option(
     "--serve/--no-serve",
     default=None,
@@ -91,7 +92,12 @@ def run(app: str, **flags: Any) -> None:
     MILLSTREAM_SOURCE_CHECKINS, ... Flags win.
     """
     target = load(app)
-    _run(target.app, resolve(target.app, target.toml, os.environ, flags))
+    settings = resolve(target.app, target.toml, os.environ, flags)
+    if settings.package is not None:
+        from millstream.cli.packaged import check_current
+
+        check_current(app, settings.package)
+    _run(target.app, settings)
 
 
 def run_app(app: App, settings: dict[str, Any]) -> None:

@@ -50,6 +50,10 @@ def describe_app(app: App, settings: Settings) -> None:
         if address.format != LOG:
             _tell_left(home, name)
     described = describe(workflow, {name: str(one) for name, one in found.items()})
+    if settings.package is not None:
+        from millstream.cli.packaged import with_package
+
+        described = with_package(described, settings.package, settings.store)
     write_description(settings.store, described)
 
 

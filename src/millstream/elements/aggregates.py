@@ -18,10 +18,10 @@ from inspect import signature
 from typing import Any
 
 from millstream.algebra import BUILT_IN
-from millstream.elements.conditions import Conditions, conditions
 from millstream.elements.statistics import readable
 from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
+from millstream.model.conditions import Conditions, conditions
 from millstream.model.event import Event
 from millstream.nearest import did_you_mean, nearest
 

@@ -10,6 +10,7 @@ sources/          the logs of files taken in
 staging/          output of committed batches that the sinks have not published yet
 logs/             the event logs: of sources, of outputs, of late events and of dead letters
 actions/          how far each action is: what was carried out outside
+packages/         code of Python jobs, for agents that fetch it
 app.json          the application in words, for whoever serves the store
 server.lock       held by the server that serves it
 """

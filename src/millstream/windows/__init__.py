@@ -2,7 +2,9 @@
 
 - `span`: ranges, slides and panes on one axis
 - `job`: what the user says: map, combine, reduce, and what is asked of the windows
+- `field_map`: a map without code
 - `logs`: how agents read the logs; `placed`: what agents and the server know a job by
+- `definition`: a job as data, for agents that have none of the application's code
 - `making`: records become panes at a node; pure, for agents and for Spark
 - `message`: what nodes tell the root; `checked`: what of it can be taken in
 - `coverage`: C², which panes of which nodes are in a window
@@ -23,7 +25,8 @@
 
 from millstream.windows.coverage import Coverage
 from millstream.windows.fidelity import Area, Error, Spatial, Temporal
+from millstream.windows.field_map import FieldMap
 from millstream.windows.job import Job
 from millstream.windows.logs import Logs
 
-__all__ = ["Area", "Coverage", "Error", "Job", "Logs", "Spatial", "Temporal"]
+__all__ = ["Area", "Coverage", "Error", "FieldMap", "Job", "Logs", "Spatial", "Temporal"]

@@ -42,6 +42,8 @@ class PlacedJob:
         return self.job.span.axis == "sequence"
 
     def described(self) -> dict[str, Any]:
+        from millstream.windows.definition import described_definition  # it knows this module
+
         span = self.job.span
         return {
             "kind": "job",
@@ -54,6 +56,7 @@ class PlacedJob:
             "lasting": span.words,
             "latency": self.job.latency if self.job.latency is None else str(self.job.latency),
             "fidelity": None if self.job.fidelity is None else _shown(self.job.fidelity),
+            "definition": None if self.logs is None else described_definition(self),
         }
 
 

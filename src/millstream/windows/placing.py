@@ -25,6 +25,7 @@ from millstream.model.function import check_name, takes
 from millstream.model.slate import Table
 from millstream.windows.drawing import rank
 from millstream.windows.fidelity import Area
+from millstream.windows.field_map import FieldMap
 from millstream.windows.job import Job
 from millstream.windows.logs import Logs
 from millstream.windows.making import Maker, Making
@@ -62,6 +63,8 @@ def place(
             f"job {name!r}: nodes must be a list of names if there are logs: agents read them, "
             f"and no stream does; got {nodes!r}"
         )
+    if logs is not None and isinstance(job.map, FieldMap):
+        job.map.check_logs(logs)
     for node in nodes:
         if not isinstance(node, str) or not node:
             raise DefinitionError(f"job {name!r}: the name of a node must be text; got {node!r}")

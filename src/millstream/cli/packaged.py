@@ -1,0 +1,92 @@
+"""Packages on the command line: of a run, for its agents, and of an agent in place of APP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from millstream.errors import PackageError
+from millstream.model.app import App
+from millstream.model.place import shown_path
+
+if TYPE_CHECKING:
+    from millstream.description import Description
+    from millstream.packages.package import Package
+
+
+def application(target: str, allow: Sequence[str], folder: Path) -> App:
+    """The application that `target` names, which may be a package: then nothing of it runs before
+    it was verified and found allowed, and it is unpacked below `folder`."""
+    from millstream.config import load
+    from millstream.packages.keys import allowed_of
+
+    allowed = allowed_of(allow)
+    if not target.endswith(".zip"):
+        return load(target).app
+    from millstream.packages.loading import load_package
+    from millstream.packages.package import open_package
+
+    return load_package(open_package(_bytes(Path(target), target), allowed), folder)
+
+
+def check_current(target: str, path: Path) -> None:
+    """PackageError if the application's files have changed since it was packed: the root and its
+    agents must run the same code."""
+    from millstream.packages.collecting import reached_files
+    from millstream.packages.package import packaged
+
+    _, package = _read(path)
+    now = {file.path: file for file in packaged(reached_files(target))}
+    then = {file.path: file for file in package.manifest.files}
+    changed = [name for name in now if then.get(name) != now[name]]
+    if changed:
+        raise PackageError(
+            f"--package {shown_path(path)}: must have the code that is run here; got another "
+            f"{', '.join(changed)}; pack it again: millstream pack {target}"
+        )
+
+
+def with_package(description: Description, path: Path, store: Path) -> Description:
+    """Leave the package in the store, and its hash with the Python jobs that it has."""
+    import msgspec
+
+    from millstream.stores.package_files import put_package
+    from millstream.windows.definition import with_package
+
+    data, package = _read(path)
+    if package.manifest.app != description.app:
+        raise PackageError(
+            f"--package {shown_path(path)}: must be of app {description.app!r}; got one of "
+            f"{package.manifest.app!r}; pack this application"
+        )
+    parts = with_package(description.parts, package.sha256, package.manifest.jobs)
+    left = [
+        name
+        for name, part in parts.items()
+        if part.get("kind") == "job" and part["agents"] and part["definition"] is None
+    ]
+    if left:
+        raise PackageError(
+            f"--package {shown_path(path)}: must have every Python job of the application; got "
+            f"none for {', '.join(left)}; pack it again"
+        )
+    put_package(store, data)
+    return msgspec.structs.replace(description, parts=parts)
+
+
+def _read(path: Path) -> tuple[bytes, Package]:
+    from millstream.packages.package import read_package
+
+    data = _bytes(path, f"--package {shown_path(path)}")
+    return data, read_package(data)
+
+
+def _bytes(path: Path, where: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise PackageError(
+            f"{where}: must be a file that `millstream pack` made; it cannot be read: "
+            f"{error.strerror or error}"
+        ) from None

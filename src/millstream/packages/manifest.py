@@ -1,0 +1,145 @@
+"""What a package says of itself, and the limits that it must keep to.
+
+The signature is over the manifest, and the manifest has the hash of every file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import Literal, TypeVar
+
+import msgspec
+
+from millstream.errors import PackageError
+from millstream.model.size import MIB
+
+FORMAT = 1
+MOST_BYTES = 16 * MIB
+"""Of a whole package."""
+MOST_FILES = 1_000
+MOST_PATH = 200
+_ENCODER = msgspec.json.Encoder(order="sorted")
+
+
+class PackagedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file: its path from the application's folder, with `/` between the steps."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The content of a package."""
+
+    format: int = FORMAT
+    app: str
+    """The application's name."""
+    file: str
+    """The application's file, one of `files`."""
+    name: str = ""
+    """Which App of that file, if it has several."""
+    jobs: tuple[str, ...]
+    """The jobs that take panes from agents."""
+    created_by: str
+    """The version of Millstream that packed it."""
+    files: tuple[PackagedFile, ...]
+
+
+class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Who vouches for a manifest."""
+
+    algorithm: Literal["ed25519"] = "ed25519"
+    key: str
+    """The public key, in hex. A hint: only keys that a node allows are tried."""
+    signature: str
+
+
+Content = TypeVar("Content", Manifest, Signature)
+
+
+def encoded(content: Manifest | Signature) -> bytes:
+    """The one encoding of a manifest or a signature."""
+    return _ENCODER.encode(content)
+
+
+def read_manifest(data: bytes) -> Manifest:
+    """The manifest, if it keeps to the limits; PackageError if not."""
+    manifest = _decoded(data, Manifest, "manifest.json")
+    if manifest.format != FORMAT:
+        raise PackageError(
+            f"package: manifest.json must be of format {FORMAT}; got {manifest.format}; install "
+            "the version of Millstream that packed it, or pack it with this one"
+        )
+    paths = [file.path for file in manifest.files]
+    check_paths(paths)
+    if manifest.file not in paths:
+        raise PackageError(
+            f"package: its file {manifest.file!r} must be among its files; there are "
+            f"{', '.join(paths) or 'none'}; pack it again"
+        )
+    return manifest
+
+
+def read_signature(data: bytes) -> Signature:
+    return _decoded(data, Signature, "signature.json")
+
+
+def check_paths(paths: Iterable[str]) -> None:
+    """PackageError if a path could lead out of the folder that it is unpacked in, or hide another
+    one there."""
+    folders, seen = set[str](), dict[str, str]()
+    given = list(paths)
+    for path in given:
+        steps = path.split("/")
+        bad = (
+            not path
+            or len(path) > MOST_PATH
+            or any(step in ("", ".", "..") for step in steps)
+            or any(character in '\\:*?"<>|' or not character.isprintable() for character in path)
+        )
+        if bad:
+            raise PackageError(
+                "package: a path must lead down from the application's folder, as in "
+                f"'lib/words.py', in at most {MOST_PATH} plain characters; got {path[:300]!r}; "
+                "do not use it, and pack it again"
+            )
+        if path.casefold() in seen:
+            raise PackageError(
+                f"package: paths must differ in more than capitals; got {seen[path.casefold()]!r} "
+                f"and {path!r}; rename one and pack it again"
+            )
+        seen[path.casefold()] = path
+        folders.update("/".join(steps[:depth]).casefold() for depth in range(1, len(steps)))
+    for path in given:
+        if path.casefold() in folders:
+            raise PackageError(
+                f"package: {path!r} must be a file or a folder; got both; pack it again"
+            )
+
+
+def check_size(size: int) -> None:
+    """PackageError if a package is larger than any is taken."""
+    if size > MOST_BYTES:
+        raise PackageError(
+            f"package: must be at most {MOST_BYTES} bytes; got {size}; leave out what the jobs do "
+            "not need, or install it on the nodes"
+        )
+
+
+def digest(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def _decoded(data: bytes, kind: type[Content], name: str) -> Content:
+    try:
+        content = msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise PackageError(
+            f"package: {name} must be what `millstream pack` writes: {error}; if a newer version "
+            "packed it, install that one here"
+        ) from None
+    if encoded(content) != data:  # one content, one encoding: nothing can hide in another
+        raise PackageError(f"package: {name} must be encoded as `millstream pack` does; pack again")
+    return content

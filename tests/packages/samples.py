@@ -1,0 +1,60 @@
+"""Applications with Python jobs, and packages of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from millstream.packages.collecting import collect
+from millstream.packages.keys import Allowed, allowed_of, new_key, sign
+from millstream.packages.manifest import Manifest, encoded
+from millstream.packages.package import packaged, write_package
+
+APP = """
+import millstream as ms
+from words import words
+
+app = ms.App("logs")
+app.add(
+    ms.windows.Job(map=words, combine=ms.algebra.sum(), range="1m"),
+    name="counts",
+    nodes=["web1"],
+    logs=ms.windows.Logs(ts="time"),
+)
+"""
+WORDS = """
+def words(record):
+    for word in record["line"].split():
+        yield word, 1
+"""
+
+
+def packed(
+    files: dict[str, str], key: Path | None = None, *, app: str = "logs", file: str = "app.py"
+) -> bytes:
+    """A package of these files, whatever they are."""
+    data = {path: text.encode() for path, text in files.items()}
+    manifest = Manifest(
+        app=app, file=file, jobs=("counts",), created_by="test", files=packaged(data)
+    )
+    return write_package(manifest, data, None if key is None else sign(encoded(manifest), key))
+
+
+def written(folder: Path, files: dict[str, str]) -> Path:
+    """The files in a folder."""
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return folder
+
+
+def collected(folder: Path, file: str = "app.py", key: Path | None = None) -> bytes:
+    """A package of an application as `millstream pack` makes it."""
+    found = collect(str(folder / file), "test")
+    signature = None if key is None else sign(encoded(found.manifest), key)
+    return write_package(found.manifest, found.files, signature)
+
+
+def key_in(folder: Path, name: str = "release.key") -> tuple[Path, Allowed]:
+    """A new key, and a node that allows it."""
+    path = folder / name
+    return path, allowed_of([str(new_key(path))])
