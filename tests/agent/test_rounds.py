@@ -20,9 +20,9 @@ from millstream.agent.looping import Loop
 from millstream.agent.options import Options
 from millstream.agent.outbox import Outbox
 from millstream.agent.state import State
+from millstream.windows.pane_ledger import Run, counted, put
 from millstream.windows.placed import PlacedJob
 from millstream.windows.shedding import round_of
-from millstream.windows.taking import Run, counted, put
 
 PANES = 8
 

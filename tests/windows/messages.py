@@ -77,7 +77,7 @@ def _take(maker: Maker, making: Making, letter: str) -> None:
 def events(messages: Iterable[Message | dict[str, Any]], ts: int = 1_000) -> list[Event]:
     """The messages in this order, ten microseconds apart."""
     return [
-        Event("counts.panes", ts + 10 * number, str(message["tree"]), dict(message))
+        Event("counts.panes", ts + 10 * number, "", dict(message))
         for number, message in enumerate(messages)
     ]
 

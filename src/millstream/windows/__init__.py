@@ -14,7 +14,7 @@
   `kinds`: the numbers in combined values; `estimates`: answers with bounds
 - `merged`: a window's values from its panes, merged anew or moved on
 - `reducers`: how many there are, and from which window on
-- `taking`: the update that takes in what nodes tell, once
+- `pane_ledger`: the update that takes in what nodes tell, once
 - `scoreboard`: which pane of which node is there
 - `accounts`: where every record went
 - `root`: the update that has the scoreboard and closes the windows

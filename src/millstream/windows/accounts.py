@@ -11,8 +11,9 @@ were gone before the node had read them; and `behind`, how far late records were
 Each has the counts `read`, `on_time`, `late`, `shed` and `dead`; what `residual` leaves is 0, or
 records were lost that nobody knows of. The counts come from two places: a node's manifests say
 which records were combined, shed, dead or too late at the node; and how many its reader has read in
-all is counted there apart, and compared where panes meet (`taking`). Records of a pane that came
-when its windows were closed are late, too. What comes late changes a window after it is closed.
+all is counted there apart, and compared where panes meet (`pane_ledger`). Records of a pane that
+came when its windows were closed are late, too. What comes late changes a window after it is
+closed.
 
 Every reducer has these entries, since each may close a window at a moment of its own. A node's
 account is kept by the reducers that its newest windows belong to: where their number was changed,

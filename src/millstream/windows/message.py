@@ -45,8 +45,8 @@ class Message(TypedDict):
     """Panes from `pane` up to `until`, which is not in it; none if they are equal: then it only
     says that the nodes are there. A run of more than one is of panes without records."""
 
-    tree: str
-    """Whose messages are taken in one after the other: the topmost parent, or the node itself."""
+    tree: NotRequired[str]
+    """The topmost parent, or the node itself. The root ignores it: nodes may move."""
     pane: int
     until: int
     nodes: dict[str, Manifest]

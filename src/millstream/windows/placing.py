@@ -3,11 +3,11 @@
     streams of the nodes -> NAME.log -> NAME.nodes -> NAME.panes       on Spark
     agents                                         -> NAME.panes       with `logs`, a source
     NAME.panes -> NAME.said -> NAME.reducers -> NAME.schedule          see `reducers`
-    NAME.panes -> NAME.coming, with NAME.schedule -> NAME.taking -> NAME.parts
+    NAME.panes -> NAME.coming, with NAME.schedule -> NAME.ledger -> NAME.parts
     NAME.parts -> NAME.root -> NAME, NAME.windows
 
 The first map gives each record its node as key; `NAME.nodes` makes the panes of a node, with a
-timer at the end of each, so that a node that is silent says so. `NAME.taking` takes in what the
+timer at the end of each, so that a node that is silent says so. `NAME.ledger` takes in what the
 nodes tell, once; `NAME.root` has a table for each reducer. Agents are told on `NAME.told`.
 """
 
@@ -29,11 +29,11 @@ from millstream.windows.field_map import FieldMap
 from millstream.windows.job import Job
 from millstream.windows.logs import Logs
 from millstream.windows.making import Maker, Making
+from millstream.windows.pane_ledger import PaneLedger
 from millstream.windows.placed import PlacedJob
 from millstream.windows.reducers import Agreed, Reducers, Saying
 from millstream.windows.root import Root
 from millstream.windows.shedding import drawn_panes
-from millstream.windows.taking import Taken, Taking
 
 PANE = "pane"
 
@@ -85,7 +85,7 @@ def place(
         streams = nodes if isinstance(nodes, Mapping) else {node: node for node in nodes}
         _add_panes(app, job, name, streams)
     else:
-        app.source(placed.panes, key="tree")
+        app.source(placed.panes)
     _add_root(app, placed)
 
 
@@ -118,9 +118,9 @@ def _add_root(app: App, placed: PlacedJob) -> None:
         f"{name}.schedule",
         f"{name}.coming",
         publishes=(f"{name}.parts", *told),
-        slate=Taken,
-        name=f"{name}.taking",
-    )(Taking(job, name, agents))
+        slate=Table,
+        name=f"{name}.ledger",
+    )(PaneLedger(job, name, agents))
     root = Root(job, name, placed.nodes, by_time, agents, placed.dated)
     for output in (name, f"{name}.windows", *told):
         app.output(output)

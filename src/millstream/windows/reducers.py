@@ -1,17 +1,18 @@
 """How many reducers there are, and from which window on (iMR, section 4.1).
 
 "iMR may dynamically add (or subtract) reducers during processing." A window belongs wholly to the
-number that is in force at its first pane. So the trees must agree from which pane on a new number
-holds, and none of them may have sent anything of a window from there on before it knows.
+number that is in force at its first pane. So a new number must hold from a pane on that no message
+has reached, and every message must be split by a schedule that has all changes up to its panes.
 
 DESIGN
 ------
-The map `Saying` takes a message at time t apart: that a tree has reached a pane goes to
-`NAME.reducers`, one key for all trees, at t + 1; the message itself goes on to `NAME.taking` at
-t + 3. In between, at t + 2, `NAME.reducers` tells a tree that it did not know the schedule, and all
-trees a new one. A change that comes at time s is told at s + 2. Whatever a tree has taken in before
-that came before s, so that `NAME.reducers` had heard of it: the change is put beyond it. No
-question is asked and nothing is held up, and the graph has no cycle.
+The map `Saying` takes a message at time t apart: how far it goes is told to `NAME.reducers`, which
+has one key, at t + 1; the message itself goes on to `NAME.ledger`, also of one key, at t + 3. In
+between, at t + 2, `NAME.reducers` tells the ledger the schedule, if that is new. A change that
+comes at time s is told at s + 2. What the ledger has taken in by then came before s, so that
+`NAME.reducers` had heard of it at s at the latest, and puts the change, which it hears of at s + 1,
+beyond it; what comes at s or later is taken in from s + 3 on, by the new schedule. No question is
+asked and nothing is held up, and the graph has no cycle.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def schemes(schedule: Schedule, first: int, last: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Saying:
-    """The map over what nodes tell: where they are, to `NAME.reducers`; all, to `NAME.taking`."""
+    """The map over what nodes tell: where they are, to `NAME.reducers`; all, to `NAME.ledger`.
+
+    Neither needs to know by which way a message came: what it says of its `tree` is ignored."""
 
     name: str
     nodes: tuple[str, ...]
@@ -69,19 +72,21 @@ class Saying:
             yield emit(said, key="", value={"reducers": _number(message["reducers"])})
             return
         check(self.name, self.job, self.nodes, message)
-        yield emit(said, key="", value={"tree": event.key, "until": message["until"]})
-        yield emit(f"{self.name}.coming", ts=event.ts + HOPS)
+        yield emit(said, key="", value={"until": message["until"]})
+        yield emit(f"{self.name}.coming", key="", ts=event.ts + HOPS)
 
 
 @dataclass
 class Agreed:
-    """What the trees have agreed on."""
+    """What is known of the reducers, and how far the nodes are."""
 
     defined: int = 0
     """The number that the job's definition said when it was last looked at."""
     schedule: Schedule = field(default_factory=list)
+    reached: int = BEGINNING
+    """The furthest pane that a message has reached."""
     trees: dict[str, int] = field(default_factory=dict)
-    """The pane that each tree has reached."""
+    """The pane that each tree had reached, in a store of before there was a ledger; then empty."""
 
 
 @dataclass(frozen=True)
@@ -98,30 +103,32 @@ class Reducers:
 
     def __call__(self, event: Event, agreed: Agreed) -> Iterator[Emit]:
         said = event.value
-        if not agreed.schedule:
+        new, carried = not agreed.schedule, bool(agreed.trees)
+        if new:
             agreed.schedule = [[BEGINNING, self.job.reducers]]
             agreed.defined = self.job.reducers
-        new = "tree" in said and said["tree"] not in agreed.trees
-        if "tree" in said:
-            tree, until = said["tree"], said["until"]
-            agreed.trees[tree] = max(until, agreed.trees.get(tree, until))
+        if carried:
+            agreed.reached = max(agreed.reached, *agreed.trees.values())
+            agreed.trees = {}
+        if "until" in said:
+            agreed.reached = max(agreed.reached, said["until"])
         changed = False
         if agreed.defined != self.job.reducers:  # the application was started with another number
             agreed.defined = self.job.reducers
             changed = _change(agreed, self.job.reducers)
         if "reducers" in said:
             changed = _change(agreed, said["reducers"]) or changed
-        for tree in agreed.trees if changed else [said["tree"]] if new else []:
-            yield emit(key=tree, value={"schedule": agreed.schedule})
+        if new or carried or changed:
+            yield emit(key="", value={"schedule": agreed.schedule, "carried": carried})
 
 
 def _change(agreed: Agreed, number: int) -> bool:
-    """Put another number in force beyond what any tree has reached; whether anything is new."""
+    """Put another number in force beyond what any node has reached; whether anything is new."""
     if agreed.schedule[-1][1] == number:
         return False
     # A window is opened by who reaches its first pane, so the next one is the first that is free.
-    start = max(agreed.trees.values()) + 1 if agreed.trees else BEGINNING
-    kept = [one for one in agreed.schedule if one[0] < start]
+    start = BEGINNING if agreed.reached == BEGINNING else agreed.reached + 1
+    kept = [entry for entry in agreed.schedule if entry[0] < start]
     if kept and kept[-1][1] == number:
         agreed.schedule = kept
     else:

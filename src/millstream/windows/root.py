@@ -34,9 +34,9 @@ from millstream.windows.fidelity import Reason, closing
 from millstream.windows.job import Job
 from millstream.windows.looking import asked, bounds, near
 from millstream.windows.merged import merged, merged_anew, oldest_needed, put
+from millstream.windows.pane_ledger import Part
 from millstream.windows.reducers import HOPS
 from millstream.windows.scoreboard import Scoreboard
-from millstream.windows.taking import Part
 
 ARRIVES = HOPS + 2
 """Microseconds after its end that a pane comes here: the hops from the update that made it."""

@@ -1,13 +1,19 @@
-"""What nodes tell is taken in once, and goes to the reducers (iMR, sections 2.3.1 and 4.4).
+"""The ledger of a job: every pane of every node is taken in once (iMR, sections 2.3.1 and 4.4).
 
-The update `NAME.taking` takes the messages of a tree one after the other. A message is taken only
-if none of its panes was taken before: a pane may come in a parent's message and, when the parent
-was too slow, once more from its own node. What was taken is split by reducer, each part with the
-manifests of all nodes, and the nodes are told.
+The update `NAME.ledger` has one table for the job and takes the messages of all nodes, one after
+the other. A message is taken only if none of its panes was taken before: a pane may come in a
+parent's message and, when the parent was too slow, once more from its own node or by another
+parent. What was taken is split by reducer, each part with the manifests of all its nodes, and the
+agents are told.
 
-It also keeps the nodes' books. A node says how many records its reader has read at the end of each
-pane; where two panes meet, the count at the end of one must be that at the beginning of the other.
-What is amiss goes with the message as records that were read and are nowhere (see `accounts`).
+    meta         the schedule of the reducers; how many messages were repeated; whether an earlier
+                 version has kept the ledger before (`Meta`)
+    node|NODE    what was taken of a node (`Account`); read and written only for the nodes of a
+                 message, so that a message costs the same however many nodes the job has
+
+It also checks the nodes' own counts. A node says how many records its reader has read at the end of
+each pane; where two panes meet, the count at the end of one must be that at the beginning of the
+other. What is amiss goes with the message as records that were read and are nowhere (`accounts`).
 """
 
 from __future__ import annotations
@@ -20,11 +26,14 @@ from typing import Any, TypedDict
 from millstream.codec import shard_of
 from millstream.model.event import Emit, Event, emit
 from millstream.model.function import takes
+from millstream.model.slate import Table
 from millstream.windows.accounts import mark_of
 from millstream.windows.job import Job
 from millstream.windows.message import Manifest, Message
 from millstream.windows.reducers import BEGINNING, Schedule, in_force, schemes
 
+KEY = ""
+"""Of the ledger: a job has one."""
 LONGEST = 100_000
 """Panes of the longest run that windows are made of. A node that jumps farther, by a line with the
 time of another century, is absent in between: else all others would have to wait for the root."""
@@ -51,16 +60,29 @@ class Part(TypedDict):
 
 
 @dataclass
-class Taken:
-    """What was taken in of a tree."""
+class Meta:
+    """What the ledger knows of the job."""
 
     schedule: Schedule = field(default_factory=list)
-    runs: dict[str, list[Run]] = field(default_factory=dict)
-    """By node, in order: panes without a gap between them."""
-    lives: dict[str, int] = field(default_factory=dict)
-    """How often a node has begun to count anew, having lost what it knew."""
     repeated: int = 0
     """Messages that had a pane that was taken before."""
+    carried: bool = False
+    """Whether the job ran before there was a ledger: its nodes may have panes that are not here."""
+
+
+@dataclass
+class Account:
+    """What was taken of a node."""
+
+    runs: list[Run] = field(default_factory=list)
+    """In order: panes without a gap between them."""
+    life: int = 0
+    """How often the node has begun to count anew, having lost what it knew."""
+
+
+def entry_of(node: str) -> str:
+    """The entry of a node's account."""
+    return f"node|{node}"
 
 
 def counted(manifest: Manifest) -> int:
@@ -84,7 +106,7 @@ def put(runs: list[Run], pane: int, until: int, manifest: Manifest, life: int) -
     """Take panes in; how many more records are now known to have been read.
 
     That is what the manifest accounts for and, where the panes meet others of the same life, what
-    lies between the counts on both sides: nothing, if the node's books are right.
+    lies between the counts on both sides: nothing, if the node's counts are right.
     """
     read = counted(manifest)
     new = [pane, until, manifest["total"] - read, manifest["total"], life]
@@ -103,8 +125,8 @@ def put(runs: list[Run], pane: int, until: int, manifest: Manifest, life: int) -
 
 
 @dataclass(frozen=True)
-class Taking:
-    """The update `NAME.taking`."""
+class PaneLedger:
+    """The update `NAME.ledger`."""
 
     job: Job
     name: str
@@ -116,47 +138,59 @@ class Taking:
     def __modules__(self) -> set[str]:
         return self.job.modules
 
-    def __call__(self, event: Event, taken: Taken) -> Iterator[Emit]:
+    def __call__(self, event: Event, table: Table) -> Iterator[Emit]:
+        meta = Meta(**table.get("meta", {}))
         if event.stream == f"{self.name}.schedule":
-            taken.schedule = event.value["schedule"]
+            meta.schedule = event.value["schedule"]
+            meta.carried = meta.carried or event.value["carried"]
+            table["meta"] = vars(meta)
             return
         message: Message = event.value
         pane, until, nodes = message["pane"], message["until"], message["nodes"]
-        runs = {node: taken.runs.setdefault(node, []) for node in nodes}
+        accounts = {node: Account(**table.get(entry_of(node), {})) for node in nodes}
         if pane == until:
             begin = [
-                node for node, one in nodes.items() if _begins(taken, node, pane, one["total"])
+                node
+                for node, told in nodes.items()
+                if _begins(accounts[node], pane, told["total"], meta.carried)
             ]
-            yield from self._parts(message, dict.fromkeys(nodes, 0), taken.schedule, begin)
-        elif any(has_any(runs[node], pane, until) for node in nodes):
-            taken.repeated += 1
-            nodes = {node: one for node, one in nodes.items() if has_all(runs[node], pane, until)}
+            _save(table, {node: accounts[node] for node in begin})
+            yield from self._parts(message, dict.fromkeys(nodes, 0), meta.schedule, begin)
+        elif any(has_any(account.runs, pane, until) for account in accounts.values()):
+            meta.repeated += 1
+            table["meta"] = vars(meta)
+            nodes = {
+                node: told
+                for node, told in nodes.items()
+                if has_all(accounts[node].runs, pane, until)
+            }
         else:
             read = {
-                node: put(runs[node], pane, until, one, taken.lives.get(node, 0))
-                for node, one in nodes.items()
+                node: put(accounts[node].runs, pane, until, told, accounts[node].life)
+                for node, told in nodes.items()
             }
+            _save(table, accounts)
             far = until - pane > LONGEST
             message = {**message, "pane": until} if far else message
-            yield from self._parts(message, read, taken.schedule, [*nodes] if far else [])
+            yield from self._parts(message, read, meta.schedule, [*nodes] if far else [])
         if self.tells and nodes:
-            told = {"pane": pane, "until": until, "nodes": sorted(nodes)}
-            yield emit(f"{self.name}.told", value={"accepted": told})
+            accepted = {"pane": pane, "until": until, "nodes": sorted(nodes)}
+            yield emit(f"{self.name}.told", value={"accepted": accepted})
 
     def _parts(
         self, message: Message, read: dict[str, int], schedule: Schedule, begin: list[str]
     ) -> Iterator[Emit]:
         """A part for each reducer, of every number of reducers that windows of the panes have."""
         span = self.job.span
-        others = (int(pane) for one in message["nodes"].values() for pane in one["late"])
+        others = (int(pane) for told in message["nodes"].values() for pane in told["late"])
         earliest = min(message["pane"], *others, message["pane"])
         first = span.panes_of(span.windows_of(earliest)[0])[0]
         if begin:  # they are absent in all windows before, whose number of reducers may be another
             first = BEGINNING
         newest = span.panes_of(span.windows_of(message["pane"])[-1])[0]
         accounted = in_force(schedule, newest)
-        marks = {node: mark_of(one, read[node]) for node, one in message["nodes"].items()}
-        late = {node: one["late"] for node, one in message["nodes"].items() if one["late"]}
+        marks = {node: mark_of(told, read[node]) for node, told in message["nodes"].items()}
+        late = {node: told["late"] for node, told in message["nodes"].items() if told["late"]}
         for number in schemes(schedule, first, message["until"]):
             partials: list[dict[str, Any]] = [{} for _ in range(number)]
             for key, partial in message["partials"].items():
@@ -175,15 +209,21 @@ class Taking:
                 yield emit(f"{self.name}.parts", key=f"{number}/{reducer}", value=value)
 
 
-def _begins(taken: Taken, node: str, pane: int, total: int) -> bool:
+def _save(table: Table, accounts: dict[str, Account]) -> None:
+    for node, account in accounts.items():
+        table[entry_of(node)] = vars(account)
+
+
+def _begins(account: Account, pane: int, total: int, carried: bool) -> bool:
     """Whether a node that says where it is begins there, and has no panes before but those that it
     has sent. One that goes on after a stop does not: it is at a pane that it has not sent, and has
-    counted as far as its panes before it. If that is not so, it has lost what it knew."""
-    runs, life = taken.runs[node], taken.lives.get(node, 0)
-    for first, end, before, after, of in runs:
+    counted as far as its panes before it. If that is not so, it has lost what it knew. If the
+    ledger was `carried` over from a store without one, a node that is not in it goes on if it has
+    read anything."""
+    for first, end, before, after, life in account.runs:
         sent = first <= pane < end
         amiss = after > total if end <= pane else before < total
-        if of == life and (sent or amiss):
-            taken.lives[node] = life + 1
+        if life == account.life and (sent or amiss):
+            account.life += 1
             return True
-    return not runs
+    return not account.runs and not (carried and total > 0)

@@ -14,7 +14,7 @@ import millstream as ms
 from millstream.engine.horizon import Lane
 from millstream.windows.accounts import residual
 from millstream.windows.message import Message, manifest
-from millstream.windows.taking import Run, has_all, has_any, put
+from millstream.windows.pane_ledger import Run, has_all, has_any, put
 
 JOB = a_job()
 PANES = 6
@@ -25,7 +25,7 @@ Logs = dict[str, list[str]]
 
 
 def singles(given: Logs) -> dict[tuple[str, int], Message]:
-    """The message of each node and pane, all of one tree."""
+    """The message of each node and pane."""
     return {
         (node, message["pane"]): message
         for node, texts in given.items()
@@ -35,8 +35,8 @@ def singles(given: Logs) -> dict[tuple[str, int], Message]:
 
 @st.composite
 def arrivals(draw: st.DrawFn) -> tuple[Logs, list[Message]]:
-    """Logs, and what comes of them: single panes and merged ones, in any order and repeated; in
-    the end each node sends what it was not told of, as its outbox does."""
+    """Logs, and what comes of them: single panes and merged ones, in any order and repeated, by
+    this parent or that; in the end each node sends what it was not told of, as its outbox does."""
     given = draw(logs)
     one = singles(given)
     sent: list[Message] = []
@@ -45,7 +45,18 @@ def arrivals(draw: st.DrawFn) -> tuple[Logs, list[Message]]:
         nodes = draw(st.sets(st.sampled_from("abc"), min_size=1))
         parts = [one[node, pane] for node in sorted(nodes)]
         sent.append(joined(JOB, "t", parts) if len(parts) > 1 else parts[0])
-    return given, [*sent, *draw(st.permutations([*one.values()]))]
+    sent += draw(st.permutations([*one.values()]))
+    return given, [by_way_of(draw(ways), message) for message in sent]
+
+
+ways = st.sampled_from(["t", "u", None])
+
+
+def by_way_of(tree: str | None, message: Message) -> Message:
+    """The message as it comes by a parent; None: of an agent that says nothing of its tree."""
+    if tree is None:
+        return {name: said for name, said in message.items() if name != "tree"}  # type: ignore
+    return {**message, "tree": tree}
 
 
 def truth(given: Logs) -> dict[int, Counter[str]]:
@@ -76,6 +87,74 @@ def test_every_pane_is_taken_exactly_once(given: tuple[Logs, list[Message]]) -> 
     for node, texts in log.items():
         found = table.get(f"account|{node}", dict.fromkeys(("read", "on_time"), 0))
         assert found["read"] == found["on_time"] == len("".join(texts))
+
+
+@st.composite
+def overlapping(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[Message]]:
+    """Counts of records by node and pane, and messages of runs of panes of one node or several, in
+    any order and overlapping; a run of more than one pane is of panes without records."""
+    counts = {
+        node: draw(st.lists(st.integers(0, 2), min_size=PANES, max_size=PANES)) for node in "abc"
+    }
+    totals = {node: [sum(of[: pane + 1]) for pane in range(PANES)] for node, of in counts.items()}
+    sent: list[Message] = []
+    for _ in range(draw(st.integers(1, 25))):
+        pane = draw(st.integers(0, PANES - 1))
+        until = draw(st.integers(pane + 1, PANES))
+        nodes = draw(st.sets(st.sampled_from("abc"), min_size=1))
+        if any(sum(counts[node][pane:until]) for node in nodes):
+            until = pane + 1
+        manifests = {}
+        for node in sorted(nodes):
+            told = manifest("data" if counts[node][pane] else "empty", totals[node][until - 1])
+            manifests[node] = {**told, "records": counts[node][pane] if until == pane + 1 else 0}
+        records = sum(of["records"] for of in manifests.values())
+        partials = {"x": records} if records else {}
+        message = {"pane": pane, "until": until, "nodes": manifests, "partials": partials}
+        sent.append(by_way_of(draw(ways), {**message, "span": JOB.span.text}))  # type: ignore
+    return counts, sent
+
+
+@given(overlapping())
+@settings(max_examples=80, deadline=None)
+def test_no_pane_is_taken_twice_and_every_record_is_accounted_for(
+    given: tuple[dict[str, list[int]], list[Message]],
+) -> None:
+    """Whatever overlaps with whatever: a message is taken whole, or nothing of it is."""
+    counts, messages = given
+    run = ms.testing.run(an_app(JOB), events(messages))
+    assert run.dead_letters == []
+    taken = Counter[tuple[str, int]]()
+    for message in messages:
+        panes = range(message["pane"], message["until"])
+        units = [(node, pane) for node in message["nodes"] for pane in panes]
+        if not any(taken[unit] for unit in units):
+            taken.update(units)
+    ledger = run.slate("counts.ledger", "")
+    for node in "abc":
+        runs = ledger.get("node|" + node, {"runs": []})["runs"]
+        panes = [pane for first, end, *_ in runs for pane in range(first, end)]
+        assert sorted(panes) == sorted(pane for of, pane in taken if of == node)
+        account = run.slate("counts.root", "1/0").get(f"account|{node}")
+        on_time = sum(counts[node][pane] for pane in panes)
+        assert on_time == (0 if account is None else account["on_time"])
+        assert account is None or residual(account) == 0
+
+
+def test_a_node_that_moves_to_another_parent_is_not_counted_twice() -> None:
+    """Its panes came by one parent; it sends them again by another, and by none."""
+    sent = told(JOB, "a", {0: "xx", 1: "x"}, tree="b")
+    again = [by_way_of("c", one) for one in sent] + [by_way_of(None, one) for one in sent]
+    run = ms.testing.run(an_app(JOB, nodes="a"), events([*sent, *again]))
+    assert answers(run) == {0: {"x": 3}}
+    assert run.slate("counts.ledger", "")["meta"]["repeated"] == 4
+
+
+def test_the_source_of_panes_needs_no_field_of_a_message() -> None:
+    """Agents need not say whose tree they are of."""
+    (source,) = an_app(JOB).workflow().sources
+    message = by_way_of(None, told(JOB, "a", {0: "x"})[0])
+    assert source.extractor()(message, 7) == (7, "")
 
 
 @given(arrivals(), cuttings, st.integers(1, 3), lanes)
@@ -120,7 +199,7 @@ def test_a_node_that_reads_its_log_over_again_counts_anew() -> None:
     before = told(JOB, "a", {0: "xx", 1: "x", 2: "y"}, begin=0)
     after = told(JOB, "a", {1: "x", 2: "y", 3: "xx"}, begin=1)
     run = ms.testing.run(an_app(JOB), events([*before, *after]))
-    assert run.slate("counts.taking", "a").repeated == 2
+    assert run.slate("counts.ledger", "")["meta"]["repeated"] == 2
     account = run.slate("counts.root", "1/0")["account|a"]
     assert (account["read"], residual(account)) == (6, 0)
 
@@ -131,7 +210,7 @@ def test_a_node_that_goes_on_keeps_its_count() -> None:
     begun, first, second, third, fourth = panes
     at = {**begun, "pane": 1, "until": 1, "nodes": {"a": {**begun["nodes"]["a"], "total": 2}}}
     run = ms.testing.run(an_app(JOB), events([begun, first, third, at, second, fourth]))
-    assert run.slate("counts.taking", "a").lives == {}
+    assert run.slate("counts.ledger", "")["node|a"]["life"] == 0
     account = run.slate("counts.root", "1/0")["account|a"]
     assert (account["read"], residual(account)) == (5, 0)
 
@@ -141,6 +220,6 @@ def test_a_node_that_has_lost_what_it_knew_counts_anew() -> None:
     before = told(JOB, "a", {0: "xx", 1: "x", 2: "y"}, begin=0)
     after = told(JOB, "a", {2: "y", 3: "x", 4: ""}, begin=2)
     run = ms.testing.run(an_app(JOB), events([*before[:-1], *after]))
-    assert run.slate("counts.taking", "a").lives == {"a": 1}
+    assert run.slate("counts.ledger", "")["node|a"]["life"] == 1
     account = run.slate("counts.root", "1/0")["account|a"]
     assert (account["read"], residual(account)) == (5, 0)
