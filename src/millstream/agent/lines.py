@@ -7,7 +7,6 @@ be read raises InputError.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +15,7 @@ import msgspec
 
 from millstream.errors import InputError
 from millstream.model import time_text
+from millstream.model.line_records import line_reader
 from millstream.model.path import picker
 from millstream.model.source import Source
 from millstream.windows.logs import Logs
@@ -36,9 +36,9 @@ def record_reader(logs: Logs) -> RecordOf:
     >>> record_reader(Logs(pattern=r"(?P<host>\\S+) (?P<status>\\d+)"))(b"web1 200")
     {'host': 'web1', 'status': '200'}
     """
-    if logs.pattern is not None:
-        return _by_pattern(logs.pattern)
-    return _json if logs.format == "json" else _text
+    if logs.format == "json":
+        return _json
+    return line_reader(logs.pattern, errors="replace")
 
 
 def time_reader(logs: Logs, where: str, wall: Callable[[], int] = wall_clock) -> TimeOf | None:
@@ -71,22 +71,6 @@ def _json(line: bytes) -> Any:
         raise InputError(f"a line must be JSON: {error}") from None
     except UnicodeDecodeError:
         raise InputError("a line must be UTF-8") from None
-
-
-def _text(line: bytes) -> Any:
-    return {"line": line.rstrip(b"\r").decode(errors="replace")}
-
-
-def _by_pattern(pattern: str) -> RecordOf:
-    match_of = re.compile(pattern).match
-
-    def read(line: bytes) -> Any:
-        match = match_of(line.rstrip(b"\r").decode(errors="replace"))
-        if match is None:
-            raise InputError("the line does not match the pattern of logs=")
-        return match.groupdict()
-
-    return read
 
 
 def _kept(path: str, plain: TimeOf) -> TimeOf:

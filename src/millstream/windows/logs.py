@@ -7,11 +7,11 @@ ms.windows.Logs(pattern=r"(?P<host>\\S+) .* \\[(?P<time>[^]]+)\\]",
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from millstream.errors import DefinitionError
 from millstream.model.duration import Duration, microseconds
+from millstream.model.line_records import check_pattern
 from millstream.model.source import TIME_UNITS, TimeOf
 from millstream.model.time_text import check_time_text
 
@@ -67,23 +67,10 @@ class Logs:
             )
         names = {"line"}
         if self.pattern is not None:
-            names = self._check_pattern(self.pattern)
+            names = check_pattern(self.pattern, "logs")
         if self.format == "text" and isinstance(self.ts, str) and self.ts not in names:
             of = "the pattern's groups" if self.pattern is not None else "a line without a pattern"
             raise DefinitionError(
                 f"logs: ts must be one of {of}, {', '.join(sorted(names))}; got {self.ts!r}"
             )
         check_time_text(self.time_format, self.zone, "logs")
-
-    def _check_pattern(self, pattern: str) -> set[str]:
-        try:
-            names = re.compile(pattern).groupindex
-        except re.error as error:
-            raise DefinitionError(
-                f"logs: pattern must be a regular expression; got {pattern!r}: {error}"
-            ) from None
-        if not names:
-            raise DefinitionError(
-                f"logs: pattern must name its groups, as in (?P<host>\\S+); got {pattern!r}"
-            )
-        return {*names}

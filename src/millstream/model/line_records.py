@@ -1,0 +1,189 @@
+"""Lines of text become records: one meaning for sources, for what is posted and for agents.
+
+*One line.* Without a pattern the record is `{"line": TEXT}`; with one, a regular expression that
+must match from the start of the line, it is the pattern's named groups. A carriage return at the
+end of a line is no part of it.
+
+*Many lines.* A record may go over several lines, as a stack trace does. `starts` is a regular
+expression that the first line of each record matches; a line that it does not match belongs to the
+record before it. `LineJoiner` puts them together. Whether a line begins a record is seen from that
+line alone, and the first line of a file always does: so wherever a file is cut into pieces, every
+record is of the piece in which it begins.
+
+>>> read = line_reader(pattern=r"(?P<host>\\S+) (?P<status>\\d+)")
+>>> read(b"web1 200")
+{'host': 'web1', 'status': '200'}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from millstream.errors import DefinitionError, InputError
+
+LONGEST = 64 * 1024 * 1024
+"""Bytes that a record of several lines may have; what is over that is not kept."""
+LineReader = Callable[[bytes], dict[str, str | None]]
+
+
+class JoinedLines(NamedTuple):
+    """The lines of one record."""
+
+    line: int
+    """How many lines come before its first one."""
+    at: int
+    """Where its first line begins, in bytes."""
+    data: bytes
+    """Its lines as they came, with a newline between two of them and none at the end."""
+    size: int
+    """The bytes of its lines, with their ends; more than `data` has if it is over the limit."""
+
+
+class LineJoiner:
+    """Puts the lines of records together; pure, and told every line in order.
+
+    The record that the last line belongs to stays open: the next line may belong to it too. `open`
+    says where it begins, `end` closes it.
+
+    >>> joiner = LineJoiner(r"\\d")
+    >>> joiner.take([b"1 failed", b"  at f", b"2 fine"])
+    [JoinedLines(line=0, at=0, data=b'1 failed\\n  at f', size=16)]
+    >>> joiner.open
+    (2, 16)
+    >>> joiner.end().data
+    b'2 fine'
+    """
+
+    def __init__(
+        self,
+        starts: str,
+        *,
+        line: int = 0,
+        at: int = 0,
+        inside: bool = False,
+        encoding: str = "utf-8",
+        longest: int = LONGEST,
+    ) -> None:
+        """`line` and `at` are where the first line to come is. `inside`: it is not the first of
+        its file, so that lines before the first start are of a record that began earlier; they are
+        skipped."""
+        self._starts_at = re.compile(starts).match
+        self._encoding = encoding
+        self._longest = longest
+        self._line, self._at = line, at
+        self._skipping = inside
+        self._parts: list[bytes] = []
+        self._first = (line, at)
+        self._kept = self._size = 0
+
+    @property
+    def open(self) -> tuple[int, int] | None:
+        """Where the record begins that is not closed: (line, bytes); None if there is none."""
+        return self._first if self._size else None
+
+    def begins(self, line: bytes) -> bool:
+        """Whether a line is the first of a record."""
+        return self._starts_at(line.decode(self._encoding, "replace")) is not None
+
+    def take(self, lines: Iterable[bytes]) -> list[JoinedLines]:
+        """The records that these lines, without their ends, have closed."""
+        closed: list[JoinedLines] = []
+        for line in lines:
+            if self.begins(line):
+                if record := self.end():
+                    closed.append(record)
+                self._skipping = False
+            if not self._skipping:
+                self._add(line)
+            self._line += 1
+            self._at += len(line) + 1
+        return closed
+
+    def end(self) -> JoinedLines | None:
+        """Close the record that is open: no line of it is to come. None if there is none."""
+        if not self._size:
+            return None
+        record = JoinedLines(*self._first, b"\n".join(self._parts), self._size)
+        self._parts, self._kept, self._size = [], 0, 0
+        return record
+
+    def _add(self, line: bytes) -> None:
+        if not self._size:
+            self._first = (self._line, self._at)
+        self._size += len(line) + 1
+        if self._kept <= self._longest:  # one line too many shows that it is too long
+            self._parts.append(line)
+            self._kept += len(line) + 1
+
+
+def line_reader(
+    pattern: str | None = None, *, encoding: str = "utf-8", errors: str = "strict"
+) -> LineReader:
+    """A function of a line, or of the joined lines of a record, that gives the record.
+
+    It raises InputError for a line that does not match and, if `errors` is "strict", for bytes that
+    are not of the encoding; "replace" reads them as U+FFFD.
+    """
+    match_of = None if pattern is None else re.compile(pattern).match
+
+    def read(line: bytes) -> dict[str, str | None]:
+        text = line_text(line, encoding, errors)
+        if match_of is None:
+            return {"line": text}
+        match = match_of(text)
+        if match is None:
+            raise InputError(f"the line does not match the pattern {shown_pattern(pattern)}")
+        return match.groupdict()
+
+    return read
+
+
+def line_text(line: bytes, encoding: str = "utf-8", errors: str = "strict") -> str:
+    """A line as text, without a carriage return at the end of it or of the lines joined in it."""
+    try:
+        text = line.decode(encoding, errors)
+    except UnicodeDecodeError:
+        raise InputError(
+            f"a line must be {encoding.upper()}; got bytes that are not; if it is written in "
+            "another encoding, say so, as with encoding='latin-1'"
+        ) from None
+    if "\n" in text:
+        return text.replace("\r\n", "\n").rstrip("\r\n")
+    return text.rstrip("\r")
+
+
+def check_pattern(pattern: object, where: str) -> set[str]:
+    """The names of a pattern's groups; DefinitionError if it could give no record."""
+    names = _compiled(pattern, where, "pattern").groupindex
+    if not names:
+        raise DefinitionError(
+            f"{where}: pattern must name its groups, as in (?P<host>\\S+); got {pattern!r}"
+        )
+    return {*names}
+
+
+def check_starts(starts: object, where: str) -> None:
+    """DefinitionError if records could not be told apart by it."""
+    if _compiled(starts, where, "starts").match("") is not None:
+        raise DefinitionError(
+            f"{where}: starts must not match every line: it says which lines begin a record; got "
+            f"{starts!r}, which matches an empty one"
+        )
+
+
+def shown_pattern(pattern: str | None) -> str:
+    """A pattern for a message, cut if it is long."""
+    return repr(pattern if pattern is None or len(pattern) <= 120 else pattern[:117] + "...")
+
+
+def _compiled(pattern: object, where: str, what: str) -> re.Pattern[str]:
+    if not isinstance(pattern, str):
+        raise DefinitionError(f"{where}: {what} must be a regular expression; got {pattern!r}")
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise DefinitionError(
+            f"{where}: {what} must be a regular expression; got {pattern!r}: {error}"
+        ) from None
