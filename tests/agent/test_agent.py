@@ -16,10 +16,11 @@ from agent_runs import manifests, messages, once, placed, running, until, write
 from taking_root import Root
 
 import millstream as ms
-from millstream.agent import limits, looping
+from millstream.agent import job_panes, limits
 from millstream.agent.limits import Limits
 from millstream.agent.options import Options, job_of
 from millstream.agent.outbox import Outbox
+from millstream.agent.surroundings import Surroundings
 from millstream.errors import CommandError, DefinitionError, StoreError, StoreLocked
 
 
@@ -195,9 +196,9 @@ def test_memory(tmp_path: Path) -> None:
     does not help, the limit is raised, and it says so."""
     outbox, said = Outbox(tmp_path, 1_000, print), list[str]()
     used = [100]
-    limit = Limits(
-        outbox, 50, say=said.append, stop=Event(), tick=lambda: None, used=lambda: used[0]
-    )
+    around = Surroundings(said.append, Event(), lambda: None, time.monotonic, time.time_ns)
+    limit = Limits(50, around, used=lambda: used[0])
+    limit.outboxes.append(outbox)
     assert not limit.fits()
     limit.made_room()
     assert "the limit is now 112 bytes" in said[-1]
@@ -220,7 +221,7 @@ def test_a_pane_that_does_not_fit(
     tmp_path: Path, log: Path, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is given up and told as lost, with its records counted."""
-    monkeypatch.setattr(looping, "LOOK", 0.0)
+    monkeypatch.setattr(job_panes, "MEASURED", 0.0)
     monkeypatch.setattr(Limits, "fits", lambda limit: False)
     write(log, (100, "a"), (100, "b"), (101, "c"))
     status = once(tmp_path, root, placed(range="1s"))

@@ -16,10 +16,13 @@ from hypothesis import strategies as st
 from taking_root import Scoreboard
 
 import millstream as ms
+from millstream.agent.job_panes import JobPanes
+from millstream.agent.limits import Limits
 from millstream.agent.looping import Loop
 from millstream.agent.options import Options
 from millstream.agent.outbox import Outbox
 from millstream.agent.state import State
+from millstream.agent.surroundings import Surroundings
 from millstream.windows.pane_ledger import Run, counted, put
 from millstream.windows.placed import PlacedJob
 from millstream.windows.shedding import round_of
@@ -74,20 +77,20 @@ def run(
     outbox.put = counting  # type: ignore[method-assign]
     status: dict[str, Any] = {}
     try:
-        loop = Loop(
-            made,
-            options,
-            state,
-            outbox,
-            Windows(closed),
-            say=lambda words: None,
-            stop=Event(),
-            check=lambda: None,
-            clock=time.monotonic,
-            wall=lambda: time.time_ns() // 1_000,
+        around = Surroundings(
+            lambda words: None,
+            Event(),
+            lambda: None,
+            time.monotonic,
+            lambda: time.time_ns() // 1_000,
         )
+        limits = Limits(options.memory, around)
+        limits.outboxes.append(outbox)
+        windows = Windows(closed)
+        panes = JobPanes(made, "web1", "", state, outbox, windows, limits, around)
+        loop = Loop(panes, options, limits, around)
         loop.run()
-        status = loop.status()
+        status = panes.status()
         loop.close()
     except Killed:
         pass

@@ -9,7 +9,9 @@ No Spark, no JVM, and no library but msgspec. Reading:
 - `pacing`, `rounds`, `remaking`, `seeking`: which panes are made at all, and in which order
 - `limits`, `memory`: when reading waits
 - `restart`, `state`, `dead_letters`: what is kept on disk
-- `looping`, `agent`: the loop, and all of it together
+- `log_reader`: one reading of a log, for all jobs that read it alike
+- `job_panes`, `sent_panes`: one job's panes over it, and what it has told
+- `looping`, `surroundings`, `agent`: the loop, what its parts share, and all of it together
 - `summary`: what is said at the end
 
 Sending:

@@ -2,8 +2,9 @@
 
 DESIGN
 ------
-One loop reads (`looping`). Beside it are two or three threads: one sends what is in the outbox, one
-follows what the root tells, and a parent's takes what children send.
+One loop reads (`looping`, `log_reader`) and makes panes (`job_panes`). Beside it are two or three
+threads: one sends what is in the outbox, one follows what the root tells, and a parent's takes what
+children send.
 
     files -> lines -> panes -> outbox, on disk -> sender -> parent or root
     following  reading         outbox             sending    parent
@@ -20,13 +21,16 @@ import time
 from threading import Event
 from typing import Any
 
-from millstream.agent.looping import Loop
+from millstream.agent.job_panes import JobPanes
+from millstream.agent.limits import Limits
+from millstream.agent.looping import Loop, Ticks
 from millstream.agent.options import Options, check_tree
 from millstream.agent.outbox import Outbox, Say
 from millstream.agent.parent import Parent
 from millstream.agent.sending import Sender
 from millstream.agent.state import State
 from millstream.agent.summary import summary, undone
+from millstream.agent.surroundings import Surroundings
 from millstream.agent.told import Told
 from millstream.agent.wire import Wire
 from millstream.errors import RunError
@@ -59,30 +63,33 @@ def run_agent(placed: PlacedJob, options: Options, stop: Event, say: Say) -> dic
             for one in beside:
                 one.check()
 
-        loop = Loop(
+        tick = Ticks(check, lambda: panes.tell(), time.monotonic)
+        around = Surroundings(say, stop, tick, time.monotonic, lambda: time.time_ns() // 1_000)
+        limits = Limits(options.memory, around)
+        limits.outboxes.append(outbox)
+        panes = JobPanes(
             placed,
-            options,
+            options.node,
+            options.whole_tree,
             state,
             outbox,
             told,
-            say=say,
-            stop=stop,
-            check=check,
-            sending=lambda: _sending(options, sender, parent),
-            clock=time.monotonic,
-            wall=lambda: time.time_ns() // 1_000,
+            limits,
+            around,
+            lambda: _sending(options, sender, parent),
         )
+        loop = Loop(panes, options, limits, around)
         for one in beside:
             one.start()
         try:
             loop.run()
             while not stop.is_set() and not sender.drain(0.25):
-                loop.tick()
+                tick()
         finally:
             loop.close()
             for one in reversed(beside):
                 one.stop(1.0)
-            status = {**loop.status(), "unsent": outbox.panes, "ended": True}
+            status = {**panes.status(), "unsent": outbox.panes, "ended": True}
             state.status(status)
         _say_how_it_was(status, options, say)
         return status

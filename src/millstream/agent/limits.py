@@ -7,10 +7,10 @@ memory is given up, since no waiting would help it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Event
 
 from millstream.agent.memory import give_back, resident
-from millstream.agent.outbox import Entry, Outbox, Say
+from millstream.agent.outbox import Entry, Outbox
+from millstream.agent.surroundings import Surroundings
 from millstream.errors import StoreError
 from millstream.model.size import shown_size
 
@@ -19,25 +19,21 @@ AGAIN = 1.0
 
 
 class Limits:
-    """Waits where it must; `paused` says why. `tick` is called while it waits, `stop` ends it."""
+    """Waits where it must; `paused` says why. The surroundings' `tick` is called while it waits,
+    their `stop` ends it."""
 
     def __init__(
-        self,
-        outbox: Outbox,
-        memory: int,
-        *,
-        say: Say,
-        stop: Event,
-        tick: Callable[[], None],
-        used: Callable[[], int] = resident,
+        self, memory: int, around: Surroundings, used: Callable[[], int] = resident
     ) -> None:
-        self._outbox, self._memory = outbox, memory
-        self._say, self._stop, self._tick, self._used = say, stop, tick, used
+        self._memory, self._used = memory, used
+        self._say, self._stop, self._tick = around.say, around.stop, around.tick
+        self.outboxes: list[Outbox] = []
+        """Those of all jobs: what one has, the others have no room for."""
         self.paused: str | None = None
 
-    def put(self, entries: Sequence[Entry]) -> bool:
-        """Put panes into the outbox, when there is room on the disk; False if it was stopped."""
-        return self.when_there_is_room(lambda: self._outbox.put(entries))
+    def put(self, outbox: Outbox, entries: Sequence[Entry]) -> bool:
+        """Put panes into an outbox, when there is room on the disk; False if it was stopped."""
+        return self.when_there_is_room(lambda: outbox.put(entries))
 
     def when_there_is_room(self, write: Callable[[], None]) -> bool:
         """Do what needs room on the disk; again and again, until it can be or it is stopped."""
@@ -53,11 +49,14 @@ class Limits:
                 return True
 
     def room_in_outbox(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Wait until the outbox is not full; `meanwhile` is called now and then."""
-        while self._outbox.full and not self._stop.is_set():
+        """Wait until no outbox is full; `meanwhile` is called now and then."""
+        while not self._stop.is_set():
+            full = next((outbox for outbox in self.outboxes if outbox.full), None)
+            if full is None:
+                break
             meanwhile()
-            size = shown_size(self._outbox.bytes)
-            self._wait(f"buffer: {size} of panes wait to be sent (--buffer)", 0.1, self._outbox)
+            size = shown_size(full.bytes)
+            self._wait(f"buffer: {size} of panes wait to be sent (--buffer)", 0.1, full)
         self._go_on()
 
     def fits(self) -> bool:
@@ -66,8 +65,11 @@ class Limits:
         if self._used() <= self._memory:
             return True
         give_back()
-        while self._used() > self._memory and self._outbox.bytes and not self._stop.is_set():
-            self._wait(f"memory: over {shown_size(self._memory)} (--memory)", 0.1, self._outbox)
+        while self._used() > self._memory and not self._stop.is_set():
+            waiting = next((outbox for outbox in self.outboxes if outbox.bytes), None)
+            if waiting is None:
+                break
+            self._wait(f"memory: over {shown_size(self._memory)} (--memory)", 0.1, waiting)
         self._go_on()
         return self._used() <= self._memory or self._stop.is_set()
 

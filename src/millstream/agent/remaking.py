@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from threading import Event
 
 from millstream.agent.dead_letters import DeadLetters
-from millstream.agent.following import Follower
+from millstream.agent.files import Chunk
 from millstream.agent.limits import Limits
-from millstream.agent.outbox import Say
 from millstream.agent.pacing import Pacing
 from millstream.agent.reading import Reading
 from millstream.agent.rounds import Region, counts_of, with_mark
-from millstream.agent.slicing import Slicer
+from millstream.agent.slicing import Slice
+from millstream.agent.surroundings import Surroundings
 from millstream.windows.message import Message
 from millstream.windows.placed import PlacedJob
 
@@ -25,15 +24,13 @@ class Remaker:
     placed: PlacedJob
     node: str
     tree: str
-    follower: Follower
-    slicer: Slicer
     letters: DeadLetters
     pacing: Pacing
     limits: Limits
-    say: Say
-    stop: Event
-    tick: Callable[[], None]
-    wall: Callable[[], int]
+    around: Surroundings
+    again: Callable[[Region], Iterator[tuple[Chunk, int, Slice | None]]]
+    """Reads the lines of a region once more: their time if they bring none, and a slice of them, or
+    None for a line that is too long."""
 
     def made_of(self, region: Region) -> Message | None:
         """The message of a pane: made, or why not. None if it was stopped before its end."""
@@ -51,28 +48,29 @@ class Remaker:
             choose=lambda pane: None,
         )
         try:
-            for chunk in self.follower.again(region.start.position, region.end):
-                if chunk.too_long:
+            for chunk, stamp, part in self.again(region):
+                if part is None:
                     reading.leave_out(chunk)
                     continue
-                for part in self.slicer.slices(chunk):
-                    reading.take(part.lines, part.stamp, part.place, self.wall())
-                    self.tick()
-                    if self.pacing.cancelled(pane):
-                        return with_mark(region.message, node, "cancelled")
-                    if not self.limits.fits():
-                        self.say(f"pane {pane} does not fit into memory (--memory)")
-                        return with_mark(region.message, node, "memory")
-                    if self.stop.is_set():
-                        return None
+                reading.take(part.lines, stamp, part.place, self.around.wall())
+                self.around.tick()
+                if self.pacing.cancelled(pane):
+                    return with_mark(region.message, node, "cancelled")
+                if not self.limits.fits():
+                    self.around.say(f"pane {pane} does not fit into memory (--memory)")
+                    return with_mark(region.message, node, "memory")
+                if self.around.stop.is_set():
+                    return None
         except FileNotFoundError as error:
-            self.say(f"pane {pane} cannot be made any more: {error}")
+            self.around.say(f"pane {pane} cannot be made any more: {error}")
             return with_mark(region.message, node, "shed")
         if not ended:
             reading.end(pane + 1)
         was, now = (counts_of(one, node).all for one in (region.message, ended[0]))
         if len(ended) > 1 or was != now:  # each record must have one fate
-            self.say(f"pane {pane} cannot be made any more: the log has {now} of its {was} lines")
+            self.around.say(
+                f"pane {pane} cannot be made any more: the log has {now} of its {was} lines"
+            )
             return with_mark(region.message, node, "shed")
         if (gap := region.message["nodes"][node].get("gap")) is not None:  # found meanwhile
             ended[0]["nodes"][node]["gap"] = gap

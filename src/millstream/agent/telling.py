@@ -12,14 +12,12 @@ from millstream.model.place import shown_path
 from millstream.windows.lateness import late_warning
 
 
-class Telling:
-    """Says what is new. One thread."""
+class FileNotes:
+    """Says which files are not read. One thread."""
 
-    def __init__(self, say: Say, node: str, folder: Path) -> None:
-        """`folder` is where the dead letters are."""
-        self._say, self._node, self._folder = say, node, folder
+    def __init__(self, say: Say) -> None:
+        self._say = say
         self._not_read: set[str] = set()
-        self._warned = False
 
     def of_files(self, follower: Follower) -> None:
         """Files that match and are not read."""
@@ -28,6 +26,15 @@ class Telling:
         for name in sorted(not_read.keys() - self._not_read):
             self._say(f"{name} {not_read[name]}")
         self._not_read |= not_read.keys()
+
+
+class Telling:
+    """Says what is new of a job. One thread."""
+
+    def __init__(self, say: Say, node: str, folder: Path) -> None:
+        """`folder` is where the dead letters are."""
+        self._say, self._node, self._folder = say, node, folder
+        self._warned = False
 
     def of_letters(self, letters: DeadLetters) -> None:
         """The first dead letter."""

@@ -1,0 +1,336 @@
+"""One job's panes at an agent, made of the lines of a reading of the log (`log_reader`).
+
+Several jobs may take the lines of one reading. Each has its own panes, its own counts, its own
+outbox and its own restart point, and knows nothing of the others. A pane that ends is in the
+outbox, with the place in the log after it, before the next slice is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from millstream.agent.dead_letters import DeadLetters
+from millstream.agent.files import Chunk
+from millstream.agent.following import Follower, Gap
+from millstream.agent.limits import Limits
+from millstream.agent.outbox import Outbox
+from millstream.agent.pacing import Pacing, Windows
+from millstream.agent.reading import FAR, Reading
+from millstream.agent.remaking import Remaker
+from millstream.agent.restart import Restart, restart_from
+from millstream.agent.rounds import Region, Rounds
+from millstream.agent.sent_panes import SentPanes
+from millstream.agent.slicing import Slice, Slicer, size_of
+from millstream.agent.stamping import Stamps
+from millstream.agent.state import State
+from millstream.agent.surroundings import Surroundings
+from millstream.agent.telling import Telling
+from millstream.model.duration import microseconds
+from millstream.windows.message import Message, Why
+from millstream.windows.placed import PlacedJob
+
+MEASURED = 0.25
+"""Seconds between two looks at the memory."""
+
+
+class JobPanes:
+    """Makes the panes of a job. One thread; `sending` says how what it made goes out, as part of
+    the status."""
+
+    def __init__(
+        self,
+        placed: PlacedJob,
+        node: str,
+        tree: str,
+        state: State,
+        outbox: Outbox,
+        windows: Windows,
+        limits: Limits,
+        around: Surroundings,
+        sending: Callable[[], dict[str, Any]] = dict,
+    ) -> None:
+        assert placed.logs is not None
+        self.placed, self._node, self._state, self._outbox = placed, node, state, outbox
+        self._limits, self._around, self._sending = limits, around, sending
+        self._grace = microseconds(placed.logs.grace, "logs: grace")
+        restart = restart_from(outbox.newest())
+        self.position = restart.position
+        """Where in the log it begins to read."""
+        self.follower: Follower | None = None
+        """The files that it reads; set by the reading."""
+        self._gaps, self._end_told = restart.gaps, restart.over
+        self._began = (restart.read, restart.gaps)
+        self._letters = DeadLetters(state.folder / "dead-letters.jsonl", restart.letters)
+        self._pacing = Pacing(placed.job, node, windows, around.clock, around.wall)
+        self._rounds = Rounds(placed.job, node, restart)
+        self._sent = SentPanes(placed, node, outbox, self._rounds, limits, restart, around.say)
+        self._here = restart
+        """Where the pane that is made begins."""
+        self._excess: dict[str, int] = {}
+        self._reading = Reading(
+            placed,
+            node,
+            tree,
+            restart,
+            letters=self._letters,
+            ended=self._ended,
+            choose=self._choose,
+            silent=self._rounds.in_rounds,
+        )
+        self.first_time, self.pane_of = self._reading.first_time, self._reading.pane_of
+        self.stamps: Stamps | None = None
+        """When records without a time were first seen."""
+        if placed.job.span.axis == "time" and not self._reading.has_times:
+            self.stamps = Stamps(state.folder / "stamps.jsonl")
+        self._telling = Telling(around.say, node, state.folder)
+        self._remaker = Remaker(
+            placed, node, tree, self._letters, self._pacing, limits, around, self._again
+        )
+        self._slicer = Slicer(around.clock)
+        """Of what is read again."""
+        self._at: tuple[Chunk, Slice] | None = None
+        """What is being taken in."""
+        self._sized = (0, 0)
+        """Of how many lines of it the bytes were added up."""
+        self._measured = around.clock()
+        self._done = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the job's extent is over: it takes no more lines."""
+        return self._reading.over
+
+    def status(self) -> dict[str, Any]:
+        """How it is, as JSON."""
+        making, why = self._reading.making, dict(self._sent.shed_why)
+        if making.given_up is not None and making.shed:
+            why[making.given_up] = why.get(making.given_up, 0) + making.shed
+        counts = self._sent.counts.less(self._rounds.ahead(making.pane))
+        here = {
+            "on_time": counts.on_time + making.records,
+            "late": counts.late + sum(making.late.values()),
+            "shed": counts.shed + making.shed,
+            "dead": counts.dead + making.dead,
+        }
+        return {
+            "job": self.placed.name,
+            "node": self._node,
+            "pane": making.pane,
+            "read": making.read,
+            **here,
+            "shed_why": why,
+            "deferred": self._rounds.deferred,
+            "residual": making.read - sum(here.values()) - self._rounds.deferred,
+            "outside": making.outside,
+            "dead_letters": {"kept": self._letters.kept, "cut": self._letters.cut},
+            "gaps": self._gaps,
+            "outbox_bytes": self._outbox.bytes,
+            "paused": self._limits.paused,
+            **self._sending(),
+            "waiting_for_files": self.follower is None or self.follower.empty,
+            "log_at_end": self._done,
+            "at": self._around.wall(),
+        }
+
+    def tell(self) -> None:
+        """Write how it is into the state's folder."""
+        self._state.status(self.status())
+
+    def begin(self) -> None:
+        """Where the first pane is known before any record, say so."""
+        span = self.placed.job.span
+        known = span.begin is not None or span.axis in ("records", "bytes")
+        if self._reading.making.pane is None and known:
+            self._reading.begin(span.pane_of(span.begin or 0))
+            self.put()
+
+    def take(self, chunk: Chunk, part: Slice) -> None:
+        """Take lines in that were read."""
+        for stamp, lines in self._stamped(chunk, part):
+            if self._reading.over or self._around.stop.is_set():
+                break
+            self._at, self._sized = (chunk, lines), (0, 0)
+            now = self._around.wall()
+            self._reading.take(lines.lines, stamp, lines.place, now, lines.after)
+            self._telling.of_letters(self._letters)
+            self._telling.of_late(self._reading, self._sent.counts.late)
+            self.put()
+            self._pace()
+            self._remake(self._reading.making.pane)
+        self._at = None
+
+    def leave_out(self, chunk: Chunk) -> None:
+        """Count a line that is too long to be read."""
+        self._reading.leave_out(chunk)
+        self._telling.of_letters(self._letters)
+
+    def missing(self, gap: Gap) -> None:
+        """Part of the log was lost before it was read."""
+        self._gaps += 1
+        self._reading.missing(gap.known_bytes, self._around.wall())
+        self._letters.gap(str(gap))
+
+    def idle(self, seen: int) -> None:
+        """All is read that was there at a time: panes that are over by then are ended."""
+        span, reading = self.placed.job.span, self._reading
+        if span.axis == "time":
+            if reading.making.pane is None:
+                reading.begin(span.pane_of(seen))
+            grace = self._grace if reading.has_times else 0
+            until = span.pane_of(seen - grace)
+            if self._rounds.in_rounds:  # panes of a block stay open, so that it can be read again
+                until -= until % span.panes
+            if reading.making.pane is not None and until > reading.making.pane:
+                reading.end(until)
+        self.put()
+        self._remake(reading.making.pane)
+
+    def waited(self, seconds: float) -> None:
+        """There was nothing to read for so long."""
+        self._pacing.waited(seconds)
+
+    def end_of_log(self) -> None:
+        """Nothing follows: the last pane ends, and the windows that have it get no more of ours."""
+        span, pane = self.placed.job.span, self._reading.making.pane
+        read = self._reading.making.read
+        if self._end_told == read and (read, self._gaps) == self._began:
+            return  # that was said before, and nothing came since
+        self._end_told = read
+        if pane is None and self._reading.making.dead:  # no line has said when it was
+            pane = span.pane_of(self._around.wall() if span.axis == "time" else 0)
+            self._reading.begin(pane)
+        if pane is not None and span.extent is not None:
+            self._reading.end(FAR)
+        elif pane is not None:
+            self._reading.end(span.panes_of(span.windows_of(pane)[-1])[-1] + 1)
+        self._remake(None)
+
+    def finish(self, *, at_end: bool) -> None:
+        """Nothing more is taken in; `at_end`: all of the log was read."""
+        self.put()
+        if self._reading.over:
+            self._remake(None)
+            at_end = True
+        self._done = at_end and not self._around.stop.is_set()
+        self.tell()
+
+    def close(self) -> None:
+        self._letters.close()
+        if self.stamps is not None:
+            self.stamps.close()
+
+    def put(self) -> None:
+        """Put panes that have ended into the outbox."""
+        position, stamps = self._sent.put(), self.stamps
+        if position is not None and stamps is not None:
+            self._limits.when_there_is_room(lambda: stamps.forget(position))
+
+    def _stamped(self, chunk: Chunk, part: Slice) -> Iterator[tuple[int, Slice]]:
+        """Lines that have one time, if they bring none of their own: that at which they were first
+        seen (`stamping`)."""
+        stamps, file = self.stamps, chunk.file
+        if stamps is None:
+            yield self._around.wall(), part
+            return
+        end, found = chunk.start + chunk.size, [0]
+        while part.lines:
+            place = part.place[1]
+
+            def stamp(stamps: Stamps = stamps, place: int = place) -> None:
+                seen = self._first_seen()
+                found[0] = stamps.stamp(file.key, place, end - place, file.size, seen)
+
+            if not self._limits.when_there_is_room(stamp):
+                return  # it was stopped
+            same, part = part.parted(stamps.until(file.key, place) - place)
+            yield found[0], same
+
+    def _first_seen(self) -> int:
+        """The time of a record that brings none: now. No such record is late, so it is of no pane
+        that has ended, though the clock was set back."""
+        pane, now = self._reading.making.pane, self._around.wall()
+        return now if pane is None else max(now, pane * self.placed.job.span.pane)
+
+    def _pace(self) -> None:
+        """After a slice: is the pane that is made still wanted, and is there room for it."""
+        self._around.tick()
+        making = self._reading.making
+        if making.pane is None or making.given_up is not None or self._reading.over:
+            return
+        why = self._pacing.look(making.pane, self._reading.part_done)
+        if why is None and self._around.clock() - self._measured >= MEASURED:
+            self._measured = self._around.clock()
+            if not self._limits.fits():
+                self._around.say(
+                    f"pane {making.pane} does not fit into memory (--memory), and is given up"
+                )
+                self._reading.give_up("memory")
+                self._limits.made_room()
+        if why is not None:
+            self._reading.give_up(why)
+
+    def _choose(self, pane: int) -> Why | None:
+        """Why a pane that begins is not to be made, or not now."""
+        for late, count in self._excess.items():
+            self._reading.making.late[late] = count
+        self._excess = {}
+        return self._pacing.choose(pane, later=self._rounds.later(pane))
+
+    def _ended(self, message: Message, index: int) -> None:
+        """A pane has ended before a line of the slice: it is sent, or kept for its round."""
+        making, start = self._reading.making, self._here
+        told = message["nodes"][self._node]
+        self._here = Restart(
+            pane=message["until"],
+            position=self._position(index),
+            read=told["total"],
+            read_bytes=making.read_bytes,
+            outside=making.outside,
+            letters=self._letters.state,
+            gaps=self._gaps,
+            over=self._end_told,
+            gap_to=self._reading.gap_to,
+        )
+        if message["until"] == message["pane"] and making.dead:  # no pane has them yet
+            self._here = replace(start, pane=message["pane"])
+        if message["until"] == message["pane"] + 1 and self._rounds.was_sent(message["pane"]):
+            more = self._rounds.more_than_sent(message)
+            if more > 0:
+                self._excess[str(message["pane"])] = more
+        elif told["why"] == "drawn" and self._rounds.later(message["pane"]):
+            self._rounds.defer(Region(message, start, self._here.position))
+        else:
+            for part in self._rounds.unsent(message):
+                self._sent.send(part, self._here)
+
+    def _remake(self, pane: int | None) -> None:
+        """Go back to panes that were kept for later, now that the log has come to a pane."""
+        for region in self._rounds.due(pane):
+            message = None if self._around.stop.is_set() else self._remaker.made_of(region)
+            if message is None:
+                break
+            self._sent.send(message, self._here)
+            self.put()
+
+    def _again(self, region: Region) -> Iterator[tuple[Chunk, int, Slice | None]]:
+        """The lines of a region, which were read before; None for the slice: a line too long."""
+        assert self.follower is not None
+        for chunk in self.follower.again(region.start.position, region.end):
+            if chunk.too_long:
+                yield chunk, 0, None
+                continue
+            for part in self._slicer.slices(chunk):
+                for stamp, lines in self._stamped(chunk, part):
+                    yield chunk, stamp, lines
+
+    def _position(self, index: int) -> list[dict[str, Any]]:
+        """The restart point's place in the log: before a line of the slice."""
+        assert self.follower is not None
+        if self._at is None:
+            return self.follower.position()
+        chunk, part = self._at
+        known, size = self._sized
+        self._sized = (index, size + size_of(part.lines[known:index]))
+        return self.follower.position(chunk, part.offset + self._sized[1])
