@@ -33,7 +33,8 @@ KNOWS = {
     "sources": "errors nearest nesting durable",
     "sinks": "errors durable codec log",
     "engine": "errors durable model codec stores",
-    "agent": "errors nearest durable model codec windows",
+    "trees": "errors nearest",
+    "agent": "errors nearest durable model codec windows trees",
     "toml": "errors nearest model",
     "modules": "errors nearest model",
     "setting_values": "errors model nearest sources actions",
@@ -48,13 +49,13 @@ KNOWS = {
     "actions": "errors nearest durable model stores log",
     "description": "errors durable model graph",
     "server": "errors nearest nesting durable model codec stores log description actions windows "
-    "feeds",
+    "feeds trees",
     "client": "errors codec",
     "driver": "errors durable model codec stores engine sources sinks settings log actions",
     "spark": "errors nearest durable model stores engine sources sinks settings log driver",
     "cli": "errors nearest durable model codec stores sources sinks modules setting_values "
     "settings config graph driver spark log description server client actions engine verifying "
-    "agent windows feeds",
+    "agent windows feeds trees",
     "": "errors model testing client algebra elements windows feeds spark",
 }
 """What each part of the package may know; "" is `import millstream` itself."""
@@ -71,7 +72,17 @@ OUTSIDE = {
     "numpy": {"algebra", "sources"},
     "msgspec": {
         *("codec", "stores", "engine", "sources", "sinks", "driver", "spark", "cli"),
-        *("log", "description", "server", "client", "actions", "verifying", "agent", "feeds"),
+        *(
+            "log",
+            "description",
+            "server",
+            "client",
+            "actions",
+            "verifying",
+            "agent",
+            "feeds",
+            "trees",
+        ),
     },
     "prometheus_client": {"server"},
     "pyarrow": {"engine", "sources", "sinks", "spark"},

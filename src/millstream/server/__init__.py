@@ -17,6 +17,7 @@ Routes, each module with one function `routes`:
     status        rates, lags, history, the graph     metrics       the same for Prometheus
     page_files    the live page                       health        GET /healthz
     jobs          windows and scoreboards; job_tables reads them from the store
+    news          what agents are told of a job
     openapi       the document of all; its content is in operations and job_operations
 
 Behind them:
