@@ -4,6 +4,7 @@
     child         starts that in another process; __main__ is what it starts
     options       what a server is told
     lock          who serves a store, and where
+    descriptors   how many connections there may be
     connection    a client's connection: limits on heads, on time, on clients that take nothing
     guard         looks at every request first: rate, Host, Origin, token, body
     app           finds the route (paths), turns what it raises into an answer (answers)
