@@ -33,7 +33,8 @@ KNOWS = {
     "sources": "errors nearest nesting durable model",
     "sinks": "errors durable codec log",
     "engine": "errors durable model codec stores",
-    "agent": "errors nearest durable model codec windows packages",
+    "trees": "errors nearest",
+    "agent": "errors nearest durable model codec windows packages trees",
     "packages": "errors model modules config app_file windows",
     "toml": "errors nearest model",
     "modules": "errors nearest model",
@@ -49,13 +50,13 @@ KNOWS = {
     "actions": "errors nearest durable model stores log",
     "description": "errors durable model graph",
     "server": "errors nearest nesting durable model codec stores log description actions windows "
-    "feeds",
+    "feeds trees",
     "client": "errors codec",
     "driver": "errors durable model codec stores engine sources sinks settings log actions",
     "spark": "errors nearest durable model stores engine sources sinks settings log driver",
     "cli": "errors nearest durable model codec stores sources sinks modules setting_values "
     "settings config graph driver spark log description server client actions engine verifying "
-    "agent windows feeds packages",
+    "agent windows feeds packages trees",
     "": "errors model testing client algebra elements windows feeds spark",
 }
 """What each part of the package may know; "" is `import millstream` itself."""
@@ -74,7 +75,7 @@ OUTSIDE = {
     "msgspec": {
         *("codec", "stores", "engine", "sources", "sinks", "driver", "spark", "cli"),
         *("log", "description", "server", "client", "actions", "verifying", "agent", "feeds"),
-        *("windows", "packages"),
+        *("windows", "packages", "trees"),
     },
     "prometheus_client": {"server"},
     "pyarrow": {"engine", "sources", "sinks", "spark"},

@@ -217,6 +217,7 @@ PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "tls_key": _path,
     "max_body": _bytes(1),
     "rate": _whole(1),
+    "connections": _whole(1),
     "backlog_bytes": _bytes(1),
     "retain_age": _age,
     "retain_bytes": _kept,

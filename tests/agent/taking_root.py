@@ -20,9 +20,13 @@ from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
+
 import millstream as ms
 from millstream.agent.bodies import body_of
 from millstream.agent.outbox import Entry
+from millstream.trees.messages import News, NewsQuestion
+from millstream.trees.news_board import NewsBoard
 from millstream.windows.message import Message, manifest
 from millstream.windows.placed import PlacedJob
 
@@ -101,8 +105,8 @@ class Root:
         self.told: list[Any] = []
         self.tells = tells
         self.token = token
-        self.first_told = 0
-        """The records before it are no longer kept."""
+        self.asked: list[NewsQuestion] = []
+        """Questions for news."""
         self._connections: list[socket.socket] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", port), self._handler())
         self._server.daemon_threads = True
@@ -143,19 +147,17 @@ class Root:
             raise ConnectionError
         return 200, {"accepted": len(lines), "refused": [], "refused_count": 0}
 
-    def records(self, query: str) -> dict[str, Any]:
+    def news(self, query: str) -> News:
         given = parse_qs(query)
-        place, end = given["from"][0], len(self.told)
-        begin = {"start": 0, "end": end}.get(place)
-        if begin is None:
-            begin = max(0, end + int(place)) if place.startswith("-") else int(place)
-        begin = max(begin, self.first_told)
-        page = self.told[begin : begin + int(given["limit"][0])]
-        records = [
-            {"record": number, "value": {"ts": 0, "key": "", "value": value}}
-            for number, value in enumerate(page, begin)
-        ]
-        return {"stream": "told", "records": records, "next": begin + len(page), "end": end}
+        after = given.get("after")
+        question = NewsQuestion(
+            given.get("node", []), given.get("life", [""])[0], int(after[0]) if after else None
+        )
+        self.asked.append(question)
+        board = NewsBoard("root", "store")
+        for number, told in enumerate(self.told):
+            board.take(told, number)
+        return board.answer(question)
 
     def _handler(root) -> Callable[..., BaseHTTPRequestHandler]:  # noqa: N805  the outer self
         class Handler(BaseHTTPRequestHandler):
@@ -168,12 +170,12 @@ class Root:
 
             def do_GET(self) -> None:
                 path = urlsplit(self.path)
-                known = {"/healthz": lambda: {"ok": True}}
-                known["/streams/counts.told/records"] = lambda: root.records(path.query)
+                known: dict[str, Callable[[], Any]] = {"/healthz": lambda: {"ok": True}}
+                known["/jobs/counts/news"] = lambda: root.news(path.query)
                 if path.path in known:
                     self.say(200, known[path.path]())
                 else:
-                    self.say(404, {"error": "there is no such stream"})
+                    self.say(404, {"error": "there is no such job"})
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -186,7 +188,7 @@ class Root:
                     self.close_connection = True
 
             def say(self, status: int, value: Any) -> None:
-                content = json.dumps(value).encode()
+                content = msgspec.json.encode(value)
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(content)))
                 if status == 503:

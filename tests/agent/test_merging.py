@@ -179,7 +179,7 @@ def test_what_cannot_be_merged_goes_on_as_it_came() -> None:
 )
 def test_patience_comes_from_the_latency(latency: Any, below: bool, seconds: float) -> None:
     """Half of it; half of that for a parent which another parent waits for."""
-    assert patience_of(placed(latency=latency).job, below=below) == seconds
+    assert patience_of(placed(latency=latency).job, int(below)) == seconds
 
 
 NODES = ("a", "b", "c")
@@ -317,3 +317,23 @@ def test_merged_values_are_those_of_plain_merging(order: list[int], values: list
         )
         for pane in range(3)
     }
+
+
+def test_children_come_and_go() -> None:
+    """One that is new is waited for from the next pane on; one that is gone, no more."""
+    panes = ActivePanes(placed("a", "b", "c").job, {"a", "b"}, PATIENCE)
+    panes.put(heard(said("a", 1, x=1)), 0.0)
+    panes.expect({"a", "b", "c"})
+    panes.put(heard(said("b", 1, x=1)), 0.0)
+    assert len(panes.due(0.0)) == 1, "of c nothing was to be heard of this pane"
+    for node in ("a", "b"):
+        panes.put(heard(said(node, 2, x=1)), 0.0)
+    assert panes.due(0.0) == [], "c is waited for"
+    panes.expect({"a", "b"})
+    assert len(panes.due(0.0)) == 1
+
+
+def test_messages_of_other_trees_stay_apart() -> None:
+    """A root that takes each tree by itself could not tell what came twice."""
+    found = [heard(body_of(message("a", 1, tree="a", x=1))), heard(body_of(message("b", 1, x=1)))]
+    assert len(together(placed().job, found)) == 2

@@ -13,10 +13,10 @@ import pytest
 from taking_root import Clock, Root, entry, message, placed, until
 
 from millstream.agent.bodies import body_of, lines
+from millstream.agent.network import Network
+from millstream.agent.options import Options
 from millstream.agent.outbox import Outbox
-from millstream.agent.parent import Parent
 from millstream.agent.sending import ACCEPTED_WITHIN, Sender
-from millstream.agent.told import Told
 from millstream.agent.wire import Answer, Wire, stream_path
 from millstream.errors import CommandError
 
@@ -35,59 +35,63 @@ class Node:
         root: Root,
         up: Node | None = None,
         children: tuple[str, ...] = (),
-        tree: str = "top",
         **options: Any,
     ) -> None:
-        self.name, self.tree, self.clock, self.said = name, tree, Clock(), list[str]()
-        given: dict[str, Any] = {"token": None, "address": "0", "most_bytes": 1 << 20}
-        above = None if up is None else Wire(up.url, name=up.name, timeout=5)
-        self.told = Told(Wire(root.url), JOB, name, self.said.append)
-        self.parent: Parent | None = None
-        if children:
-            self.parent = Parent(
-                JOB,
-                name,
-                tree,
-                children,
-                root=Wire(root.url, name="the root"),
-                up=above,
-                told=self.told,
-                say=self.said.append,
+        self.name, self.up, self.clock, self.said = name, up, Clock(), list[str]()
+        given: dict[str, Any] = {"serve": "0" if children else None, "memory": 2 << 20}
+        self.network = Network(
+            Options(
+                node=name,
+                patterns=("none",),
+                root=root.url,
+                state=folder,
+                parent=None if up is None else (up.name, up.url),
+                children=children,
                 **{**given, **options},
-            )
-            self.parent.start()
+            ),
+            self.said.append,
+        )
         self.outbox = Outbox(folder / name, 1 << 30, self.said.append)
+        link = self.network.link(JOB, self.outbox)
+        self.told, self.parent = link.told, link.parent
+        ways = self.network.ways
         self.sender = Sender(
             self.outbox,
             JOB,
-            root=Wire(root.url, name="the root"),
-            parent=self.parent or above,
+            root=ways.root,
+            parent=lambda: self.parent or ways.up(JOB.name),
             told=self.told,
             say=self.said.append,
             clock=self.clock,
         )
+        self.network.start()
+        if self.parent is not None:
+            self.parent.start()
 
     @property
     def url(self) -> str:
-        assert self.parent is not None
-        host, port = self.parent.address
+        assert self.network.address is not None
+        host, port = self.network.address
         return f"http://{host}:{port}"
 
     def say(self, pane: int, until: int | None = None, **partials: int) -> None:
         """Say something of a pane."""
-        self.outbox.put([entry(self.name, pane, until, self.tree, **partials)])
+        self.outbox.put([entry(self.name, pane, until, "top", **partials)])
         self.sender.step()
 
     def hears(self) -> bool:
         """Whether the root has all that this node said."""
+        above = self.up
+        while above is not None:
+            above.told.poll()
+            above = above.up
         self.told.poll()
         self.sender.step()
         return not self.outbox.groups()
 
     def stop(self) -> None:
         """Be gone, with all that is in memory."""
-        if self.parent is not None:
-            self.parent.stop(0)
+        self.network.stop(0)
 
 
 def heard_all(*nodes: Node, later: float = 0.0) -> bool:
@@ -191,7 +195,7 @@ def test_a_full_parent_refuses(tmp_path: Path, root: Root, ends: ExitStack) -> N
     """When as much is held as memory allows children get 503, until the root takes something: flow
     control down the tree. Nothing is lost."""
     root.answers += [503]
-    top = Node(tmp_path, "top", root, children=("leaf1",), most_bytes=2_000)
+    top = Node(tmp_path, "top", root, children=("leaf1",), memory=4_000)
     leaf = Node(tmp_path, "leaf1", root, up=top)
     ends.callback(top.stop)
     pane = 0
@@ -241,17 +245,16 @@ def asked(node: Node, *bodies: bytes, path: str = PATH, token: str | None = None
 
 
 def test_what_a_parent_does_not_take(tmp_path: Path, root: Root, ends: ExitStack) -> None:
-    """Another job, another tree, a node that is not the job's, what is no message: all of a request
+    """Another job, a node that is not the job's, what is no message: all of a request
     is refused, with a sentence that says what to do."""
     top = Node(tmp_path, "top", root, children=("leaf1",))
     ends.callback(top.stop)
     good = body_of(message("leaf1", 1, tree="top", x=1))
     for path, body, status, words in (
-        ("/streams/other.panes", good, 404, "takes only /streams/counts.panes"),
-        (PATH, body_of(message("leaf1", 1, x=1)), 422, "start the child with --tree top"),
+        ("/streams/other.panes", good, 404, "a parent for the jobs counts"),
         (PATH, body_of(message("web9", 1, tree="top")), 422, "got ['web9']"),
         (PATH, body_of(message("leaf1", 3, 2, "top")), 422, "must not end at 2, before 3"),
-        (PATH, b'{"pane": 1}', 422, "a message must have its tree, panes and nodes"),
+        (PATH, b'{"pane": 1}', 422, "a message must have its panes and nodes"),
         (PATH, b"no JSON", 422, "line 2"),
         (PATH, b"\n", 200, ""),
     ):
@@ -274,25 +277,25 @@ def test_a_parent_has_its_token(tmp_path: Path, root: Root, ends: ExitStack) -> 
         200,
     ]
     with pytest.raises(CommandError, match="a token of at least 16 characters must guard it"):
-        Node(tmp_path, "mid", root, children=("leaf1",), address="0.0.0.0:0")
+        Node(tmp_path, "mid", root, children=("leaf1",), serve="0.0.0.0:0")
     with pytest.raises(CommandError, match="cannot listen there"):
-        Node(tmp_path, "mid", root, children=("leaf1",), address=f"127.0.0.1:{root.port}")
+        Node(tmp_path, "mid", root, children=("leaf1",), serve=f"127.0.0.1:{root.port}")
     with pytest.raises(CommandError, match="PORT or HOST:PORT"):
-        Node(tmp_path, "mid", root, children=("leaf1",), address="8471/tcp")
+        Node(tmp_path, "mid", root, children=("leaf1",), serve="8471/tcp")
 
 
 def test_a_request_that_is_none(tmp_path: Path, root: Root, ends: ExitStack) -> None:
     """One without a length, one too long, one of another kind: refused, and others are served."""
     top = Node(tmp_path, "top", root, children=("leaf1",))
     ends.callback(top.stop)
-    assert top.parent is not None
+    assert top.network.address is not None
     for headers, method, path, status in (
         ({"Transfer-Encoding": "chunked"}, "POST", PATH, 411),
         ({"Content-Length": str(1 << 40)}, "POST", PATH, 413),
         ({}, "GET", "/status", 404),
         ({}, "GET", "/healthz", 200),
     ):
-        connection = HTTPConnection(*top.parent.address, timeout=20)
+        connection = HTTPConnection(*top.network.address, timeout=20)
         connection.putrequest(method, path)
         for name, value in headers.items():
             connection.putheader(name, value)

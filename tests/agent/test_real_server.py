@@ -18,6 +18,7 @@ from millstream.agent.bodies import LONGEST
 from millstream.agent.outbox import Entry, Outbox
 from millstream.agent.sending import Sender
 from millstream.agent.told import Told
+from millstream.agent.ways import LaidWays
 from millstream.agent.wire import Wire
 from millstream.description import describe, write_description
 from millstream.errors import ClientError
@@ -63,8 +64,10 @@ def sender(folder: Path, url: str, name: str = "", token: str = TOKEN) -> tuple[
     if name:
         job = type(job)(job.job, name, job.nodes)
     outbox = Outbox(folder, 1 << 30, print)
-    told = Told(Wire(url, token), job, "a", print)
-    return outbox, Sender(outbox, job, root=Wire(url, token), parent=None, told=told, say=print)
+    ways = LaidWays(Wire(url, token))
+    told = Told(ways, job, "a", print)
+    root = ways.root
+    return outbox, Sender(outbox, job, root=root, parent=lambda: None, told=told, say=print)
 
 
 def records(url: str) -> list[Any]:
@@ -131,9 +134,9 @@ def test_a_line_may_be_as_long_as_we_say(tmp_path: Path, url: str) -> None:
 
 
 def test_what_is_told_is_heard(url: str) -> None:
-    """The records of the output are what `Told` takes them for."""
-    told = Told(Wire(url, TOKEN), placed("a"), "a", print)
-    assert not told.poll()
+    """The news that the server gives are what `Told` takes them for."""
+    told = Told(LaidWays(Wire(url, TOKEN)), placed("a"), "a", print)
+    assert told.poll()
     assert told.closed(6)
     assert told.opened(7) is not None
 

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from taking_root import Clock, Root, entry, placed, until
 
+from millstream.agent.link_health import PROBE_EVERY
 from millstream.agent.outbox import Entry, Outbox
 from millstream.agent.sending import ACCEPTED_WITHIN, Sender, key_of
 from millstream.agent.told import Told
-from millstream.agent.trying import PROBE_EVERY
+from millstream.agent.ways import LaidWays
 from millstream.agent.wire import Wire
 from millstream.errors import ClientError
+from millstream.trees.messages import News
 
 CERTIFICATE = Path(__file__).parent.parent / "server" / "localhost.pem"
 
@@ -33,12 +35,15 @@ class Agent:
     ) -> None:
         self.clock, self.said = Clock(), list[str]()
         self.outbox = Outbox(folder, 1 << 30, self.said.append)
-        self.told = Told(Wire(root.url), placed("a", "b"), "a", self.said.append, self.clock)
+        up = None if parent is None else Wire(parent.url, timeout=5, name="parent b")
+        self.parent: Wire | None = up
+        ways = LaidWays(Wire(root.url, token, name="the root"), up)
+        self.told = Told(ways, placed("a", "b"), "a", self.said.append, self.clock)
         self.sender = Sender(
             self.outbox,
             placed("a", "b"),
-            root=Wire(root.url, token, name="the root"),
-            parent=None if parent is None else Wire(parent.url, timeout=5, name="parent b"),
+            root=ways.root,
+            parent=lambda: self.parent,
             told=self.told,
             say=self.said.append,
             clock=self.clock,
@@ -215,10 +220,10 @@ def test_by_a_parent_it_is_kept_until_accepted(tmp_path: Path, root: Root, paren
     agent.sender.step()
     assert (panes(parent), len(parent.posts), root.posts) == ([1, 2, 3, 4], 2, [])
     assert agent.waiting == [1, 2]
-    agent.told.take({"accepted": {"pane": 1, "until": 4, "nodes": ["a", "b"]}})
+    agent.told.hear(News("root", 1, False, "store", accepted={"a": [(1, 4)], "b": [(1, 4)]}))
     agent.sender.step()
     assert agent.waiting == [2]
-    agent.told.take({"accepted": {"pane": 4, "until": 5, "nodes": ["a"]}})
+    agent.told.hear(News("root", 2, False, "store", accepted={"a": [(4, 5)]}))
     agent.sender.step()
     assert agent.waiting == []
     assert root.posts == []
@@ -305,7 +310,7 @@ def test_what_was_accepted_before_a_start_is_not_sent_again(
 ) -> None:
     """What the root tells is heeded also for what an earlier process has sent."""
     Agent(tmp_path, root, parent).put(entry("a", 1))
-    root.told.append({"accepted": {"pane": 1, "until": 2, "nodes": ["a"]}})
+    parent.told.append({"accepted": {"pane": 1, "until": 2, "nodes": ["a"]}})
     agent = Agent(tmp_path, root, parent)
     agent.told.poll()
     agent.sender.step()

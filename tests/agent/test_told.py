@@ -1,15 +1,19 @@
-"""What an agent learns from its root."""
+"""What an agent hears of its job, and whom it asks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Thread
+from typing import Any
 
 import pytest
 from taking_root import Clock, Root, placed, until
 
 from millstream.agent import told as told_module
-from millstream.agent.told import LOOK_BACK, Told
+from millstream.agent.told import AVOIDED, Told
+from millstream.agent.ways import LaidWays
 from millstream.agent.wire import Wire
+from millstream.trees.messages import NewsQuestion
 
 
 @pytest.fixture
@@ -19,44 +23,44 @@ def root() -> Iterator[Root]:
     server.stop()
 
 
-def told_of(root: Root, said: list[str] | None = None, clock: Clock | None = None) -> Told:
-    say = [].append if said is None else said.append
-    return Told(Wire(root.url), placed("a", "b"), "a", say, clock or Clock())
+def told_of(
+    root: Root, parent: Root | None = None, said: list[str] | None = None, **ways: bool
+) -> tuple[Told, Clock]:
+    say, clock = [].append if said is None else said.append, Clock()
+    up = None if parent is None else Wire(parent.url, timeout=5, name="parent b")
+    laid = LaidWays(Wire(root.url, timeout=5, name=f"the root at {root.url}"), up, **ways)
+    return Told(laid, placed("a", "b"), "a", say, clock), clock
 
 
-def accepted(pane: int, until: int, *nodes: str) -> dict[str, object]:
+def accepted(pane: int, until: int, *nodes: str) -> dict[str, Any]:
     return {"accepted": {"pane": pane, "until": until, "nodes": list(nodes)}}
+
+
+CLOSED = {"closed": 7, "reducer": "1/0", "of": 1}
 
 
 def test_panes_of_this_node_that_were_accepted(root: Root) -> None:
     """A run is accepted if all of its panes are, in however many parts; others' panes are not."""
     root.told += [accepted(3, 5, "a", "b"), accepted(5, 6, "a"), accepted(6, 7, "b")]
-    told = told_of(root)
-    assert not told.poll()
+    told, _ = told_of(root, merges=True)
+    assert told.poll()
     assert told.accepted(3, 6)
     assert not told.accepted(3, 7)
     assert not told.accepted(2, 4)
 
 
-def test_a_window_is_closed_when_all_its_reducers_have_closed_it(root: Root) -> None:
-    """Each window has the reducers of its scheme; one that says it twice counts once."""
-    told = told_of(root)
-    root.told += [
-        {"closed": 7, "reducer": "2/0", "of": 2},
-        {"closed": 7, "reducer": "2/0", "of": 2},
-        {"closed": 8, "reducer": "1/0", "of": 1},
-    ]
-    told.poll()
-    assert (told.closed(7), told.closed(8), told.closed(9)) == (False, True, False)
-    root.told.append({"closed": 7, "reducer": "2/1", "of": 2})
+def test_who_sends_to_the_root_itself_asks_for_no_panes(root: Root) -> None:
+    """What the root has answered to is known to be accepted; only windows are asked for."""
+    root.told += [accepted(3, 5, "a"), CLOSED]
+    told, _ = told_of(root)
     told.poll()
     assert told.closed(7)
+    assert [one.nodes for one in root.asked] == [[]]
 
 
 def test_when_a_window_was_opened_is_when_we_first_heard_of_it(root: Root) -> None:
     """By our own clock; and a closed one is not open."""
-    clock = Clock()
-    told = told_of(root, clock=clock)
+    told, clock = told_of(root)
     root.told.append({"opened": 7})
     told.poll()
     clock.now += 10
@@ -69,47 +73,57 @@ def test_when_a_window_was_opened_is_when_we_first_heard_of_it(root: Root) -> No
 
 
 def test_it_asks_only_for_what_is_new(root: Root) -> None:
-    """It begins with the last thousand records, reads page after page, and repeats none."""
-    root.told += [accepted(pane, pane + 1, "a") for pane in range(LOOK_BACK + 500)]
-    told = told_of(root)
-    assert not told.poll()
-    assert told.accepted(500, LOOK_BACK + 500)
-    assert not told.accepted(499, 500)
-    root.told += [accepted(pane, pane + 1, "a") for pane in range(2_000, 3_500)]
-    assert told.poll(), "there is a second page"
-    assert not told.poll()
-    assert told.accepted(2_000, 3_500)
-
-
-def test_a_log_that_begins_anew_is_read_from_its_start(root: Root) -> None:
-    """A root with a new store has fewer records than we have seen."""
-    root.told += [{"opened": 1}] * 10
-    told = told_of(root)
+    """It begins with all that is known, and goes on from there."""
+    root.told += [accepted(pane, pane + 1, "a") for pane in range(500)]
+    told, _ = told_of(root, merges=True)
     told.poll()
-    root.told[:] = [accepted(3, 4, "a")]
-    assert told.poll()
+    assert told.accepted(0, 500)
     told.poll()
-    assert told.accepted(3, 4)
+    assert [one.after for one in root.asked] == [None, 500]
 
 
-def test_records_that_are_gone_are_passed_over(root: Root) -> None:
-    """What the root's retention has removed is not waited for."""
-    root.told += [{"opened": 1}]
-    told = told_of(root)
+def test_a_parent_is_asked_and_the_root_when_it_is_gone(root: Root) -> None:
+    """An agent below a parent asks it alone; while it does not answer, the root; then it again."""
+    parent = Root()
+    told, clock = told_of(root, parent)
+    parent.told.append(CLOSED)
     told.poll()
-    root.told += [{"opened": 2}, {"opened": 3}]
-    root.first_told = 2
+    assert told.closed(7)
+    assert root.asked == []
+    parent.stop()
+    root.told.append({"closed": 8, "reducer": "1/0", "of": 1})
+    told.start()
+    until(lambda: told.closed(8))
+    told.stop()
+    back = Root(parent.port)
+    clock.now += AVOIDED
+    told, clock = told_of(root, back)
     told.poll()
-    assert (told.opened(2), told.opened(3)) == (None, 1_000.0)
+    assert [one.nodes for one in back.asked] == [["a"]]
+    back.stop()
 
 
-def test_what_is_not_understood_is_left_alone(root: Root) -> None:
-    """A newer root may tell more."""
-    root.told += ["word", {"paused": 3}, {"accepted": "all"}, {"closed": 7}, None, {"opened": 4}]
-    told = told_of(root)
+def test_a_parent_asks_for_those_that_ask_it(root: Root) -> None:
+    """A child's question is answered with what the parent has heard; the panes of the child are
+    asked for from then on, those of before too, and its waiting question is answered then."""
+    root.told += [accepted(1, 2, "b"), {"opened": 7}]
+    told, _ = told_of(root, merges=True)
     told.poll()
-    assert told.opened(4) == 1_000.0
-    assert not told.closed(7)
+    first = told.answer(NewsQuestion(["b"]))
+    assert (first.opened, first.accepted) == ([7], {})
+    found = []
+    waiting = Thread(
+        target=lambda: found.append(
+            told.answer(NewsQuestion(["b"], first.life, first.next, wait=20))
+        )
+    )
+    waiting.start()
+    told.poll()
+    waiting.join(10)
+    assert found[0].accepted == {"b": [(1, 2)]}
+    assert [one.nodes for one in root.asked] == [["a"], ["b"]]
+    told.poll()
+    assert root.asked[-1] == NewsQuestion(["a", "b"], "root", 2)
 
 
 def test_a_root_that_is_away_is_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,11 +133,11 @@ def test_a_root_that_is_away_is_heard_again(monkeypatch: pytest.MonkeyPatch) -> 
     gone = Root()
     gone.stop()
     said: list[str] = []
-    told = told_of(gone, said)
+    told, _ = told_of(gone, said=said)
     told.start()
     until(lambda: said)
     back = Root(gone.port)
-    back.told.append({"closed": 7, "reducer": "1/0", "of": 1})
+    back.told.append(CLOSED)
     until(lambda: told.closed(7))
     told.check()
     told.stop()
@@ -135,8 +149,8 @@ def test_a_root_that_is_away_is_heard_again(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_root_without_the_job_is_said_once(root: Root) -> None:
     """What it answers is said, and it is asked again: the application may be about to start."""
     said: list[str] = []
-    told = Told(Wire(root.url + "/other"), placed("a"), "a", said.append)
+    told = Told(LaidWays(Wire(root.url + "/other")), placed("a"), "a", said.append)
     assert not told.poll()
     assert not told.poll()
     assert len(said) == 1
-    assert "there is no such stream" in said[0]
+    assert "there is no such job" in said[0]

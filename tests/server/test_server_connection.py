@@ -14,6 +14,10 @@ from guarding import is_refused, make, post
 from raw_http import answer, connected, ended, exchange, head
 from served import asked, served, until
 
+from millstream.errors import DefinitionError
+from millstream.server.descriptors import Fit, fit
+from millstream.server.options import Options, check
+
 CERTIFICATE = Path(__file__).parent / "localhost.pem"
 
 
@@ -158,17 +162,38 @@ def _sends(connection: socket.socket, data: bytes) -> str:
     return ""
 
 
-def test_there_is_an_end_to_connections(url):
-    """So many and no more; they are taken again when others have gone."""
-    opened = [socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), 10)]
-    try:
-        while len(opened) < 530:
-            opened.append(socket.create_connection(opened[0].getpeername(), 10))
-        assert is_refused(answer(opened[-1]), 503, "connections")
-    finally:
-        for connection in opened:
+def test_there_is_an_end_to_connections(tmp_path):
+    """So many and no more: one too many is told so and when to come again, far more at once; they
+    are taken again when others have gone."""
+    with served(make(tmp_path / "store"), connections=20) as url, ExitStack() as stack:
+        place = ("127.0.0.1", int(url.rpartition(":")[2]))
+        opened = [stack.enter_context(connected(url)) for _ in range(20)]
+        opened[0].sendall(head(url))
+        assert answer(opened[0]).status == 200
+        with connected(url) as surplus:
+            surplus.sendall(post(url, "Content-Length: 5000") + b"1" * 5_000)
+            found = answer(surplus)
+            assert is_refused(found, 503, "there are 20 connections")
+            assert found.headers["retry-after"] == "5"
+        many = [stack.enter_context(socket.create_connection(place, 10)) for _ in range(70)]
+        assert is_refused(answer(many[-1]), 503, "connections")
+        for connection in (*many, *opened):
             connection.close()
-    until(lambda: httpx.get(f"{url}/healthz").status_code == 200)
+        until(lambda: httpx.get(f"{url}/healthz").status_code == 200)
+
+
+def test_connections_fit_into_the_descriptors():
+    """The limit is raised as far as it may be; a default that does not fit is made smaller, and
+    said; a number that was asked for and does not fit is refused."""
+    assert fit(None, soft=1_024, hard=10_000) == Fit(4_096, 4_352)
+    assert fit(100, soft=1_024, hard=1_024) == Fit(100, 1_024)
+    fewer = fit(None, soft=1_024, hard=2_048)
+    assert (fewer.connections, fewer.descriptors) == (1_792, 2_048)
+    assert "ulimit -n" in fewer.warning
+    with pytest.raises(DefinitionError, match="set connections to at most 1792"):
+        fit(5_000, soft=1_024, hard=2_048)
+    with pytest.raises(DefinitionError, match="connections must be above 0; got 0"):
+        check(Options(Path("store"), connections=0))
 
 
 def test_tls(tmp_path):

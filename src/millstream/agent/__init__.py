@@ -17,7 +17,9 @@ No Spark, no JVM, and no library but msgspec. Reading:
 Sending:
 
 - `bodies`, `outbox`: panes as they are sent, and kept until the root has them
-- `wire`, `trying`, `sending`: to the root or a parent, again and again
-- `told`, `ranges`: what the root says
-- `merging`, `serving`, `parent`: an agent that merges the panes of others
+- `link_health`, `delivery`: what goes where, and when (pure)
+- `wire`, `ways`, `trying`, `sending`: to the root or a parent, again and again
+- `told`: what is heard of the job
+- `merging`, `parent`, `serving`: an agent that merges the panes of others
+- `network`: all of this together
 """

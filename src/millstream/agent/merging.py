@@ -31,9 +31,9 @@ from typing import Any
 import msgspec
 
 from millstream.agent.bodies import LONGEST
-from millstream.agent.ranges import Ranges
 from millstream.codec import encode_value
 from millstream.model.duration import microseconds
+from millstream.trees.ranges import Ranges
 from millstream.windows.job import Job
 
 PATIENCE = 5.0
@@ -43,11 +43,11 @@ PATIENCE = 5.0
 class Heard(msgspec.Struct):
     """A message as a parent reads it: see `windows.message.Message`."""
 
-    tree: str
     pane: int
     until: int
     nodes: dict[str, msgspec.Raw]
     partials: msgspec.Raw
+    tree: str = ""
     span: str = ""
     line: bytes = b""
     """The whole of it, as it came."""
@@ -64,13 +64,13 @@ def heard(line: bytes) -> Heard:
     return message
 
 
-def patience_of(job: Job, *, below: bool) -> float:
+def patience_of(job: Job, depth: int) -> float:
     """Seconds that a parent waits for its children: half of the job's latency, else `PATIENCE`; and
-    half of that if it has a parent itself, who waits for it in turn."""
+    half as long for each parent above it, who waits for it in turn."""
     whole = PATIENCE
     if job.latency is not None:
         whole = microseconds(job.latency, "job: latency") / 2_000_000
-    return whole / 2 if below else whole
+    return whole / 2.0**depth
 
 
 @dataclass(slots=True)
@@ -95,7 +95,8 @@ class ActivePanes:
         """`nodes` are those that are waited for, the parent itself among them; what is `unwanted`,
         since its windows are closed, is not worth merging."""
         self._job = job
-        self._patience = patience
+        self.patience = patience
+        """Seconds for which a pane is held."""
         self._unwanted = unwanted
         self._active: dict[tuple[int, int], _Active] = {}
         """By its panes; in the order of the deadlines."""
@@ -125,8 +126,22 @@ class ActivePanes:
         else:
             self._hold(message, now)
         for panes in self._told_by(pane, until):
-            if all(said.covers(*panes) for said in self._said.values()):
-                self._evict(panes)
+            self._evict_if_complete(panes)
+
+    def expect(self, nodes: Collection[str]) -> None:
+        """Wait for these from now on. One that is new is not waited for with panes that are held
+        already; one that is gone is waited for no more."""
+        if self._said.keys() == set(nodes):
+            return
+        held = max((until for _, until in self._active), default=-inf)
+        for node in [node for node in self._said if node not in nodes]:
+            del self._said[node]
+        for node in nodes:
+            if node not in self._said:
+                self._said[node] = Ranges()
+                self._said[node].add(-inf, held)
+        for panes in list(self._active):
+            self._evict_if_complete(panes)
 
     def due(self, now: float) -> list[bytes]:
         """The lines that are to be sent now, in the order in which they are."""
@@ -141,8 +156,8 @@ class ActivePanes:
 
     def heard_of(self) -> dict[str, int | None]:
         """By node that is waited for: up to which pane it has said something; None: nothing yet."""
-        last = {node: max(said, default=(0, None))[1] for node, said in self._said.items()}
-        return {node: None if until is None else int(until) for node, until in last.items()}
+        last = {node: max(said, default=(0, -inf))[1] for node, said in self._said.items()}
+        return {node: None if until == -inf else int(until) for node, until in last.items()}
 
     def next_due(self) -> float:
         """When to call `due` again: at once (-inf), at that time, or when more was put in (inf)."""
@@ -154,7 +169,7 @@ class ActivePanes:
         panes = message.pane, message.until
         held = self._active.get(panes)
         if held is None:
-            held = self._active[panes] = _Active(now + self._patience)
+            held = self._active[panes] = _Active(now + self.patience)
             if message.until - message.pane > 1:
                 self._runs.add(panes)
         if held.nodes.isdisjoint(message.nodes):
@@ -171,6 +186,10 @@ class ActivePanes:
         if until - pane == 1:  # as nearly all are
             return [panes for panes in ((pane, until), *self._runs) if panes in self._active]
         return list(self._active)
+
+    def _evict_if_complete(self, panes: tuple[int, int]) -> None:
+        if all(said.covers(*panes) for said in self._said.values()):
+            self._evict(panes)
 
     def _evict(self, panes: tuple[int, int]) -> None:
         held = self._active.pop(panes)
@@ -203,7 +222,8 @@ _NOTHING = msgspec.Raw(b"{}")
 
 def _one(messages: list[Heard], job: Job) -> list[bytes]:
     apart = [message.line for message in messages]
-    if len(messages) < 2 or len({message.span for message in messages}) > 1:
+    kinds = {(message.tree, message.span) for message in messages}
+    if len(messages) < 2 or len(kinds) > 1:
         return apart
     messages = sorted(messages, key=lambda message: min(message.nodes))
     try:
@@ -211,16 +231,14 @@ def _one(messages: list[Heard], job: Job) -> list[bytes]:
     except Exception:
         return apart
     first = messages[0]
-    line = msgspec.json.encode(
-        {
-            "tree": first.tree,
-            "pane": first.pane,
-            "until": first.until,
-            "nodes": {node: told for one in messages for node, told in one.nodes.items()},
-            "partials": msgspec.Raw(partials),
-            "span": first.span,
-        }
-    )
+    whole = {
+        "pane": first.pane,
+        "until": first.until,
+        "nodes": {node: told for one in messages for node, told in one.nodes.items()},
+        "partials": msgspec.Raw(partials),
+        "span": first.span,
+    }
+    line = msgspec.json.encode({"tree": first.tree, **whole} if first.tree else whole)
     return [line] if len(line) <= LONGEST else apart
 
 

@@ -12,13 +12,14 @@ root that takes nothing stops its parents, they stop their children, and those s
 
 One thread sends on, to this agent's own parent or, if it has none or that one is gone, to the root.
 What is refused for good is dropped: its nodes will send it to the root themselves, and be told.
+Who its children are, and how many parents are above it, may change at any time.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from math import inf
 from threading import Condition, Thread
@@ -29,10 +30,10 @@ import msgspec
 from millstream.agent.bodies import lines
 from millstream.agent.merging import ActivePanes, Heard, heard, patience_of
 from millstream.agent.outbox import GROUP_BYTES, Say
-from millstream.agent.serving import Serving
 from millstream.agent.told import Told
 from millstream.agent.trying import Trying
-from millstream.agent.wire import Answer, Way, stream_path
+from millstream.agent.ways import Ways
+from millstream.agent.wire import Answer, Wire, answer_of, stream_path
 from millstream.errors import ClientError
 from millstream.windows.placed import PlacedJob
 
@@ -40,38 +41,41 @@ GONE_AFTER = 10.0
 """Seconds after which a parent that takes nothing is passed by."""
 RETRY = 1.0
 """Seconds after which a child that was refused may try again."""
-IDLE = 60.0
+IDLE = 5.0
+"""Seconds after which it looks who its children are, if nothing comes."""
 
 
 class Parent:
-    """The merging half of an agent that has children; for the agent's own panes it is a `Way`."""
+    """The merging half of an agent, for one job; for the agent's own panes it is a `Way`."""
 
     def __init__(
         self,
         placed: PlacedJob,
         node: str,
-        tree: str,
-        children: Sequence[str],
         *,
-        root: Way,
-        up: Way | None,
+        ways: Ways,
         told: Told,
-        token: str | None,
-        address: str,
+        children: Callable[[], Collection[str]],
+        depth: Callable[[], int],
         most_bytes: int,
         say: Say,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`up` is this agent's own parent; `address` is where it is to listen, HOST:PORT."""
-        what = f"the merged panes of job {placed.name!r}"
-        self._placed, self._tree, self._told = placed, tree, told
+        """`children` are those that there are now, `depth` is how many parents are above."""
+        self._what = f"the merged panes of job {placed.name!r}"
+        self._placed, self._node, self._told, self._ways = placed, node, told, ways
         self._most, self._say, self._clock = most_bytes, say, clock
+        self._children, self._depth = children, depth
         self._path = stream_path(placed.panes)
         self._key = f"{quote(placed.name)[:80]}/{quote(node)[:80]}"
-        patience = patience_of(placed.job, below=up is not None)
-        self._active = ActivePanes(placed.job, {node, *children}, patience, unwanted=self._unwanted)
-        self._root = Trying(root, what, clock, say)
-        self._up = None if up is None else Trying(up, what, clock, say)
+        self._active = ActivePanes(
+            placed.job,
+            {node, *children()},
+            patience_of(placed.job, depth()),
+            unwanted=self._unwanted,
+        )
+        self._root = Trying(ways.root, self._what, clock, say)
+        self._up: Trying | None = None
         self._changed = Condition()
         self._outgoing: deque[bytes] = deque()
         self._outgoing_bytes = 0
@@ -81,16 +85,9 @@ class Parent:
         """When to have ended; None while it is to run on."""
         self._failure: Exception | None = None
         self._thread = Thread(target=self._run, name="parent", daemon=True)
-        self._serving = Serving(address, token, self.post)
-        self._node = node
-        self._last = self._up or self._root
-        """Where it sends."""
+        self._last: Trying | None = None
+        """Where it has sent."""
         self.name = f"node {node!r}"
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Where it listens."""
-        return self._serving.address
 
     @property
     def held(self) -> int:
@@ -100,7 +97,7 @@ class Parent:
     @property
     def paused(self) -> str | None:
         """Why nothing goes out, or None if it does."""
-        return self._last.paused
+        return None if self._last is None else self._last.paused
 
     @property
     def direct(self) -> bool:
@@ -115,7 +112,6 @@ class Parent:
 
     def start(self) -> None:
         self._thread.start()
-        self._serving.start()
 
     def check(self) -> None:
         """Raise what has ended the thread, if it was not `stop`."""
@@ -124,7 +120,6 @@ class Parent:
 
     def stop(self, seconds: float = 5.0) -> None:
         """Take nothing more, send on what is here if there is time, and end."""
-        self._serving.stop()
         with self._changed:
             self._stopping = self._clock() + seconds
             self._changed.notify_all()
@@ -136,8 +131,6 @@ class Parent:
 
     def post(self, path: str, body: bytes, key: str = "") -> Answer:
         """Take messages in, all of a request or none of it; answers as the root does."""
-        if path != self._path:
-            return _answer(404, {"error": f"a parent takes only {self._path}; got {path[:200]!r}"})
         given = body.split(b"\n")
         messages: list[Heard] = []
         for number, line in enumerate(given, 1):
@@ -146,19 +139,19 @@ class Parent:
             try:
                 messages.append(self._checked(line))
             except ValueError as error:
-                return _answer(422, {"error": f"nothing was accepted: line {number}: {error}"})
+                return answer_of(422, {"error": f"nothing was accepted: line {number}: {error}"})
         if not messages:
-            return _answer(400, {"error": "the body is empty; send one message a line as NDJSON"})
+            return answer_of(400, {"error": "the body is empty; send one message a line as NDJSON"})
         with self._changed:
             if self._stopping is not None:
-                return _answer(503, {"error": f"{self.name} is about to end"}, RETRY)
+                return answer_of(503, {"error": f"{self.name} is about to end"}, RETRY)
             if self.held + len(body) > self._most and self.held:
-                return _answer(503, {"error": f"{self.name} holds {self.held} bytes"}, RETRY)
+                return answer_of(503, {"error": f"{self.name} holds {self.held} bytes"}, RETRY)
             for message in messages:
                 self._active.put(message, self._clock())
             self._changed.notify_all()
         taken = {"accepted": len(messages), "refused": [], "refused_count": 0}
-        return _answer(
+        return answer_of(
             200, {"stream": self._placed.panes, **taken, "first": None, "repeated": False}
         )
 
@@ -167,13 +160,7 @@ class Parent:
         try:
             message = heard(line)
         except msgspec.DecodeError as error:
-            raise ValueError(f"a message must have its tree, panes and nodes: {error}") from None
-        if message.tree != self._tree:
-            raise ValueError(
-                f"it must be of tree {self._tree!r}, as all below one parent, so that the root "
-                f"sees what came twice; got {message.tree!r}: start the child with --tree "
-                f"{self._tree}"
-            )
+            raise ValueError(f"a message must have its panes and nodes: {error}") from None
         strangers = [node for node in message.nodes if node not in self._placed.nodes]
         if strangers or not message.nodes:
             raise ValueError(
@@ -199,6 +186,8 @@ class Parent:
             while True:
                 now = self._clock()
                 until = inf if self._stopping is None else self._stopping
+                self._active.patience = patience_of(self._placed.job, self._depth())
+                self._active.expect({self._node, *self._children()})
                 due = self._active.due(now if self._stopping is None else inf)
                 self._outgoing.extend(due)
                 self._outgoing_bytes += sum(map(len, due))
@@ -211,12 +200,25 @@ class Parent:
                     wake = min(wake, self._not_before)
                 self._changed.wait(max(0.001, wake - now))
 
+    def _upwards(self) -> Trying:
+        """Where to send now: it may have to be looked at, which takes time, so no lock is held."""
+        wire: Wire | None = self._ways.up(self._placed.name)
+        if wire is None:
+            self._up = None
+            return self._root
+        if self._up is None or self._up.way is not wire:
+            self._up = Trying(wire, self._what, self._clock, self._say)
+        if not self._up.gone(GONE_AFTER):
+            return self._up
+        if self._up.health.silent:
+            self._ways.failed(wire)
+        return self._root
+
     def _send(self) -> None:
         """Send on the first of what goes out, as much as fits into one request."""
-        up = self._up  # it may be looked at now, which takes time: no lock is held
-        trying = self._root if up is None or up.gone(GONE_AFTER) else up
-        if trying is not self._last:
-            was, self._last = self._last, trying
+        trying = self._upwards()
+        was, self._last = self._last, trying
+        if was is not None and was is not trying and was.name != trying.name:
             self._say(f"merged panes go to {trying.name} now, not to {was.name}")
         self._not_before = trying.not_before
         if trying.not_before > self._clock():
@@ -231,7 +233,7 @@ class Parent:
         key = f"{self._key}/merged/{sha256(body).hexdigest()[:16]}"
         try:
             if not trying.post(self._path, body, key):
-                self._not_before = -inf if trying is up else trying.not_before
+                self._not_before = -inf if trying is not self._root else trying.not_before
                 return
         except ClientError as error:
             self._say(f"{error}; they are dropped here, and their nodes send them again")
@@ -239,7 +241,3 @@ class Parent:
             for line in sent:
                 self._outgoing.popleft()
                 self._outgoing_bytes -= len(line)
-
-
-def _answer(status: int, value: object, retry: float | None = None) -> Answer:
-    return Answer(status, msgspec.json.encode(value), retry)

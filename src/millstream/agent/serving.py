@@ -1,6 +1,7 @@
-"""The HTTP server of a parent: POST /streams/NAME.panes and GET /healthz, for its children only.
+"""The HTTP server of a parent, for its children only: what it answers is whoever's that owns it.
 
 A child that is to be believed has the token; a parent that other machines can reach must have one.
+GET /healthz needs none: it says only that somebody is there.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import ipaddress
 import socket
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import BoundedSemaphore, Thread
 from typing import Any, ClassVar
@@ -24,19 +26,36 @@ from millstream.errors import CommandError
 LONGEST_BODY = max(GROUP_BYTES, LONGEST) + (1 << 20)
 """More than any agent sends at once."""
 BODIES = 4
-"""How many are read at once: what is in them is in no other count."""
+"""How many large ones are read at once: what is in them is in no other count."""
+SMALL = 64 << 10
+"""Bodies up to this many bytes are read at any time: a question for news, or a hello, may wait."""
 SHORTEST_TOKEN = 16
 SILENCE = 60.0
 """Seconds after which a connection that nothing comes on is closed."""
 BODY_SILENCE = 10.0
 """The same, in the middle of a body."""
-Post = Callable[[str, bytes, str], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request of a child."""
+
+    method: str
+    path: str
+    """Without the query, as it came."""
+    query: str
+    body: bytes
+    key: str
+    """Its idempotency key."""
+
+
+Answering = Callable[[Asked], Answer]
 
 
 class Serving:
     """Listens from the beginning, so that its address is known; answers once it is started."""
 
-    def __init__(self, address: str, token: str | None, post: Post) -> None:
+    def __init__(self, address: str, token: str | None, answering: Answering) -> None:
         host, port = _place(address)
         if not _is_loopback(host) and (token is None or len(token) < SHORTEST_TOKEN):
             raise CommandError(
@@ -51,7 +70,7 @@ class Serving:
                 f"--serve {address}: cannot listen there: {error.strerror or error}"
             ) from None
         self._server.bodies = BoundedSemaphore(BODIES)
-        self._server.post = post
+        self._server.answering = answering
         self._server.token = None if token is None else f"Bearer {token}".encode()
         self._thread = Thread(
             target=self._server.serve_forever, args=(0.1,), name="serving", daemon=True
@@ -77,7 +96,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 64
     bodies: BoundedSemaphore
-    post: Post
+    answering: Answering
     token: bytes | None
 
     def __init__(self, place: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
@@ -99,32 +118,50 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/healthz":
             self._say(200, b'{"ok":true}')
-        else:
-            self._refuse(404, "a parent answers GET /healthz only")
+        elif self._trusted():
+            answer = self._answer("GET", b"")
+            self._say(answer.status, answer.body, answer.retry_after)
 
     def do_POST(self) -> None:
-        token = self.server.token
-        given = self.headers.get("Authorization", "").encode("latin-1", "replace")
         length = self.headers.get("Content-Length", "")
-        if token is not None and not hmac.compare_digest(given, token):
-            self._refuse(401, "this parent needs the token of its root: set MILLSTREAM_TOKEN")
-        elif not length.isascii() or not length.isdigit():
+        if not self._trusted():
+            return
+        if not length.isascii() or not length.isdigit():
             self._refuse(411, "a body must come with its Content-Length")
         elif int(length) > LONGEST_BODY:
             self._refuse(413, f"a body must have at most {LONGEST_BODY} bytes")
         else:
-            with self.server.bodies:
-                answer = self._posted(int(length))
+            answer = self._posted(int(length))
             self._say(answer.status, answer.body, answer.retry_after)
+
+    def _trusted(self) -> bool:
+        """Whether the request has the token; one that has not is refused."""
+        token = self.server.token
+        given = self.headers.get("Authorization", "").encode("latin-1", "replace")
+        if token is None or hmac.compare_digest(given, token):
+            return True
+        self._refuse(401, "this parent needs the token of its root: set MILLSTREAM_TOKEN")
+        return False
 
     def _posted(self, length: int) -> Answer:
         """Read the body and post it; TimeoutError and ConnectionError end the connection."""
+        if length > SMALL:
+            with self.server.bodies:
+                return self._answer("POST", self._body(length))
+        return self._answer("POST", self._body(length))
+
+    def _body(self, length: int) -> bytes:
         self.connection.settimeout(BODY_SILENCE)
         body = self.rfile.read(length)
         self.connection.settimeout(SILENCE)
         if len(body) < length:
             raise ConnectionError("the body has ended too early")
-        return self.server.post(self.path, body, self.headers.get("Idempotency-Key", ""))
+        return body
+
+    def _answer(self, method: str, body: bytes) -> Answer:
+        path, _, query = self.path.partition("?")
+        key = self.headers.get("Idempotency-Key", "")
+        return self.server.answering(Asked(method, path, query, body, key))
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing: a busy parent would fill its log with it."""

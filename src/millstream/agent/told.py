@@ -1,15 +1,17 @@
-"""What the root tells its agents: panes that it took, windows that it opened and closed (iMR, 3.3).
+"""What an agent hears of its job: panes that the root took, windows that it opened and closed.
 
 DESIGN
 ------
-A thread asks the root for the records of `NAME.told` after the last one it saw, twice a second.
-Where it was is not kept on disk: an agent that starts asks for the last thousand. If it then does
-not learn that a pane of its outbox was taken, or that a window was closed, it sends the pane once
-more, to the root itself, or makes one that nobody needs: the root ignores both. Nothing is wrong
-then, only done for nothing.
+A thread asks for the news of the job (iMR, 3.3), and each answer goes onto a `NewsBoard`: that of
+the agent, and of those below it if it is a parent. It asks its parent if it has one that answers,
+and else the root. A question waits there for news, and half a second passes between two of them, so
+there are at most two a second, however many nodes there are.
 
-A window is closed when every reducer of its scheme has closed it; when it was opened is said by
-the clock of this process, which only goes forward.
+Accepted panes are asked for on behalf of this node if it sends by a parent, and of all nodes that
+others have asked here for: so a parent hears what is below it need, whoever that is.
+
+Nothing of it is kept on disk: an agent that starts is told all that is known. When a window was
+opened is said by the clock of this process, which only goes forward.
 """
 
 from __future__ import annotations
@@ -17,34 +19,34 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from random import uniform
-from threading import Event, Lock, Thread
-from typing import Any
+from threading import Condition, Event, Thread
+from uuid import uuid4
 
 import msgspec
 
 from millstream.agent.outbox import Say
-from millstream.agent.ranges import Ranges
-from millstream.agent.wire import SILENT, Answer, Wire, stream_path
+from millstream.agent.ways import Ways
+from millstream.agent.wire import SILENT, Answer, Wire, job_path
+from millstream.trees.messages import LONGEST_WAIT, News, NewsQuestion
+from millstream.trees.news_board import MOST_OPEN, NewsBoard
+from millstream.trees.news_inquiry import NewsInquiry
 from millstream.windows.placed import PlacedJob
 
-LOOK_BACK = 1000
-PAGE = 1000
 EVERY = 0.5
-"""Seconds between two questions, when all was answered."""
+"""Seconds between two questions."""
 AFTER_SILENCE = 2.0
-MOST_OPEN = 10_000
-"""Windows whose opening is remembered; the earliest are forgotten first."""
+WAIT = 10
+"""Seconds that a question may wait for news."""
+PARENT_WAIT = 2
+"""The same of a parent, which may have to ask on behalf of a new child meanwhile."""
+AVOIDED = 5.0
+"""Seconds for which a parent that did not answer is not asked for news."""
+REFUSED = 60.0
+"""The same of one that will give none."""
+ASKED_FOR = 120.0
+"""Seconds for which the panes of a node are asked for, after somebody has asked here."""
 
-
-class _Record(msgspec.Struct):
-    value: Any = None
-    """An event: its own `value` is what is told."""
-
-
-class _Page(msgspec.Struct):
-    records: list[_Record]
-    next: int
-    end: int
+_news = msgspec.json.Decoder(News)
 
 
 class Told:
@@ -52,21 +54,22 @@ class Told:
 
     def __init__(
         self,
-        root: Wire,
+        ways: Ways,
         placed: PlacedJob,
         node: str,
         say: Say,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._root, self._node, self._say, self._clock = root, node, say, clock
-        self._path = stream_path(placed.told, "records")
-        self._from = f"-{LOOK_BACK}"
-        self._lock = Lock()
-        self._accepted = Ranges()
-        self._closed = Ranges()
-        self._closing: dict[int, set[str]] = {}
-        """Windows that some reducers have closed, and which."""
+        self._ways, self._node, self._say, self._clock = ways, node, say, clock
+        self._job, self._path = placed.name, job_path(placed.name, "news")
+        self._changed = Condition()
+        self._board = NewsBoard(uuid4().hex)
+        self._inquiry = NewsInquiry()
         self._opened: dict[int, float] = {}
+        self._asked_for: dict[str, float] = {}
+        """Nodes that others have asked here for, and when."""
+        self._avoid: tuple[str, float] = "", 0.0
+        """A parent that gave no news, and until when it is not asked."""
         self._quiet = ""
         """What was last said of why nothing is heard."""
         self._stopped = Event()
@@ -77,9 +80,14 @@ class Told:
         self._thread.start()
 
     def stop(self, seconds: float = 5.0) -> None:
-        """End the thread; one that waits for an answer is not waited for any longer."""
+        """End the thread, and the waiting of those who ask here."""
         self._stopped.set()
+        with self._changed:
+            self._changed.notify_all()
         if self._thread.is_alive():
+            for wire in (self._ways.root, self._ways.up(self._job)):
+                if wire is not None:
+                    wire.hang_up(self._thread.ident)
             self._thread.join(seconds)
 
     def check(self) -> None:
@@ -89,79 +97,105 @@ class Told:
 
     def closed(self, window: int) -> bool:
         """Whether nothing more of the window is wanted."""
-        with self._lock:
-            return window in self._closed
+        with self._changed:
+            return self._board.is_closed(window)
 
     def opened(self, window: int) -> float | None:
         """When we learnt that the window was opened, by `clock`; None if not, or long ago."""
-        with self._lock:
+        with self._changed:
             return self._opened.get(window)
 
     def accepted(self, pane: int, until: int) -> bool:
         """Whether the root has taken all of these panes of this node."""
-        with self._lock:
-            return self._accepted.covers(pane, until)
+        with self._changed:
+            return self._board.accepted(self._node, pane, until)
 
-    def take(self, value: Any) -> None:
-        """Learn one thing; what is not understood is for newer agents."""
-        if not isinstance(value, dict):
-            return
-        with self._lock:
-            match value:
-                case {"accepted": {"pane": int(pane), "until": int(until), "nodes": list(nodes)}}:
-                    if self._node in nodes:
-                        self._accepted.add(pane, until)
-                case {"closed": int(window), "reducer": str(reducer), "of": int(reducers)}:
-                    closing = self._closing.setdefault(window, set())
-                    closing.add(reducer)
-                    if len(closing) >= reducers:
-                        del self._closing[window]
-                        self._opened.pop(window, None)
-                        self._closed.add(window, window + 1)
-                case {"opened": int(window)}:
-                    if window not in self._closed:
-                        self._opened.setdefault(window, self._clock())
-            for known in (self._opened, self._closing):
-                while len(known) > MOST_OPEN:
-                    del known[next(iter(known))]
+    def answer(self, question: NewsQuestion) -> News:
+        """What this agent knows, for one below it; waits for news if it is asked to."""
+        until = self._clock() + min(question.wait, LONGEST_WAIT)
+        with self._changed:
+            for node in question.nodes:
+                self._asked_for[node] = self._clock()
+            while not self._board.has_news(question) and not self._stopped.is_set():
+                left = until - self._clock()
+                if left <= 0:
+                    break
+                self._changed.wait(left)
+            return self._board.answer(question)
 
-    def poll(self) -> bool:
-        """Ask once; whether there is more to ask for at once."""
-        answer = self._root.get(f"{self._path}?from={self._from}&limit={PAGE}")
-        if answer.status != 200:
-            self._say_once(_unheard(answer, self._root))
+    def hear(self, news: News) -> None:
+        """Learn what another board says."""
+        with self._changed:
+            self._board.hear(news)
+            for window in news.opened:
+                if not self._board.is_closed(window):
+                    self._opened.setdefault(window, self._clock())
+            for window, until in news.closed:
+                for known in [one for one in self._opened if window <= one < until]:
+                    del self._opened[known]
+            while len(self._opened) > MOST_OPEN:
+                del self._opened[next(iter(self._opened))]
+            if news:
+                self._changed.notify_all()
+
+    def poll(self, wait: float = 0.0) -> bool:
+        """Ask once; whether there was an answer."""
+        wire = self._asked()
+        with self._changed:
+            question = self._inquiry.question(wire.url, self._nodes(), wait)
+        try:
+            answer = wire.news(self._path, question)
+            news = _news.decode(answer.body) if answer.status == 200 else None
+        except (*SILENT, msgspec.DecodeError) as error:
+            if not self._stopped.is_set():
+                self._unheard(wire, f"nothing is heard from {wire.name}: {error}", AVOIDED)
+                self._ways.failed(wire)
             return False
-        page = msgspec.json.decode(answer.body, type=_Page)
-        if self._from.isdigit() and page.end < int(self._from):
-            self._from = "start"  # the root has begun a new log
-            return True
-        for record in page.records:
-            if isinstance(record.value, dict):
-                self.take(record.value.get("value"))
-        self._from = str(page.next)
+        if news is None:
+            later = answer.verdict() == "later"
+            self._unheard(wire, _refused(answer, wire), AVOIDED if later else REFUSED)
+            return False
+        with self._changed:
+            self._inquiry.heard(question, news)
+        self.hear(news)
         self._quiet = ""
-        return page.next < page.end
+        return True
+
+    def _asked(self) -> Wire:
+        """Who is asked now."""
+        up = self._ways.up(self._job)
+        avoided, until = self._avoid
+        if up is None or (up.url == avoided and self._clock() < until):
+            return self._ways.root
+        return up
+
+    def _nodes(self) -> set[str]:
+        """Whose accepted panes are asked for."""
+        long_ago = self._clock() - ASKED_FOR
+        for node in [node for node, at in self._asked_for.items() if at < long_ago]:
+            del self._asked_for[node]
+        own = {self._node} if self._ways.by_parent(self._job) else set()
+        nodes = {*own, *self._asked_for}
+        self._board.forget_nodes(nodes)
+        return nodes
 
     def _run(self) -> None:
         try:
             while not self._stopped.is_set():
-                pause = EVERY * uniform(0.8, 1.2)
-                try:
-                    pause = 0 if self.poll() else pause
-                except (*SILENT, msgspec.DecodeError) as error:
-                    self._say_once(f"nothing is heard from {self._root.name}: {error}")
-                    pause = AFTER_SILENCE * uniform(0.8, 1.2)
+                answered = self.poll(PARENT_WAIT if self._asked_for else WAIT)
+                pause = (EVERY if answered else AFTER_SILENCE) * uniform(0.8, 1.2)
                 self._stopped.wait(pause)
         except Exception as error:
             self._failure = error
-        finally:
-            self._root.close()
 
-    def _say_once(self, sentence: str) -> None:
+    def _unheard(self, wire: Wire, sentence: str, seconds: float) -> None:
+        """No news came: a parent is passed by for a while."""
+        if wire is not self._ways.root:
+            self._avoid = wire.url, self._clock() + seconds
         if sentence != self._quiet:
             self._quiet = sentence
             self._say(sentence)
 
 
-def _unheard(answer: Answer, root: Wire) -> str:
-    return f"{root.name} does not tell of its windows: {answer.sentence()}"
+def _refused(answer: Answer, wire: Wire) -> str:
+    return f"{wire.name} does not tell of its windows: {answer.sentence()}"

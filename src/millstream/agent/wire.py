@@ -7,20 +7,25 @@ Anything else that goes wrong is for the caller, who knows how long it can wait.
 
 from __future__ import annotations
 
+import math
 import re
+import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from threading import local
+from threading import get_ident
 from typing import Literal, Protocol
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
 from millstream.errors import ClientError
+from millstream.trees.messages import NewsQuestion
 
 CONNECT_TIMEOUT = 5.0
 TIMEOUT = 30.0
 LONGEST_ANSWER = 32 << 20
+LONGEST_QUERY = 4_000
 Verdict = Literal["taken", "later", "never"]
 SILENT = (OSError, HTTPException)
 """What is raised when there is no answer."""
@@ -59,6 +64,11 @@ class Answer:
             return msgspec.json.decode(self.body, type=_Said)
         except msgspec.DecodeError:
             return _Said()
+
+
+def answer_of(status: int, value: object, retry: float | None = None) -> Answer:
+    """An answer with a value as JSON, as a server of ours gives it."""
+    return Answer(status, msgspec.json.encode(value), retry)
 
 
 class _Refused(msgspec.Struct):
@@ -115,7 +125,9 @@ class Wire:
         self._base = parts.path.rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout = timeout
-        self._own = local()
+        self._connections: dict[int, HTTPConnection] = {}
+        """By the thread that uses it."""
+        self._hung_up: set[int] = set()
         self.url = f"{parts.scheme}://{parts.netloc}{self._base}"
         self.name = name or f"the server at {self.url}"
 
@@ -125,6 +137,20 @@ class Wire:
 
     def get(self, path: str) -> Answer:
         return self._asked("GET", path, None, {})
+
+    def news(self, path: str, question: NewsQuestion) -> Answer:
+        """Ask for news; by POST if it is for more nodes than a URL can name."""
+        given: list[tuple[str, object]] = [("node", node) for node in question.nodes]
+        if question.after is not None:
+            given += [("life", question.life), ("after", question.after)]
+        if question.wait:
+            given.append(("wait", math.ceil(question.wait)))
+        query = urlencode(given)
+        if len(query) <= LONGEST_QUERY:
+            asked = f"{path}?{query}" if query else path
+            return self._asked("GET", asked, None, {}, question.wait)
+        headers = {"Content-Type": "application/json"}
+        return self._asked("POST", path, msgspec.json.encode(question), headers, question.wait)
 
     def alive(self) -> bool:
         quick = Wire(self.url, timeout=CONNECT_TIMEOUT)
@@ -137,26 +163,38 @@ class Wire:
 
     def close(self) -> None:
         """Close this thread's connection."""
-        connection: HTTPConnection | None = getattr(self._own, "connection", None)
+        connection = self._connections.pop(get_ident(), None)
         if connection is not None:
             connection.close()
-            self._own.connection = None
 
-    def _asked(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
-        reused = getattr(self._own, "connection", None) is not None
+    def hang_up(self, thread: int | None) -> None:
+        """Break the connection of a thread that waits for an answer; it raises then."""
+        self._hung_up.add(thread or 0)
+        connection = self._connections.get(thread or 0)
+        if connection is not None and connection.sock is not None:
+            with suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def _asked(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], wait: float = 0.0
+    ) -> Answer:
+        reused = get_ident() in self._connections
         try:
-            return self._once(method, path, body, headers)
+            return self._once(method, path, body, headers, wait)
         except (ConnectionError, HTTPException):
             self.close()
-            if not reused:
+            if not reused or get_ident() in self._hung_up:
                 raise
         except OSError:
             self.close()
             raise
-        return self._once(method, path, body, headers)
+        return self._once(method, path, body, headers, wait)
 
-    def _once(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
+    def _once(
+        self, method: str, path: str, body: bytes | None, headers: dict[str, str], wait: float
+    ) -> Answer:
         connection = self._connection()
+        connection.sock.settimeout(self._timeout + wait)
         try:
             connection.request(method, self._base + path, body, {**self._headers, **headers})
             response = connection.getresponse()
@@ -170,20 +208,24 @@ class Wire:
         return Answer(response.status, content, retry_after(response.headers.get("Retry-After")))
 
     def _connection(self) -> HTTPConnection:
-        known: HTTPConnection | None = getattr(self._own, "connection", None)
+        known = self._connections.get(get_ident())
         if known is not None:
             return known
         kind = HTTPSConnection if self._secure else HTTPConnection
         connection = kind(self._host, self._port, timeout=min(CONNECT_TIMEOUT, self._timeout))
         connection.connect()
-        connection.sock.settimeout(self._timeout)
-        self._own.connection = connection
+        self._connections[get_ident()] = connection
         return connection
 
 
 def stream_path(stream: str, *more: str) -> str:
     """The path of a stream at a server."""
     return "".join(f"/{quote(part, safe='')}" for part in ("streams", stream, *more))
+
+
+def job_path(job: str, *more: str) -> str:
+    """The path of a job at a server."""
+    return "".join(f"/{quote(part, safe='')}" for part in ("jobs", job, *more))
 
 
 def retry_after(header: str | None) -> float | None:

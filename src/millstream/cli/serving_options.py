@@ -24,6 +24,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def serving_options(command: Command) -> Command:
     """Add the options of the HTTP server to a command."""
     for option in (
+        click.option(
+            "--connections", metavar="N", help="At once; agents have up to 3 each.  [default: 4096]"
+        ),
         click.option("--tls-key", type=click.Path(path_type=Path), help="Its key."),
         click.option("--tls-cert", type=click.Path(path_type=Path), help="Serve HTTPS with this."),
         click.option(
@@ -58,6 +61,7 @@ def options_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> O
         hosts=settings.hosts,
         max_body=settings.max_body,
         rate=settings.rate,
+        connections=settings.connections,
         backlog_bytes=settings.backlog_bytes,
         retention=Retention(settings.retain_age, settings.retain_bytes),
     )

@@ -4,6 +4,7 @@
     child         starts that in another process; __main__ is what it starts
     options       what a server is told
     lock          who serves a store, and where
+    descriptors   how many connections there may be
     connection    a client's connection: limits on heads, on time, on clients that take nothing
     guard         looks at every request first: rate, Host, Origin, token, body
     app           finds the route (paths), turns what it raises into an answer (answers)
@@ -17,6 +18,7 @@ Routes, each module with one function `routes`:
     status        rates, lags, history, the graph     metrics       the same for Prometheus
     page_files    the live page                       health        GET /healthz
     jobs          windows and scoreboards; job_tables reads them from the store
+    news          what agents are told of a job
     openapi       the document of all; its content is in operations and job_operations
 
 Behind them:

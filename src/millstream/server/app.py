@@ -28,6 +28,7 @@ from millstream.server.feed_networks import Networks
 from millstream.server.feed_overview import FeedMetrics
 from millstream.server.guard import Guard
 from millstream.server.jobs import Jobs
+from millstream.server.news import JobNews
 from millstream.server.paths import Route, Routes
 from millstream.server.service import Service
 from millstream.server.status import Overview
@@ -51,6 +52,7 @@ def all_routes(service: Service) -> list[Route]:
         *watch.routes(service),
         *streams.routes(service, catalogue, posting),
         *jobs.routes(board),
+        *JobNews(service, catalogue).routes(),
         *feeds.routes(service, catalogue, networks, posting),
         *status.routes(service, overview),
         *metrics.routes(overview, FeedMetrics(networks)),

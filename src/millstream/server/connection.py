@@ -4,7 +4,8 @@
   from the connection if none comes.
 - A client that takes nothing of what it asked for is cut off after a while. Bytes that the system
   still holds count as not taken, and any that it could pass on count as taken.
-- There are at most `MOST` connections.
+- There are at most so many connections (`descriptors`). One more is told so when it asks for
+  something; far more are told at once.
 - What is refused before there is a request is JSON too.
 
 `sweep` looks at all connections about once a second: no timer a request.
@@ -22,10 +23,14 @@ from typing import Any
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from millstream.server.descriptors import CONNECTIONS
 from millstream.server.options import Options
 from millstream.server.streamed import BREAK
 
-MOST = 512
+SPARE = 64
+"""Connections over the most that are heard before they are refused: a client that was still
+sending when it was refused might not read why."""
+RETRY_SECONDS = 5
 MOST_HEAD = 64 << 10
 HEAD_SECONDS = 10.0
 
@@ -60,6 +65,9 @@ class Joined:
 class Connection(HttpToolsProtocol):
     """One connection."""
 
+    most = CONNECTIONS
+    """How many there may be; set by the process before it serves."""
+
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._phase = _HEAD
@@ -67,13 +75,26 @@ class Connection(HttpToolsProtocol):
         self._head = 0
         self._pending = 0
         self._pending_since = 0.0
+        self._surplus = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > MOST:
-            self.refuse(503, f"there are {MOST} connections, and no more are taken; try again")
+        self._surplus = len(self.connections) > self.most
+        if len(self.connections) > self.most + SPARE:
+            self._refuse_surplus()
+
+    def _refuse_surplus(self) -> None:
+        self.refuse(
+            503,
+            f"there are {self.most} connections, and no more are taken; try again later, or give "
+            "the server more with --connections",
+            retry_after=RETRY_SECONDS,
+        )
 
     def data_received(self, data: bytes) -> None:
+        if self._surplus:
+            self._refuse_surplus()
+            return
         super().data_received(data)
         if self._phase == _HEAD:
             self._head += len(data)
@@ -109,7 +130,7 @@ class Connection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         self.refuse(400, "this is not an HTTP request that can be understood")
 
-    def refuse(self, status: int, sentence: str) -> None:
+    def refuse(self, status: int, sentence: str, *, retry_after: int | None = None) -> None:
         """Answer without a request, and close."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.transport.abort()  # an answer is under way, and this must not look like part of it
@@ -120,6 +141,8 @@ class Connection(HttpToolsProtocol):
         for name, value in self.server_state.default_headers:
             head += [name, b": ", value, b"\r\n"]
         head.append(b"content-type: application/json\r\nconnection: close\r\n")
+        if retry_after is not None:
+            head.append(b"retry-after: %d\r\n" % retry_after)
         head.append(b"content-length: %d\r\n\r\n" % len(body))
         self.transport.write(b"".join(head) + body)
         self.transport.close()

@@ -55,6 +55,29 @@ JOB = record(
     warnings=listed(TEXT),
 )
 
+PAIRS = listed(listed(WHOLE))
+"""Ranges: the first, and the one after the last."""
+NEWS = record(
+    life=TEXT,
+    next=WHOLE,
+    whole=YES_NO,
+    origin=TEXT,
+    opened=listed(WHOLE),
+    closed=PAIRS,
+    accepted=by_name(PAIRS),
+)
+QUESTION: Schema = {
+    "type": "object",
+    "properties": {"nodes": listed(TEXT), "life": TEXT, "after": maybe(WHOLE), "wait": NUMBER},
+}
+TOLD = (
+    "next is the after of the next question, with this life. With whole, it is all that is known: "
+    "no after was given, or it is too old or of another life. opened: windows; closed: ranges of "
+    "windows that all reducers have closed; accepted: ranges of panes that the root has taken, by "
+    "node."
+)
+NO_JOB = {404: "There is no such job, or none with agents."}
+
 JOB_OPERATIONS = (
     Operation(
         "GET",
@@ -71,5 +94,32 @@ JOB_OPERATIONS = (
         "are open and the last that were closed.",
         JOB,
         errors={404: "There is no such job."},
+    ),
+    Operation(
+        "GET",
+        "/jobs/{name}/news",
+        "What has happened to a job since an earlier answer, for its agents.",
+        TOLD,
+        NEWS,
+        parameters={
+            "node": ("query", "Whose accepted panes to tell of. Repeatable.", TEXT),
+            "after": ("query", "The next of the last answer.", WHOLE),
+            "life": ("query", "The life of the last answer.", TEXT),
+            "wait": (
+                "query",
+                "Seconds to wait for news, if there is none.",
+                {**WHOLE, "minimum": 0, "maximum": 20, "default": 0},
+            ),
+        },
+        errors=NO_JOB,
+    ),
+    Operation(
+        "POST",
+        "/jobs/{name}/news",
+        "The same, for more nodes than a URL can name.",
+        TOLD,
+        NEWS,
+        body={"application/json": QUESTION},
+        errors=NO_JOB,
     ),
 )

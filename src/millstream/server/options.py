@@ -34,6 +34,8 @@ class Options:
     """Requests a second that one address may send."""
     body_timeout: float = 30.0
     """Seconds that a client may take between two pieces of a body; four times that in all."""
+    connections: int | None = None
+    """How many there may be at once; None: see `descriptors`."""
     stall: float = 30.0
     """Seconds after which a client that takes nothing of its answer is cut off."""
     backlog_bytes: int = 4 << 30
@@ -65,11 +67,11 @@ def check(options: Options) -> None:
             raise DefinitionError(f"server: {file}: no such file; TLS needs a certificate and key")
     if not 0 <= options.port <= 65_535:
         raise DefinitionError(f"server: the port must be from 0 to 65535; got {options.port}")
-    for name in ("max_body", "rate", "body_timeout", "stall", "backlog_bytes"):
-        if not getattr(options, name) > 0:
+    for name in ("max_body", "rate", "body_timeout", "stall", "backlog_bytes", "connections"):
+        value = getattr(options, name)
+        if value is not None and not value > 0:
             raise DefinitionError(
-                f"server: {name} must be above 0; got {getattr(options, name)}: leave it out for "
-                "the default"
+                f"server: {name} must be above 0; got {value}: leave it out for the default"
             )
 
 

@@ -116,22 +116,30 @@ def decoded(segment: bytes) -> str:
 
 def query(request: Request, known: tuple[str, ...]) -> dict[str, str]:
     """The query's parameters, each at most once; Refusal for others and for what is not UTF-8."""
+    found: dict[str, str] = {}
+    for name, values in query_lists(request, known, 20).items():
+        if len(values) > 1:
+            raise Refusal(400, f"parameter {name!r} must come once")
+        found[name] = values[0]
+    return found
+
+
+def query_lists(request: Request, known: tuple[str, ...], most: int) -> dict[str, list[str]]:
+    """The query's parameters, at most so many, each with all of its values."""
     text: bytes = request.scope["query_string"]
     if not text:
         return {}
     try:
         pairs = parse_qsl(
-            text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=20
+            text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=most
         )
     except ValueError:  # UnicodeDecodeError is one
         raise Refusal(400, "the query must be percent-encoded UTF-8, with few parameters") from None
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     for name, value in pairs:
         if name not in known:
             raise Refusal(400, f"there is no parameter {name[:40]!r}; {did_you_mean(name, known)}")
-        if name in found:
-            raise Refusal(400, f"parameter {name!r} must come once")
-        found[name] = value
+        found.setdefault(name, []).append(value)
     return found
 
 

@@ -21,6 +21,7 @@ import uvicorn
 from millstream.errors import DefinitionError, MillstreamError
 from millstream.server.app import build_app
 from millstream.server.connection import Connection, sweep
+from millstream.server.descriptors import fitted
 from millstream.server.guard import SECURITY_HEADERS
 from millstream.server.lock import ServerLock
 from millstream.server.open_store import OpenStore
@@ -46,6 +47,7 @@ def serve(
     """
     options = replace(options, host=options.host.strip("[]"))
     check(options)
+    Connection.most = fitted(options.connections)
     with (
         closing(OpenStore(options.store.absolute())) as store,
         closing(ServerLock(store.path, beside=beside)) as lock,

@@ -18,11 +18,12 @@ class Ranges:
     ([(3, 9)], True, False)
 
     Of more than `most` ranges the two lowest are made one, with what is between them: whoever asks
-    for what is so far back is told that it is in the set.
+    for what is so far back is told that it is in the set. With `forgets` the lowest is dropped
+    instead: then nothing is said to be in the set that was not added.
     """
 
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
+    def __init__(self, most: int = MOST, *, forgets: bool = False) -> None:
+        self._most, self._forgets = most, forgets
         self._firsts: list[float] = []
         self._untils: list[float] = []
 
@@ -41,7 +42,7 @@ class Ranges:
         self._firsts[begin:end] = [first]
         self._untils[begin:end] = [until]
         if len(self._firsts) > self._most:
-            del self._firsts[1], self._untils[0]
+            del self._firsts[0 if self._forgets else 1], self._untils[0]
 
     def covers(self, first: float, until: float) -> bool:
         """Whether all numbers from `first` up to `until` are in the set; so it is with none."""

@@ -8,7 +8,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.agent.ranges import Ranges
+from millstream.trees.ranges import Ranges
 
 PLACES = st.integers(-20, 20)
 
@@ -45,3 +45,11 @@ def test_too_many_ranges_become_fewer() -> None:
     for place in (0, 10, 20, 30):
         ranges.add(place, place + 1)
     assert list(ranges) == [(0, 11), (20, 21), (30, 31)]
+
+
+def test_ranges_that_forget_claim_nothing() -> None:
+    """The lowest is dropped, and what is between ranges is never in the set."""
+    ranges = Ranges(most=2, forgets=True)
+    for place in (0, 10, 20):
+        ranges.add(place, place + 1)
+    assert list(ranges) == [(10, 11), (20, 21)]

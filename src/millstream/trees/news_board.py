@@ -1,0 +1,221 @@
+"""The news of one job, and who has heard of which: answers cost what is new to whoever asks.
+
+DESIGN
+------
+A board is fed by the records of `NAME.told`, at the root, or by the answers of another board, at an
+agent. It numbers what it learns and keeps, within bounds, two things: what is so (the windows that
+are open or closed, the panes that were accepted of each node) and the last changes of each. Who
+asks with a number that the changes still reach back to gets those; anyone else gets what is so. So
+no answer depends on how often one asks, and none that is lost is missed (iMR, 3.3).
+
+An accepted pane may be forgotten: its node then sends it once more, and the root ignores it. It is
+never said of a pane that was not accepted.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from millstream.trees.messages import News, NewsQuestion, ToldRecord
+from millstream.trees.ranges import Ranges
+
+MOST_OPEN = 10_000
+"""Windows that are open, or that only some reducers have closed; the earliest are forgotten."""
+MOST_WINDOWS = 10_000
+"""Changes of windows that are kept."""
+MOST_ACCEPTED = 100
+"""Changes of the accepted panes of a node that are kept."""
+MOST_RANGES = 1_000
+"""Of the accepted panes of a node."""
+
+
+class _Changes:
+    """The last changes of something, numbered."""
+
+    __slots__ = ("_changes", "_most", "_numbers", "since")
+
+    def __init__(self, since: int, most: int) -> None:
+        self.since, self._most = since, most
+        """All changes from this number on are here."""
+        self._numbers: list[int] = []
+        self._changes: list[tuple[int, int]] = []
+
+    def add(self, number: int, change: tuple[int, int]) -> None:
+        self._numbers.append(number)
+        self._changes.append(change)
+        if len(self._numbers) >= 2 * self._most:
+            self.since = self._numbers[self._most - 1] + 1
+            del self._numbers[: self._most], self._changes[: self._most]
+
+    def after(self, number: int) -> list[tuple[int, int]]:
+        return self._changes[bisect_left(self._numbers, number) :]
+
+    def any_after(self, number: int) -> bool:
+        return bool(self._numbers) and self._numbers[-1] >= number
+
+
+class _Node:
+    """The accepted panes of a node."""
+
+    __slots__ = ("changes", "panes")
+
+    def __init__(self, since: int) -> None:
+        self.panes = Ranges(MOST_RANGES, forgets=True)
+        self.changes = _Changes(since, MOST_ACCEPTED)
+
+
+class NewsBoard:
+    """What is known of a job's windows and accepted panes. For one thread at a time."""
+
+    def __init__(self, life: str, origin: str = "", number: int = 0) -> None:
+        """`number` is that of the first news to come."""
+        self.life, self.origin = life, origin
+        self._began = self.next = number
+        self._nodes: dict[str, _Node] = {}
+        self._open: dict[int, None] = {}
+        self._closed = Ranges()
+        self._closing: dict[int, set[str]] = {}
+        """Windows that some reducers have closed, and which."""
+        self._opens = _Changes(number, MOST_WINDOWS)
+        self._closes = _Changes(number, MOST_WINDOWS)
+
+    def take(self, record: object, number: int) -> None:
+        """Learn from a record of `NAME.told`, which has this number; what is not understood is for
+        newer versions."""
+        self.next = number
+        told = _told(record)
+        if told is not None and told.accepted is not None:
+            for node in told.accepted.nodes:
+                self.accept(node, told.accepted.pane, told.accepted.until)
+        elif told is not None and told.closed is not None and told.reducer:
+            closing = self._closing.setdefault(told.closed, set())
+            closing.add(told.reducer)
+            if len(closing) >= told.of:
+                self.close(told.closed, told.closed + 1)
+        elif told is not None and told.opened is not None:
+            self.open(told.opened)
+        self.next = number + 1
+
+    def hear(self, news: News) -> None:
+        """Learn from the answer of another board; of a root with another store, that only."""
+        if self.origin and news.origin and news.origin != self.origin:
+            self._forget()
+        self.origin = news.origin or self.origin
+        for window in news.opened:
+            self.open(window)
+        for window, until in news.closed:
+            if not self._closed.covers(window, until):
+                self.close(window, until)
+        for node, panes in news.accepted.items():
+            for pane, until in panes:
+                if not self.accepted(node, pane, until):
+                    self.accept(node, pane, until)
+        self.next += 1
+
+    def open(self, window: int) -> None:
+        if window not in self._open and window not in self._closed:
+            self._open[window] = None
+            self._opens.add(self.next, (window, window + 1))
+            _keep(self._open)
+
+    def close(self, window: int, until: int) -> None:
+        """Windows up to `until` are closed by all their reducers."""
+        if until - window <= len(self._open) + len(self._closing):
+            gone: Iterable[int] = range(window, until)
+        else:  # all before some window, as a snapshot of old news may say it
+            gone = [one for one in (*self._open, *self._closing) if window <= one < until]
+        for one in gone:
+            self._open.pop(one, None)
+            self._closing.pop(one, None)
+        self._closed.add(window, until)
+        self._closes.add(self.next, (window, until))
+        _keep(self._closing)
+
+    def accept(self, node: str, pane: int, until: int) -> None:
+        known = self._nodes.get(node)
+        if known is None:
+            known = self._nodes[node] = _Node(self._began)
+        known.panes.add(pane, until)
+        known.changes.add(self.next, (pane, until))
+
+    def is_closed(self, window: int) -> bool:
+        return window in self._closed
+
+    def accepted(self, node: str, pane: int, until: int) -> bool:
+        """Whether the root has taken all of these panes of a node."""
+        known = self._nodes.get(node)
+        return pane >= until or (known is not None and known.panes.covers(pane, until))
+
+    def forget_nodes(self, kept: set[str]) -> None:
+        """Keep the accepted panes of these nodes only."""
+        for node in [node for node in self._nodes if node not in kept]:
+            del self._nodes[node]
+
+    def has_news(self, question: NewsQuestion) -> bool:
+        """Whether an answer would say anything."""
+        after = self._after(question)
+        if after is None:
+            return True
+        if self._opens.any_after(after) or self._closes.any_after(after):
+            return True
+        known = (self._nodes.get(node) for node in question.nodes)
+        return any(one is not None and one.changes.any_after(after) for one in known)
+
+    def answer(self, question: NewsQuestion) -> News:
+        """What is new since `question.after`, or all if that cannot be told apart."""
+        after = self._after(question)
+        windows = after is not None and after >= max(self._opens.since, self._closes.since)
+        accepted: dict[str, list[tuple[int, int]]] = {}
+        for node in question.nodes:
+            known = self._nodes.get(node)
+            if known is None:
+                continue
+            if after is not None and after >= known.changes.since:
+                panes = known.changes.after(after)
+            else:
+                panes = _ranges(known.panes)
+            if panes:
+                accepted[node] = panes
+        if after is not None and windows:
+            opened = [window for window, _ in self._opens.after(after) if window in self._open]
+            closed = self._closes.after(after)
+        else:
+            opened, closed = list(self._open), _ranges(self._closed)
+        whole = after is None or not windows
+        return News(self.life, self.next, whole, self.origin, opened, closed, accepted)
+
+    def _after(self, question: NewsQuestion) -> int | None:
+        """The number that the asker has heard up to; None if it is none of ours."""
+        after = question.after
+        if after is None or question.life != self.life or not self._began <= after <= self.next:
+            return None
+        return after
+
+    def _forget(self) -> None:
+        self._nodes.clear()
+        self._open.clear()
+        self._closing.clear()
+        self._closed = Ranges()
+        self._began = self.next
+        self._opens = _Changes(self.next, MOST_WINDOWS)
+        self._closes = _Changes(self.next, MOST_WINDOWS)
+
+
+def _told(record: object) -> ToldRecord | None:
+    try:
+        return msgspec.convert(record, ToldRecord)
+    except msgspec.ValidationError:
+        return None
+
+
+def _keep(windows: dict[int, Any]) -> None:
+    while len(windows) > MOST_OPEN:
+        del windows[next(iter(windows))]
+
+
+def _ranges(known: Ranges) -> list[tuple[int, int]]:
+    return [(int(first), int(until)) for first, until in known]
