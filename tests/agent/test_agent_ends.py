@@ -149,9 +149,10 @@ def test_a_parent_that_goes_and_comes_back(tmp_path: Path, log: Path, root: Root
         # What a parent takes it sends on: here the test does.
         back.told = root.told
         until(lambda: agent.told()["to"] == "parent web2", 30)
-        back.stop()
-    assert len([line for line in agent.said if "panes go to the root now" in line]) == 1
-    assert len([line for line in agent.said if "again, not to the root" in line]) == 1
+        said = [*agent.said]
+    back.stop()
+    assert len([line for line in said if "panes go to the root now" in line]) == 1
+    assert len([line for line in said if "again, not to the root" in line]) == 1
 
 
 def test_a_parent_says_whom_it_serves(tmp_path: Path, log: Path, root: Root) -> None:
