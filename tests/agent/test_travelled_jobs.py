@@ -93,7 +93,7 @@ def test_a_python_job_comes_as_a_package(tmp_path: Path) -> None:
     """The job is that of the package; what is not allowed, or not what was asked for, is not run:
     the application would leave a mark."""
     mark = tmp_path / "mark"
-    files = {"app.py": f"open({str(mark)!r}, 'a').write('ran ')\n" + APP, "words.py": WORDS}
+    files = {"app.py": f"open({str(mark)!r}, 'a').write('ran ')\n" + APP, "packed_words.py": WORDS}
     key, allowed = key_in(tmp_path)
     data = packed(files, key)
     published = PublishedJob(version=digest(data), package=digest(data))
@@ -115,7 +115,7 @@ def test_a_python_job_comes_as_a_package(tmp_path: Path) -> None:
     none = PublishedJob(version="x")
     with pytest.raises(PackageError, match="got neither"):
         job_on_node(none, "counts", allowed=allowed, fetch=nothing, folder=tmp_path)
-    broken = packed({**files, "words.py": "import nowhere_at_all\n"}, key)
+    broken = packed({**files, "packed_words.py": "import nowhere_at_all\n"}, key)
     published = PublishedJob(version=digest(broken), package=digest(broken))
     with pytest.raises(DefinitionError, match="nowhere_at_all"):
         on_node(broken, allowed)
@@ -126,7 +126,7 @@ def test_the_command_runs_an_allowed_package(tmp_path: Path, root: Root) -> None
     --allow it ends before anything of the package runs."""
     key, _ = key_in(tmp_path)
     mark = tmp_path / "mark"
-    files = {"app.py": f"open({str(mark)!r}, 'a').write('ran ')\n" + APP, "words.py": WORDS}
+    files = {"app.py": f"open({str(mark)!r}, 'a').write('ran ')\n" + APP, "packed_words.py": WORDS}
     (tmp_path / "logs.package.zip").write_bytes(packed(files, key))
     with (tmp_path / "app.log").open("w") as log:
         for number in range(20):

@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from packages.samples import APP, WORDS, written
+from packages.samples import APP, WORDS, modules_forgotten, written
 
 from millstream.cli.serving import describe_app
 from millstream.config import load
 from millstream.description import read_description
-from millstream.modules import forget_user_modules
 from millstream.packages.keys import allowed_of
 from millstream.packages.package import open_package
 from millstream.settings import resolve
@@ -47,13 +46,13 @@ def millstream(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_a_package_from_the_command_line(tmp_path: Path) -> None:
     """A key is made, the application is packed and signed, a node that allows the key opens it; the
     same again gives the same bytes."""
-    written(tmp_path, {"app.py": APP, "words.py": WORDS, "unused.py": "1 / 0\n"})
+    written(tmp_path, {"app.py": APP, "packed_words.py": WORDS, "unused.py": "1 / 0\n"})
     assert millstream(tmp_path, "pack", "--new-key", "k").returncode == 0
     first = millstream(tmp_path, "pack", "app.py", "--sign", "k")
     assert first.returncode == 0, first.stderr
     data = (tmp_path / "logs.package.zip").read_bytes()
     package = open_package(data, allowed_of([str(tmp_path / "k.pub")]))
-    assert [*package.files] == ["app.py", "words.py"]
+    assert [*package.files] == ["app.py", "packed_words.py"]
     assert f"sha256:{package.sha256}" in first.stderr
     second = millstream(tmp_path, "pack", "app.py", "--sign", "k", "-o", "again.zip")
     assert second.returncode == 0
@@ -65,22 +64,27 @@ def test_a_package_from_the_command_line(tmp_path: Path) -> None:
     [
         ({"app.py": DATA}, ("app.py",), 2, "jobs are data.* no package is needed"),
         ({"app.py": APP}, ("app.py",), 2, "app.py:3: ModuleNotFoundError"),
-        ({"app.py": APP, "words.py": WORDS}, ("app.py", "--sign", "k"), 2, "k: must be a private"),
+        (
+            {"app.py": APP, "packed_words.py": WORDS},
+            ("app.py", "--sign", "k"),
+            2,
+            "k: must be a private",
+        ),
         ({}, (), 2, "needs APP"),
         ({}, ("app.py", "--new-key", "k"), 2, "must stand alone"),
         (
             {
                 "app.py": APP,
-                "words.py": "import importlib\nhidden = importlib.import_module('hidden')\n"
+                "packed_words.py": "import importlib\nhidden = importlib.import_module('hidden')\n"
                 + WORDS,
                 "hidden.py": "",
             },
             ("app.py",),
             2,
-            "alone, as on a node; words.py:2: .*No module named 'hidden'; write it as",
+            "alone, as on a node; packed_words.py:2: .*No module named 'hidden'; write it as",
         ),
         (
-            {"app.py": APP, "words.py": WORDS},
+            {"app.py": APP, "packed_words.py": WORDS},
             ("app.py", "--include", "/etc/hostname"),
             2,
             "--include must name files below",
@@ -105,7 +109,7 @@ def test_files_that_are_not_imported_are_included(tmp_path: Path) -> None:
         "from pathlib import Path\n"
         "STOP = (Path(__file__).parent / 'data' / 'stop.txt').read_text().split()\n" + WORDS
     )
-    written(tmp_path, {"app.py": APP, "words.py": words, "data/stop.txt": "the a"})
+    written(tmp_path, {"app.py": APP, "packed_words.py": words, "data/stop.txt": "the a"})
     done = millstream(tmp_path, "pack", "app.py", "--include", "data", "-o", "p.zip")
     assert done.returncode == 0, done.stderr
     assert millstream(tmp_path, "pack", "app.py", "-o", "q.zip").returncode == 2
@@ -115,18 +119,16 @@ def test_a_run_leaves_its_package_in_the_store(tmp_path: Path) -> None:
     """The description names it for the Python jobs, and only for them; the server finds its
     bytes by the hash."""
     both = APP + DATA[DATA.index("app.add") :]
-    written(tmp_path, {"pack_both.py": both, "words.py": WORDS})
+    written(tmp_path, {"pack_both.py": both, "packed_words.py": WORDS})
     done = millstream(tmp_path, "pack", "pack_both.py", "-o", "p.zip")
     assert done.returncode == 0, done.stderr
-    try:
+    with modules_forgotten(tmp_path):
         target = load(str(tmp_path / "pack_both.py"))
         store = tmp_path / "store"
         flags = {"store": store, "package": tmp_path / "p.zip"}
         settings = resolve(target.app, flags=flags)
         Home.make(store, "logs", None, target.app.checked().slate_kinds)
         describe_app(target.app, settings)
-    finally:
-        forget_user_modules()
     description = read_description(store)
     assert description is not None
     counts, levels = (published_job(description.parts, name) for name in ("counts", "levels"))
@@ -145,13 +147,13 @@ def test_a_run_leaves_its_package_in_the_store(tmp_path: Path) -> None:
 
 def test_a_run_refuses_a_package_of_other_code(tmp_path: Path) -> None:
     """The root and its agents run the same files: what was changed since is named."""
-    written(tmp_path, {"app.py": APP, "words.py": WORDS})
+    written(tmp_path, {"app.py": APP, "packed_words.py": WORDS})
     assert millstream(tmp_path, "pack", "app.py", "-o", "p.zip").returncode == 0
-    (tmp_path / "words.py").write_text(WORDS + "# changed\n")
+    (tmp_path / "packed_words.py").write_text(WORDS + "# changed\n")
     done = millstream(tmp_path, "run", "app.py", "--package", "p.zip")
     assert done.returncode == 1
-    assert "got another words.py; pack it again" in done.stderr
-    (tmp_path / "words.py").write_text(WORDS)
+    assert "got another packed_words.py; pack it again" in done.stderr
+    (tmp_path / "packed_words.py").write_text(WORDS)
     (tmp_path / "p.zip").write_bytes(b"PK")
     assert "must be a zip" in millstream(tmp_path, "run", "app.py", "--package", "p.zip").stderr
     assert "cannot be read" in millstream(tmp_path, "run", "app.py", "--package", "x.zip").stderr

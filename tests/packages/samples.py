@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from millstream.packages.collecting import collect
@@ -11,7 +14,7 @@ from millstream.packages.package import packaged, write_package
 
 APP = """
 import millstream as ms
-from words import words
+from packed_words import words
 
 app = ms.App("logs")
 app.add(
@@ -52,6 +55,20 @@ def collected(folder: Path, file: str = "app.py", key: Path | None = None) -> by
     found = collect(str(folder / file), "test")
     signature = None if key is None else sign(encoded(found.manifest), key)
     return write_package(found.manifest, found.files, signature)
+
+
+@contextmanager
+def modules_forgotten(folder: Path) -> Iterator[None]:
+    """Afterwards, what was imported from a folder is not: another test has such modules too."""
+    before = [*sys.path]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            if file and Path(file).is_relative_to(folder):
+                del sys.modules[name]
 
 
 def key_in(folder: Path, name: str = "release.key") -> tuple[Path, Allowed]:

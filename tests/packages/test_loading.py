@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from packages.samples import APP, WORDS, collected, packed, written
+from packages.samples import APP, WORDS, collected, modules_forgotten, packed, written
 
 from millstream.errors import DefinitionError, PackageError
 from millstream.model.app import App
@@ -16,6 +17,12 @@ from millstream.packages.loading import load_package, unload_package
 from millstream.packages.manifest import digest
 from millstream.packages.package import Package, open_package
 from millstream.windows.placed import PlacedJob
+
+
+@pytest.fixture(autouse=True)
+def forgotten(tmp_path: Path) -> Iterator[None]:
+    with modules_forgotten(tmp_path):
+        yield
 
 
 def opened(data: bytes) -> Package:
@@ -36,7 +43,7 @@ def test_a_newer_version_is_the_newer_code(tmp_path: Path) -> None:
     versions = [
         {
             "app.py": APP,
-            "words.py": late,
+            "packed_words.py": late,
             "lib/__init__.py": "",
             "lib/rule.py": f"def made(record):\n    return [(record['line'], {number})]\n",
         }
@@ -47,14 +54,14 @@ def test_a_newer_version_is_the_newer_code(tmp_path: Path) -> None:
     assert pairs(second, "a") == [("a", 2)]
     assert pairs(first, "a") == [("a", 1)]
     fresh = {name.split(".")[0] for name in {*sys.modules} - before}
-    assert fresh.isdisjoint({"app", "words", "lib"})
+    assert fresh.isdisjoint({"app", "packed_words", "lib"})
     assert not any(str(tmp_path) in entry for entry in sys.path)
 
 
 def test_a_package_can_be_loaded_again(tmp_path: Path) -> None:
     """Its modules are those that are there; after it was unloaded they are new ones, and functions
     that somebody kept go on."""
-    package = opened(packed({"app.py": APP, "words.py": WORDS}))
+    package = opened(packed({"app.py": APP, "packed_words.py": WORDS}))
     app = load_package(package, tmp_path)
     assert load_package(package, tmp_path) is app
     unload_package(package.sha256)
@@ -88,7 +95,7 @@ def words(record):
 """
     files = {
         "app.py": APP,
-        "words.py": words,
+        "packed_words.py": words,
         "json.py": "raise RuntimeError('not this one')\n",
         "lib/__init__.py": "",
         "lib/deep/__init__.py": "from . import one\nfrom .. import deep as me\n",
@@ -138,15 +145,18 @@ def test_an_application_in_toml_is_packed_with_its_functions(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({"words.py": "1 / 0\n"}, r"words\.py:1: ZeroDivisionError"),
-        ({"words.py": "def words(:\n"}, r"words\.py:1: SyntaxError"),
-        ({"words.py": "import nowhere_at_all\n"}, r"words\.py:1: ModuleNotFoundError"),
-        ({"words.py": "raise SystemExit(3)\n"}, r"words\.py:1: the module exits"),
+        ({"packed_words.py": "1 / 0\n"}, r"packed_words\.py:1: ZeroDivisionError"),
+        ({"packed_words.py": "def words(:\n"}, r"packed_words\.py:1: SyntaxError"),
         (
-            {"app.py": APP.replace("from words", "from words_not_packed")},
+            {"packed_words.py": "import nowhere_at_all\n"},
+            r"packed_words\.py:1: ModuleNotFoundError",
+        ),
+        ({"packed_words.py": "raise SystemExit(3)\n"}, r"packed_words\.py:1: the module exits"),
+        (
+            {"app.py": APP.replace("from packed_words", "from words_not_packed")},
             r"app\.py:3: ModuleNotFoundError: No module named 'words_not_packed'",
         ),
-        ({"words.py": WORDS, "app.py": "x = 1\n"}, r"app\.py has no App"),
+        ({"packed_words.py": WORDS, "app.py": "x = 1\n"}, r"app\.py has no App"),
     ],
 )
 def test_code_that_fails_is_blamed_at_its_line(
@@ -162,7 +172,7 @@ def test_code_that_fails_is_blamed_at_its_line(
 
 def test_a_package_must_hold_the_application_it_says(tmp_path: Path) -> None:
     """One with another name, or without the jobs, is refused."""
-    files = {"app.py": APP, "words.py": WORDS}
+    files = {"app.py": APP, "packed_words.py": WORDS}
     for data in (
         packed(files, app="other"),
         packed({**files, "app.py": APP.replace('"counts"', '"words"')}),
@@ -174,14 +184,14 @@ def test_a_package_must_hold_the_application_it_says(tmp_path: Path) -> None:
 def test_what_lies_in_the_folder_is_not_trusted(tmp_path: Path) -> None:
     """Files that were changed after they were unpacked, or put there before, are not run: the code
     is that of the package, and its folder is made anew."""
-    package = opened(packed({"app.py": APP, "words.py": WORDS}))
+    package = opened(packed({"app.py": APP, "packed_words.py": WORDS}))
     home = tmp_path / package.sha256
-    written(home, {"words.py": "raise RuntimeError('planted')\n", "more.py": ""})
+    written(home, {"packed_words.py": "raise RuntimeError('planted')\n", "more.py": ""})
     app = load_package(package, tmp_path)
     assert pairs(app, "a") == [("a", 1)]
-    assert {path.name for path in home.iterdir()} == {"app.py", "words.py"}
+    assert {path.name for path in home.iterdir()} == {"app.py", "packed_words.py"}
     unload_package(package.sha256)
-    (home / "words.py").write_text("raise RuntimeError('changed')\n")
+    (home / "packed_words.py").write_text("raise RuntimeError('changed')\n")
     assert pairs(load_package(package, tmp_path), "a") == [("a", 1)]
-    assert (home / "words.py").read_text() == WORDS
+    assert (home / "packed_words.py").read_text() == WORDS
     assert not (home / "__pycache__").exists()

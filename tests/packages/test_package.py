@@ -21,7 +21,7 @@ from millstream.packages.keys import Allowed, allowed_of, new_key
 from millstream.packages.manifest import MOST_BYTES, MOST_FILES, digest, encoded, read_manifest
 from millstream.packages.package import open_package, packaged, read_package
 
-FILES = {"app.py": APP, "words.py": WORDS}
+FILES = {"app.py": APP, "packed_words.py": WORDS}
 
 
 def test_a_signed_package_is_opened(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_the_same_content_gives_the_same_bytes(tmp_path: Path) -> None:
     assert data == packed(dict(reversed(FILES.items())), key)
     with zipfile.ZipFile(io.BytesIO(data)) as zipped:
         assert zipped.testzip() is None
-        assert zipped.read("files/words.py") == WORDS.encode()
+        assert zipped.read("files/packed_words.py") == WORDS.encode()
 
 
 def test_no_byte_can_be_changed(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_signature_is_of_one_manifest(tmp_path: Path) -> None:
     key, allowed = key_in(tmp_path)
     other, _ = key_in(tmp_path, "other.key")
     good, strange = read_archive(packed(FILES, key)), read_archive(packed(FILES, other))
-    changed = read_archive(packed({**FILES, "words.py": WORDS + "# more\n"}))
+    changed = read_archive(packed({**FILES, "packed_words.py": WORDS + "# more\n"}))
     moved = write_archive(Archive(changed.manifest, changed.files, good.signature))
     with pytest.raises(PackageError, match="the package was changed"):
         open_package(moved, allowed)
@@ -106,7 +106,7 @@ def test_a_signature_is_of_one_manifest(tmp_path: Path) -> None:
 
 def test_one_package_can_be_allowed_by_its_hash() -> None:
     """Without any key; another one is refused, and the error has its hash."""
-    data, other = packed(FILES), packed({**FILES, "words.py": WORDS + "# more\n"})
+    data, other = packed(FILES), packed({**FILES, "packed_words.py": WORDS + "# more\n"})
     allowed = allowed_of([f"sha256:{digest(data).upper()}"])
     assert open_package(data, allowed).signed_by is None
     with pytest.raises(PackageError, match=f"without a signature.*sha256:{digest(other)}"):
@@ -192,7 +192,7 @@ def changed_manifest(change: Callable[[dict[str, object]], None]) -> bytes:
         (lambda one: one.update(more=1), "unknown field"),
         (lambda one: one.update(file="other.py"), "must be among its files"),
         (lambda one: one["files"][0].update(size=3), r"got app\.py otherwise"),
-        (lambda one: one["files"].pop(), r"got words\.py otherwise"),
+        (lambda one: one["files"].pop(), r"got packed_words\.py otherwise"),
         (
             lambda one: one["files"].append({"path": "x.py", "size": 0, "sha256": ""}),
             r"got x\.py otherwise",

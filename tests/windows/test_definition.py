@@ -195,6 +195,13 @@ def test_durations_and_times_of_python_travel_as_text_and_numbers() -> None:
     assert placed_of(definition).job.span == job.span
 
 
+def test_a_number_that_json_cannot_carry_stays_at_home() -> None:
+    """Such a job is not published, and the application is built all the same."""
+    placed = PlacedJob(job_of(seed=10**5000), "errors", ("web1",), Logs())
+    assert definition_of(placed) is None
+    assert placed.described()["definition"] is None
+
+
 def test_the_version_is_of_the_content_and_not_of_the_nodes() -> None:
     """Another span is another version; another node is none, for those that run."""
 
@@ -224,6 +231,9 @@ def test_the_description_has_what_agents_are_told() -> None:
     assert placed_of(published.definition) == app.parts["errors"]
     assert published.version == published.definition.version
     assert [published_job(parts, name) for name in ("levels", "inside", "x")] == [None] * 3
+    parts["errors"]["definition"]["definition"]["speed"] = 9
+    with pytest.raises(InputError, match=r"'errors' in the store.*another version"):
+        published_job(parts, "errors")
     parts["levels"]["definition"] = {"version": "ab", "package": "ab"}
     assert published_job(parts, "levels") == PublishedJob(version="ab", package="ab")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from millstream.app_file import read_app
 from millstream.errors import DefinitionError, InputError
 from millstream.testing import run
 from millstream.windows import FieldMap, Job, Logs
+from millstream.windows.placed import PlacedJob
 
 
 @pytest.mark.parametrize(
@@ -101,6 +103,7 @@ def test_a_record_without_its_fields_fails(options: dict[str, Any], record: Any,
         ({"key": "a", "value": {"number": "x"}}, "value must be a field"),
         ({"key": "a", "where": {}}, "where must be a table"),
         ({"key": "a", "where": {"b": {"over": 1}}}, "where must say of 'b'.*'over'"),
+        ({"key": "a", "where": {"b": {"below": float("inf")}}}, "where must travel.*JSON"),
         ({"key": "a", "numbers": "b"}, "numbers must be a list"),
         ({"key": "a", "separator": 1}, "separator must be text"),
     ],
@@ -193,6 +196,26 @@ def test_a_job_over_text_needs_no_python(tmp_path: Path) -> None:
     )
     assert app == other
     assert app.parts == other.parts
+
+
+def test_the_example_of_the_reference_is_a_job(tmp_path: Path) -> None:
+    """As it stands in the docs, over a line of an access log."""
+    page = (Path(__file__).parents[2] / "docs" / "reference.md").read_text()
+    start = page.index("    [jobs.failures]")
+    block = page[start : page.index("## ms.windows.Logs", start)]
+    text = "[app]\nname = 'logs'\n" + block
+    app, _ = read_app(written(tmp_path, text))
+    placed = app.parts["failures"]
+    assert isinstance(placed, PlacedJob)
+    assert placed.logs is not None
+    assert placed.logs.pattern is not None
+    line = '10.0.0.1 - - [14/Nov/2026:22:13:20 +0000] "GET / HTTP/1.1" {} {}'
+    found = []
+    for status, size in (("503", "512"), ("200", "512"), ("503", "-")):
+        matched = re.match(placed.logs.pattern, line.format(status, size))
+        assert matched is not None
+        found.append(placed.job.map(matched.groupdict()))
+    assert found == [[("10.0.0.1/503", 512)], [], []]
 
 
 @pytest.mark.parametrize(

@@ -33,13 +33,13 @@ def application(target: str, allow: Sequence[str], folder: Path) -> App:
 def check_current(target: str, path: Path) -> None:
     """PackageError if the application's files have changed since it was packed: the root and its
     agents must run the same code."""
-    from millstream.packages.collecting import reached_files
+    from millstream.packages.collecting import files_now
     from millstream.packages.package import packaged
 
     _, package = _read(path)
-    now = {file.path: file for file in packaged(reached_files(target))}
     then = {file.path: file for file in package.manifest.files}
-    changed = [name for name in now if then.get(name) != now[name]]
+    now = {file.path: file for file in packaged(files_now(target, then))}
+    changed = [name for name in {**then, **now} if then.get(name) != now.get(name)]
     if changed:
         raise PackageError(
             f"--package {shown_path(path)}: must have the code that is run here; got another "

@@ -63,10 +63,11 @@ def collect(target: str, created_by: str, include: Iterable[Path] = ()) -> Colle
     return Collected(root, manifest, files)
 
 
-def reached_files(target: str) -> dict[str, bytes]:
-    """The application's file and what it imports, as they are now."""
+def files_now(target: str, packed: Iterable[str]) -> dict[str, bytes]:
+    """The application's file, what it imports and what was packed with it, as they are now."""
     root, file = _located(target)
-    return {one: (root / one).read_bytes() for one in sorted(_reached(root, file))}
+    there = (one for one in packed if (root / one).is_file())
+    return {one: (root / one).read_bytes() for one in sorted({*_reached(root, file), *there})}
 
 
 def _located(target: str) -> tuple[Path, str]:

@@ -22,7 +22,7 @@ import msgspec
 
 from millstream.algebra import BUILT_IN
 from millstream.codec import encode_value
-from millstream.errors import InputError, MillstreamError
+from millstream.errors import CodecError, InputError, MillstreamError
 from millstream.model.algebra import Algebra
 from millstream.model.duration import instant, microseconds, shown_duration
 from millstream.windows.fidelity import Area, Error, Fidelity, Spatial, Temporal
@@ -138,11 +138,11 @@ def python_in(placed: PlacedJob) -> tuple[str, ...]:
 
 
 def definition_of(placed: PlacedJob) -> JobDefinition | None:
-    """A job as data; None if it is Python."""
+    """A job as data; None if it is Python, or has a number that JSON cannot carry."""
     job = placed.job
     if python_in(placed) or not isinstance(job.map, FieldMap):
         return None
-    return JobDefinition(
+    definition = JobDefinition(
         name=placed.name,
         nodes=placed.nodes,
         map=_map(job.map),
@@ -165,6 +165,7 @@ def definition_of(placed: PlacedJob) -> JobDefinition | None:
         corrections=job.corrections,
         logs=None if placed.logs is None else _logs(placed.logs),
     )
+    return definition if _arrives(definition) else None
 
 
 def placed_of(definition: JobDefinition) -> PlacedJob:
@@ -206,7 +207,15 @@ def published_job(parts: Mapping[str, Any], name: str) -> PublishedJob | None:
     if not isinstance(part, Mapping) or part.get("kind") != "job" or not part.get("agents"):
         return None
     published = part.get("definition")
-    return None if published is None else msgspec.convert(published, PublishedJob)
+    if published is None:
+        return None
+    try:
+        return msgspec.convert(published, PublishedJob)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"definition of job {name!r} in the store: {error}; the application was started with "
+            "another version of Millstream: serve it with that one"
+        ) from None
 
 
 def described_definition(placed: PlacedJob) -> dict[str, Any] | None:
@@ -244,6 +253,15 @@ def _placed(definition: JobDefinition) -> PlacedJob:
         definition.nodes,
         None if logs is None else Logs(**{name: _frozen(value) for name, value in logs.items()}),
     )
+
+
+def _arrives(definition: JobDefinition) -> bool:
+    """Whether it is the same after it was JSON."""
+    try:
+        data = encode_value(msgspec.to_builtins(definition))
+        return msgspec.json.decode(data, type=JobDefinition) == definition
+    except (CodecError, msgspec.DecodeError):
+        return False
 
 
 def _map(given: FieldMap) -> MapDefinition:

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-from millstream.errors import DefinitionError, InputError
+from millstream.codec import encode_value
+from millstream.errors import CodecError, DefinitionError, InputError
 from millstream.model.conditions import Conditions, conditions
 from millstream.model.path import is_path, key_text, picker
 from millstream.nearest import did_you_mean
@@ -65,6 +66,10 @@ class FieldMap:
         object.__setattr__(self, "_keys", self._key_picker())
         object.__setattr__(self, "_value", self._value_picker())
         held = None if self.where is None else conditions(self.where, "job: where")
+        try:
+            encode_value(self.where)
+        except CodecError as error:
+            raise DefinitionError(f"job: where must travel to agents: {error}") from None
         object.__setattr__(self, "_conditions", held)
 
     def __call__(self, record: Any) -> list[tuple[str, Any]]:
@@ -152,7 +157,7 @@ class FieldMap:
                 "job: value must be a field or a dotted path of a number, or "
                 f"{{ field = 'name' }} to take one as it is; got {self.value!r}"
             )
-        pick = picker(path, "job: value", "record")
+        pick = _field_picker(path, "job: value")
         return pick if as_it_is else _number_at(path, pick)
 
     def _converted(self, record: Mapping[str, Any]) -> dict[str, Any]:
@@ -170,6 +175,8 @@ def number_in(text: str) -> int | float | None:
     >>> number_in("512"), number_in("-0.5"), number_in("1e3"), number_in("-"), number_in("1_000")
     (512, -0.5, 1000.0, None, None)
     """
+    if len(text) < 300 and text.isdigit() and text.isascii():
+        return int(text)  # the usual case, without a pattern
     if _WHOLE.fullmatch(text):
         return int(text)
     if not _NUMBER.fullmatch(text):
@@ -181,7 +188,7 @@ def number_in(text: str) -> int | float | None:
 def _number_at(path: str, pick: Callable[[Any], Any]) -> Callable[[Any], int | float]:
     def number(record: Any) -> int | float:
         found = pick(record)
-        if isinstance(found, int | float) and not isinstance(found, bool):
+        if type(found) is int or type(found) is float:
             return found
         read = number_in(found) if isinstance(found, str) else None
         if read is None:
@@ -201,16 +208,38 @@ def _several(key: Any) -> tuple[str, ...]:
 
 
 def _joined(paths: tuple[str, ...], separator: str) -> Callable[[Any], list[str]]:
-    picks = [picker(path, "job: key", "record") for path in paths]
+    def text_of(path: str) -> Callable[[Any], str]:
+        pick = _field_picker(path, "job: key")
 
-    def keys(record: Any) -> list[str]:
-        return [separator.join([key_text(pick(record), "job") for pick in picks])]
+        def text(record: Any) -> str:
+            key = pick(record)
+            return key if type(key) is str else key_text(key, "job")
 
-    return keys
+        return text
+
+    first, *rest = map(text_of, paths)
+    if not rest:
+        return lambda record: [first(record)]
+    return lambda record: [separator.join([first(record), *(text(record) for text in rest)])]
+
+
+def _field_picker(path: str, where: str) -> Callable[[Any], Any]:
+    """Picks a field; one that is not within others without a walk."""
+    walk = picker(path, where, "record")
+    if "." in path:
+        return walk
+
+    def pick(record: Any) -> Any:
+        try:
+            return record[path]
+        except (KeyError, TypeError):
+            return walk(record)  # it fails too, in words
+
+    return pick
 
 
 def _words(path: str) -> Callable[[Any], list[str]]:
-    pick = picker(path, "job: split", "record")
+    pick = _field_picker(path, "job: split")
 
     def keys(record: Any) -> list[str]:
         text = pick(record)
