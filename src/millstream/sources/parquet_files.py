@@ -30,6 +30,7 @@ class ParquetFiles:
     """Parquet, in row groups. A file that cannot be read has one unit: the error."""
 
     name = "parquet"
+    look_back = 1
 
     def units(self, path: str, size: int) -> int:
         with pa.OSFile(path) as source:
