@@ -238,12 +238,16 @@ def test_batches_are_flushed_one_by_one_or_at_intervals() -> None:
         (
             {"pattern": "(?P<a>.)"},
             "json:in",
-            "pattern is of text files, and its address is json:in",
+            "pattern must be left out, or be of text files; got it with",
         ),
-        ({"starts": "a"}, "csv:in", "starts is of text files"),
-        ({"encoding": "latin-1"}, "parquet:in", "encoding is of text and csv files"),
-        ({"delimiter": ";"}, "text:in", "delimiter is of csv files"),
-        ({"jump": "1h", "ts": "t"}, "log", "jump is of files, where the records after one are"),
+        ({"starts": "a"}, "csv:in", "starts must be left out"),
+        (
+            {"encoding": "latin-1"},
+            "parquet:in",
+            "encoding must be left out",
+        ),
+        ({"delimiter": ";"}, "text:in", "delimiter must be left out"),
+        ({"jump": "1h", "ts": "t"}, "log", "jump must be left out, or be of files"),
     ],
 )
 def test_what_a_source_says_of_another_format(said, address, message):

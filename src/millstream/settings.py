@@ -21,12 +21,10 @@ from typing import Any, Literal
 from millstream.errors import DefinitionError
 from millstream.model.app import App
 from millstream.model.function import RESERVED_STREAMS, Update
-from millstream.model.source import Source
-from millstream.model.text_form import PLAIN_TEXT
 from millstream.model.workflow import Workflow
 from millstream.nearest import did_you_mean
-from millstream.setting_values import DAY, MIB, MINUTE, PARSERS, SECOND
-from millstream.sources.address import LOG, parse_address
+from millstream.setting_values import DAY, MIB, MINUTE, PARSERS, SECOND, check_form
+from millstream.sources.address import LOG
 
 Lane = Literal["auto", "one-task", "shuffled"]
 SERVED = (
@@ -178,7 +176,7 @@ def resolve(
             values["sources"][source.name] = LOG
             if values.get("available_now"):
                 _check_log(app, source.name, values["store"], code is None)
-        _check_form(source, values["sources"][source.name])
+        check_form(source, values["sources"][source.name])
     return Settings(app.name, **values)
 
 
@@ -193,35 +191,6 @@ def _check_log(app: App, source: str, store: Path, command: bool) -> None:
         raise DefinitionError(
             f"source {source!r} of app {app.name!r} has no address, and nothing was sent to it; "
             f"give it one with {advice}"
-        )
-
-
-_FORMS = {
-    "pattern": ("text",),
-    "starts": ("text",),
-    "encoding": ("text", "csv"),
-    "delimiter": ("csv",),
-}
-"""The formats of files that each word of a source about its text is for. What is sent to a source
-may be text too."""
-
-
-def _check_form(source: Source, address: str) -> None:
-    """Refuse what a source says of a form that its records do not have."""
-    form = parse_address(address).format
-    for word, formats in _FORMS.items():
-        given = getattr(source.text, word) != getattr(PLAIN_TEXT, word)
-        if given and form != LOG and form not in formats:
-            path = address.partition(":")[2]
-            raise DefinitionError(
-                f"source {source.name!r}: {word} is of {' and '.join(formats)} files, and its "
-                f"address is {address}; leave it out, or give it {formats[0]}:{path}"
-            )
-    if source.jump is not None and form == LOG:
-        raise DefinitionError(
-            f"source {source.name!r}: jump is of files, where the records after one are known; its "
-            "records come from an event log: leave it out, or give it an address such as "
-            "text:DIR"
         )
 
 
