@@ -230,3 +230,32 @@ def test_batches_are_flushed_one_by_one_or_at_intervals() -> None:
     assert resolve(an_app(), environ=environ, flags=ADDRESSES).flush == 500_000
     for wrong in ("0s", "never", "10"):
         assert "--flush must be 'batch' or an interval" in refused(flags={"flush": wrong})
+
+
+@pytest.mark.parametrize(
+    ("said", "address", "message"),
+    [
+        (
+            {"pattern": "(?P<a>.)"},
+            "json:in",
+            "pattern must be left out, or be of text files; got it with",
+        ),
+        ({"starts": "a"}, "csv:in", "starts must be left out"),
+        (
+            {"encoding": "latin-1"},
+            "parquet:in",
+            "encoding must be left out",
+        ),
+        ({"delimiter": ";"}, "text:in", "delimiter must be left out"),
+        ({"jump": "1h", "ts": "t"}, "log", "jump must be left out, or be of files"),
+    ],
+)
+def test_what_a_source_says_of_another_format(said, address, message):
+    """It is refused, and not left aside without a word; what is sent may be text."""
+    app = ms.App("reading")
+    app.source("lines", **said)
+    app.map("lines", name="look")(lambda event: None)
+    with pytest.raises(ms.DefinitionError, match=f"^source 'lines': {message}"):
+        resolve(app, flags={"sources": {"lines": address}})
+    if "jump" not in said:
+        resolve(app)

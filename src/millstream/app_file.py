@@ -51,7 +51,7 @@ from millstream.model.function import RESERVED_STREAMS
 from millstream.model.slate import Table
 from millstream.modules import on_path
 from millstream.nearest import did_you_mean
-from millstream.setting_values import PARSERS, PATHS, check_address, relative_to
+from millstream.setting_values import PARSERS, PATHS, check_address, check_form, relative_to
 from millstream.toml import Document, Section, shown
 
 _SOURCE_TEXTS = (
@@ -106,6 +106,11 @@ def read_app(path: Path) -> tuple[App, dict[str, Any]]:
     given.update(_run(document.section("run")))
     app.settings.update(given)
     _check_graph(app, document)
+    for source in app.checked().sources:
+        address = given["sources"].get(source.name)
+        if address is not None:
+            with at_line_of(document.section("streams", source.name)):
+                check_form(source, address)
     return app, given
 
 

@@ -17,6 +17,8 @@ from millstream.model.duration import UNITS, microseconds
 from millstream.model.function import RESERVED_STREAMS
 from millstream.model.size import MIB as MIB
 from millstream.model.size import byte_count
+from millstream.model.source import Source
+from millstream.model.text_form import PLAIN_TEXT
 from millstream.nearest import nearest
 from millstream.sources.address import FORMATS, LOG, SQLITE, parse_address
 
@@ -51,6 +53,35 @@ def check_address(text: object, where: str, *, sink: bool, stream: str = "") -> 
         raise DefinitionError(
             f"{where}: {stream!r} has many events of a key, of several streams, and a table holds "
             "only the latest of each key; give it json:DIR, parquet:DIR or log:DIR"
+        )
+
+
+_FORMS = {
+    "pattern": ("text",),
+    "starts": ("text",),
+    "encoding": ("text", "csv"),
+    "delimiter": ("csv",),
+}
+"""The formats of files that each word of a source about its text is for. What is sent to a source
+may be text too."""
+
+
+def check_form(source: Source, address: str) -> None:
+    """Refuse what a source says of a form that its records do not have."""
+    form = parse_address(address).format
+    for word, formats in _FORMS.items():
+        given = getattr(source.text, word) != getattr(PLAIN_TEXT, word)
+        if given and form != LOG and form not in formats:
+            raise DefinitionError(
+                f"source {source.name!r}: {word} must be left out, or be of {' or '.join(formats)} "
+                f"files; got it with the address {address}; did you mean "
+                f"{formats[0]}:{address.partition(':')[2]}?"
+            )
+    if source.jump is not None and form == LOG:
+        raise DefinitionError(
+            f"source {source.name!r}: jump must be left out, or be of files, where the records "
+            "after one are known; its records come from an event log: give it an address such as "
+            "text:DIR"
         )
 
 

@@ -23,7 +23,7 @@ from millstream.model.app import App
 from millstream.model.function import RESERVED_STREAMS, Update
 from millstream.model.workflow import Workflow
 from millstream.nearest import did_you_mean
-from millstream.setting_values import DAY, MIB, MINUTE, PARSERS, SECOND
+from millstream.setting_values import DAY, MIB, MINUTE, PARSERS, SECOND, check_form
 from millstream.sources.address import LOG
 
 Lane = Literal["auto", "one-task", "shuffled"]
@@ -180,6 +180,7 @@ def resolve(
             values["sources"][source.name] = LOG
             if values.get("available_now"):
                 _check_log(app, source.name, values["store"], code is None)
+        check_form(source, values["sources"][source.name])
     return Settings(app.name, **values)
 
 

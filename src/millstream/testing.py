@@ -23,7 +23,8 @@ from millstream.model.event import Event
 from millstream.model.rules import DeadLetter
 from millstream.model.slate import Table
 from millstream.model.source import Source
-from millstream.model.text_form import text_records
+from millstream.model.text_form import TextRecord, text_records
+from millstream.model.time_jumps import jumping
 from millstream.nearest import did_you_mean
 from millstream.reference import Reference
 
@@ -59,18 +60,25 @@ class Run:
         declared = self._source(source)
         data = text.encode(declared.text.line_encoding) if isinstance(text, str) else text
         extract = replace(declared, ahead=None).extractor()
-        events: list[Event] = []
-        for line, raw, record, error in text_records(data, declared.text):
+        found: list[tuple[Event, TextRecord]] = []
+        refused: list[tuple[TextRecord, str]] = []
+        for one in text_records(data, declared.text):
             try:
-                if error is not None:
-                    raise error
-                ts, key = extract(record, self._reference.clock)
-                events.append(Event(source, ts, key, record))
-            except InputError as wrong:
-                shown = raw.decode(declared.text.line_encoding, "replace")
-                letter = DeadLetter(None, source, self.clock, "", shown, str(wrong), line=line)
-                self._reference.dead_letters.append(letter)
-        return self.feed(events)
+                if one.error is not None:
+                    raise one.error
+                ts, key = extract(one.record, self._reference.clock)
+                found.append((Event(source, ts, key, one.record), one))
+            except InputError as error:
+                refused.append((one, str(error)))
+        if declared.jump is not None:
+            for index in reversed(jumping([event.ts for event, _ in found], declared.jump)):
+                refused.append((found.pop(index)[1], f"source {source!r}: ts jumps (jump=)"))
+        for one, wrong in sorted(refused, key=lambda pair: pair[0].line):
+            shown = one.text.decode(declared.text.line_encoding, "replace")
+            self._reference.dead_letters.append(
+                DeadLetter(None, source, self.clock, "", shown, wrong, line=one.line)
+            )
+        return self.feed(event for event, _ in found)
 
     def tick(self, to: int | datetime | None = None, *, by: Duration | None = None) -> Run:
         """Move the wall clock to an instant or by a duration, and fire the wall timers due."""

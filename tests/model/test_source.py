@@ -1,5 +1,6 @@
 """Sources: how a record becomes a key and a time."""
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.errors import InputError
-from millstream.model.source import Source
+from millstream.model.source import Source, declared
 
 CLOCK = 99
 
 
-def extract(record: Any, **declared: Any) -> tuple[int, str]:
-    return Source("checkins", **declared).extractor()(record, CLOCK)
+def extract(record: Any, **said: Any) -> tuple[int, str]:
+    return Source("checkins", **said).extractor()(record, CLOCK)
 
 
-def refused(record: Any, **declared: Any) -> str:
+def refused(record: Any, **said: Any) -> str:
     with pytest.raises(InputError) as raised:
-        extract(record, **declared)
+        extract(record, **said)
     return str(raised.value)
 
 
@@ -185,3 +186,21 @@ def test_numeric_text_is_a_number_where_a_unit_is_given() -> None:
     assert extract({"at": "1"}, 0)[0] == 1_000_000
     assert extract({"at": "1.5"}, 0)[0] == 1_500_000
     assert extract({"at": "1970-01-01T00:00:02Z"}, 0)[0] == 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("unit", "number", "hint"),
+    [
+        ("s", 1_700_000_000_123, "it is likely to be in milliseconds: unit='ms'"),
+        ("s", 1_700_000_000_123_456, "it is likely to be in microseconds: unit='us'"),
+        ("ms", 1_700_000_000_123_456, "it is likely to be in microseconds: unit='us'"),
+        ("us", 1_700_000_000_123_456_789, "it is likely to be in nanoseconds: unit='ns'"),
+        ("s", 4_258_000_000, "is it a mistake, or of another unit or zone?"),
+    ],
+)
+def test_a_number_in_another_unit_is_refused_with_that(unit: str, number: int, hint: str) -> None:
+    """A time thousands of years ahead is no time, and the error says what it is likely to be."""
+    taken = declared("s", ts="t", unit=unit).extractor()
+    for value in (number, str(number)):
+        with pytest.raises(InputError, match=re.escape(hint)):
+            taken({"t": value}, 1_750_000_000_000_000)

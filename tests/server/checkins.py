@@ -17,15 +17,20 @@ JSON = {"Content-Type": "application/json"}
 
 
 def checkins_store(path: Path, log: Path | None = None) -> MadeStore:
-    """Sources `checkins` and `clicks` in logs and `old` in files, an output, an inner stream."""
+    """Sources `checkins`, `clicks` and `texts` in logs, `old` in files, an output, an inner one."""
     made = MadeStore(path, {"count": "dict", "visitors": "table"})
     log = log or made.home.log_of("checkins")
     sources = [
         SourceDescription("checkins", "user", "time", "s", True, f"log:{log}"),
         SourceDescription("clicks", None, None, None, False, f"log:{made.home.log_of('clicks')}"),
         SourceDescription("old", "user", None, None, True, "json:/data/old"),
+        SourceDescription(
+            *("texts", "at", None, None, True, f"log:{made.home.log_of('texts')}"),
+            pattern=r"(?P<at>\d\d:\d\d) (?P<text>(?s:.*))",
+            starts=r"\d\d:",
+        ),
     ]
-    streams = ["checkins", "clicks", "old", "recognised", "counts"]
+    streams = ["checkins", "clicks", "old", "texts", "recognised", "counts"]
     write_description(
         path, Description("retail", "time", sources, [], streams, ["counts"], {"nodes": []})
     )

@@ -129,7 +129,26 @@ def test_a_damaged_file_is_one_bad_file(tmp_path: Path, damage: str) -> None:
     good, bad = read(path)
     assert good == []
     assert [one.line for one in bad] == [0]
-    assert "cut short or corrupt" in bad[0].error
+    assert ("its rows 1 to 1000" if damage == "middle" else "nothing of it was") in bad[0].error
+
+
+def test_rows_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    """What was read before and after them is not to be written again."""
+    path = tmp_path / "a.parquet"
+    values = [f"{n * 7919 % 10007:05}" * 4 for n in range(3000)]
+    table = pa.table({"a": values})
+    pq.write_table(table, path, row_group_size=1000, compression="none", use_dictionary=False)
+    data = bytearray(path.read_bytes())
+    middle = data.index(values[1500].encode())
+    data[middle - 4 : middle] = b"\xff\xff\xff\x7f"  # the length of a text
+    path.write_bytes(data)
+    bad = read(path)[1]
+    units = FORMAT.units(str(path), path.stat().st_size)
+    found = [read(path, group, group + 1) for group in range(units)]
+    assert [len(records) for records, _ in found] == [1000, 0, 1000]
+    assert [one.line for one in bad] == [0]
+    (told,) = found[1][1]
+    assert "its rows 1001 to 2000 are not read, but the others are" in told.error
 
 
 def test_a_table_without_rows_has_a_unit(tmp_path: Path) -> None:

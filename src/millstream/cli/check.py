@@ -6,25 +6,40 @@ import click
 
 from millstream.codec import slate_codec
 from millstream.config import load
-from millstream.errors import DefinitionError
+from millstream.errors import CommandError, DefinitionError
 from millstream.model.app import App
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow
+from millstream.setting_values import check_form
 
 
 @click.command()
 @click.argument("app")
-def check(app: str) -> None:
+@click.option("--node", metavar="NAME", help="See whether the agent of this node could start.")
+@click.option("--job", metavar="NAME", help="Of which job, if there are several.")
+def check(app: str, node: str | None, job: str | None) -> None:
     """Check an application without running it.
 
-    Builds the whole graph, and looks at every name, argument and slate. Exits 2 at the first
-    mistake, and says where it is.
+    Builds the whole graph, and looks at every name, argument and slate, and at how its sources and
+    logs are read. Exits 2 at the first mistake, and says where it is.
 
     \b
-    Example:
+    Examples:
         millstream check app.py
+        millstream check app.toml --node web1
     """
-    workflow = checked(load(app).app)
+    target = load(app)
+    workflow = checked(target.app)
+    addresses = target.app.settings.get("sources", {})
+    for source in workflow.sources:
+        if source.name in addresses:
+            check_form(source, addresses[source.name])
+    if node is not None:
+        from millstream.agent.options import job_of
+
+        job_of(target.app, job, node)
+    elif job is not None:
+        raise CommandError("--job says of which job a node's agent is; say the node with --node")
     maps = len(workflow.functions) - len(workflow.updates)
     counts = (
         _count(len(workflow.sources), "source"),

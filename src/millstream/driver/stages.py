@@ -15,6 +15,7 @@ import msgspec
 
 from millstream.driver.inputs import read_split
 from millstream.driver.job import END, REPORT, Job, Row, SourceSplit
+from millstream.driver.jump_filter import without_jumps
 from millstream.durable import with_checksum, write_unsynced, write_whole
 from millstream.engine.columns import Columns
 from millstream.engine.intake import Intake
@@ -23,6 +24,8 @@ from millstream.engine.plan import Plan
 from millstream.engine.points import reach
 from millstream.engine.progress import Report
 from millstream.errors import RunError
+from millstream.sources.address import LOG
+from millstream.sources.formats import Chunk, format_named
 from millstream.stores.contract import Store
 from millstream.stores.home import opened
 from millstream.stores.soft import Soft
@@ -140,8 +143,7 @@ def _read(
     for piece in splits:
         intake = Intake(sources[piece.source], task.router, job.beat.clock, job.beat.late)
         file = piece.split.path
-        text = sources[piece.source].text
-        for chunk in read_split(piece.format, piece.split, intake.fields, text):
+        for chunk in _chunks(piece, intake, job.beat.clock):
             if chunk.picked is not None and chunk.whole is not None:
                 if intake.take_picked(*chunk.picked):
                     yield piece, intake
@@ -151,6 +153,13 @@ def _read(
             for bad in chunk.bad:
                 intake.refuse(bad.text, bad.error, file, bad.line)
             yield piece, intake
+
+
+def _chunks(piece: SourceSplit, intake: Intake, clock: int) -> Iterator[Chunk]:
+    source = intake.source
+    if source.jump is not None and piece.format != LOG:
+        return without_jumps(format_named(piece.format, source.text), piece.split, source, clock)
+    return read_split(piece.format, piece.split, intake.fields, source.text)
 
 
 def _gathered(task: Task) -> int:

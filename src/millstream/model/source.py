@@ -102,7 +102,7 @@ class Source:
             if not -TIME_LIMIT < ts < TIME_LIMIT:
                 raise InputError(
                     f"{where}: ts {ts} microseconds must be within {TIME_LIMIT} of the epoch; "
-                    f"is its unit {self.unit!r} right?"
+                    f"is its unit {self.unit!r} right? {self._likely(ts, clock)}"
                 )
             if self.ahead is not None and ts > clock + self.ahead:
                 days = (ts - clock) // UNITS["d"]

@@ -20,7 +20,7 @@ import msgspec
 from millstream.errors import InputError
 from millstream.feeds.records import checked as checked_record
 from millstream.nesting import too_deep
-from millstream.server.records import BOM, LINE_BYTES, Checked, pieces
+from millstream.server.records import BOM, LINE_BYTES, MANY, Checked, pieces
 
 AHEAD = 60_000_000
 """Microseconds that a client's time may be ahead of the server's clock."""
@@ -83,6 +83,7 @@ class FeedCheck:
     """Tells records of feeds from what is none, and stamps them. See `streams.Check`."""
 
     most_lines = MOST_LINES
+    many_types = MANY
 
     def __init__(self, stamps: Stamps, ratio: Callable[[], float | None]) -> None:
         self._stamps = stamps

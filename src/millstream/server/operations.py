@@ -258,7 +258,7 @@ OPERATIONS = (
                 TEXT,
             )
         },
-        body={"application/json": ANY, NDJSON: TEXT},
+        body={"application/json": ANY, NDJSON: TEXT, "text/plain": TEXT},
         errors={
             404: "There is no such source.",
             408: "The body came too slowly.",

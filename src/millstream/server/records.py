@@ -1,8 +1,10 @@
 """The body of a request becomes records: lines that are accepted, and refused ones with reasons.
 
-A body is one JSON value, however it is laid out, or one value a line (NDJSON). An accepted line is
-one whole JSON value in UTF-8 from which the source's key and time can be taken; so the application
-will be able to take it in. A line is stored as it came; a single value is stored in one line.
+A body is one JSON value, however it is laid out, one value a line (NDJSON), or lines of text, which
+become records as the source says (`model.text_form`). An accepted line is one whole JSON value in
+UTF-8 from which the source's key and time can be taken; so the application will be able to take it
+in. A line is stored as it came; a single value is stored in one line, and a line of text as the
+record that it became.
 
 DESIGN
 ------
@@ -24,9 +26,14 @@ import msgspec
 from millstream.description import SourceDescription
 from millstream.errors import InputError
 from millstream.model.duration import TIME_LIMIT, UNITS
+from millstream.model.text_form import TextForm, text_records
 from millstream.nesting import too_deep
 
+MANY: tuple[str, ...] = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+"""The Content-Types of one JSON value a line."""
 PIECE_BYTES = 256 * 1024
+PIECE_RECORDS = 2_000
+"""Lines of text that are looked at between two others' requests."""
 LINE_BYTES = 8 * 1024 * 1024
 """A longer line is refused: whoever reads the log must be able to hold many of them."""
 SHOWN_CHARACTERS = 200
@@ -88,6 +95,7 @@ class RecordCheck:
         self._texts = source.unit is None and source.time_format is None
         self._bound = 0 if source.unit is None else _bound(source.unit)
         self._ahead = source.ahead
+        self._text = TextForm(source.pattern, source.starts)
 
     def one(self, body: bytes) -> Checked:
         """A body that is a single value, made into one line."""
@@ -109,6 +117,25 @@ class RecordCheck:
             self._take(lines, first, b"\r" in piece, checked)
             first += len(lines)
             yield checked
+
+    def text(self, body: bytes) -> Iterator[Checked]:
+        """A body of lines of text, checked some at a time; the last result holds all.
+
+        A record of several lines must be whole in one body.
+        """
+        checked = Checked()
+        for number, found in enumerate(text_records(body, self._text), 1):
+            try:
+                if found.error is not None:
+                    raise found.error
+                line = msgspec.json.encode(found.record)
+                self._try(line)
+                checked.lines.append(line)
+            except Exception as error:
+                checked.refuse(found.line, found.text, error)
+            if number % PIECE_RECORDS == 0:
+                yield checked
+        yield checked
 
     def _take(self, lines: list[bytes], first: int, returns: bool, checked: Checked) -> None:
         if not lines[-1]:

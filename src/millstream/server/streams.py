@@ -27,12 +27,12 @@ from millstream.server.appender import Appenders, Overloaded
 from millstream.server.catalogue import Catalogue
 from millstream.server.numbered import begin_at
 from millstream.server.paths import Route, query, whole_number
-from millstream.server.records import PIECE_BYTES, Checked, RecordCheck
+from millstream.server.records import MANY, PIECE_BYTES, Checked, RecordCheck
 from millstream.server.service import Service
 from millstream.server.tail import Tails
 
 ONE = ("application/json",)
-MANY = ("application/x-ndjson", "application/ndjson", "application/jsonl")
+TEXT: tuple[str, ...] = ("text/plain",)
 MOST_LINES = 500_000
 """In one body; what is held for a line, however short it is, comes to some hundred bytes."""
 LONGEST_TAG = 200
@@ -59,6 +59,8 @@ class Check(Protocol):
 
     most_lines: int
     """That a body may have."""
+    many_types: tuple[str, ...]
+    """The Content-Types of a body of many records."""
 
     def one(self, body: bytes) -> Checked:
         """Of a body that is a single value."""
@@ -80,7 +82,7 @@ class Posting:
         self._service = service
         self._catalogue = catalogue
         self._appenders = Appenders(_say, service.options.retention)
-        self._checks: dict[SourceDescription, SourceCheck] = {}
+        self._checks: dict[tuple[type, SourceDescription], SourceCheck] = {}
 
     async def close(self) -> None:
         await self._appenders.close()
@@ -89,9 +91,10 @@ class Posting:
         query(request, ())
         name = request.path_params["name"]
         source, path = self._catalogue.source(name)
-        check = self._checks.get(source)
+        kind = TextCheck if _type_of(request) in TEXT else SourceCheck
+        check = self._checks.get((kind, source))
         if check is None:
-            check = self._checks[source] = SourceCheck(source)
+            check = self._checks[kind, source] = kind(source)
         checked, appended = await self.taken(request, name, path, check)
         return json_answer(answer_of(name, checked, appended))
 
@@ -102,7 +105,7 @@ class Posting:
 
         Refusal if nothing of it can be.
         """
-        single = _is_single(request)
+        single = _is_single(request, check.many_types)
         tag = _tag(request)
         self.refuse_behind(name, path)
         body = await request.body()
@@ -181,9 +184,19 @@ class SourceCheck(RecordCheck):
     """Takes lines as they come."""
 
     most_lines = MOST_LINES
+    many_types = MANY + TEXT  # of which text is for `TextCheck`
 
     def lines(self, checked: Checked) -> list[bytes]:
         return checked.lines
+
+
+class TextCheck(SourceCheck):
+    """Makes records of lines of text."""
+
+    many_types = TEXT
+
+    def many(self, body: bytes) -> Iterator[Checked]:
+        return self.text(body)
 
 
 class Reading:
@@ -245,16 +258,22 @@ def answer_of(name: str, checked: Checked, appended: Appended | None) -> dict[st
     }
 
 
-def _is_single(request: Request) -> bool:
+def _type_of(request: Request) -> str:
+    given: str = request.headers.get("content-type", "")
+    return given.partition(";")[0].strip().lower()
+
+
+def _is_single(request: Request, many: tuple[str, ...]) -> bool:
     """Whether the body is one value; False if it is one a line. Refusal for other types."""
     given = request.headers.get("content-type", "")
-    kind, *parameters = (part.strip().lower() for part in given.split(";"))
+    kind, parameters = _type_of(request), (one.strip().lower() for one in given.split(";")[1:])
     charsets = [one for one in parameters if one.startswith("charset=")]
-    if kind not in ONE + MANY:
+    if kind not in ONE + many:
+        text = f", or {TEXT[0]} for lines of text" if TEXT[0] in many else ""
         raise Refusal(
             415,
-            f"the Content-Type must be application/json for one event or {MANY[0]} for one a line; "
-            f"got {given[:80] or 'none'}",
+            f"the Content-Type must be application/json for one event or {MANY[0]} for one a "
+            f"line{text}; got {given[:80] or 'none'}",
         )
     if any(one.removeprefix("charset=").strip('"') != "utf-8" for one in charsets):
         raise Refusal(415, f"the body must be in UTF-8; its Content-Type says {charsets[0][:80]}")

@@ -32,6 +32,7 @@ class CsvFiles:
     """CSV, a file at a time."""
 
     name = "csv"
+    look_back = 1
 
     def __init__(self, form: TextForm) -> None:
         self._form = form

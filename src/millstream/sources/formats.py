@@ -83,6 +83,8 @@ class Format(Protocol):
     """A kind of file. `units` may look into the file; `splits` does not."""
 
     name: str
+    look_back: int
+    """Units that are likely to hold some records: how far to go back for a few."""
 
     def units(self, path: str, size: int) -> int:
         """The length of the file in the format's own unit, at least 1; OSError as `open` has."""

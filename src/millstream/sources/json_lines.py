@@ -42,6 +42,7 @@ class JsonLines:
     """JSON lines, in bytes; a compressed file in one."""
 
     name = "json"
+    look_back = 1 << 16
 
     def units(self, path: str, size: int) -> int:
         if is_gzip(path):

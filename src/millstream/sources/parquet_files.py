@@ -30,6 +30,7 @@ class ParquetFiles:
     """Parquet, in row groups. A file that cannot be read has one unit: the error."""
 
     name = "parquet"
+    look_back = 1
 
     def units(self, path: str, size: int) -> int:
         with pa.OSFile(path) as source:
@@ -57,13 +58,14 @@ class ParquetFiles:
                 return
             try:
                 file = pq.ParquetFile(source)
-                groups = file.num_row_groups
-                if split.start > groups or (split.stop or 0) > groups:
-                    taken = f"at least {split.stop or split.start} row groups"
-                    raise shrunk(split.path, taken, f"{groups} row groups")
-                yield from _chunks(file, split.start, groups if split.stop is None else split.stop)
             except (pa.ArrowException, OSError) as error:
                 yield Chunk([], None, [_broken(error)], None)
+                return
+            groups = file.num_row_groups
+            if split.start > groups or (split.stop or 0) > groups:
+                taken = f"at least {split.stop or split.start} row groups"
+                raise shrunk(split.path, taken, f"{groups} row groups")
+            yield from _chunks(file, split.start, groups if split.stop is None else split.stop)
 
 
 def _broken(error: Exception) -> Bad:
@@ -71,8 +73,19 @@ def _broken(error: Exception) -> Bad:
         0,
         "",
         f"the file must be whole Parquet; it is cut short or corrupt ({str(error)[:200]}), and "
-        "what follows is not read: write it elsewhere, then rename it into the directory under a "
-        "new name",
+        "nothing of it was read: write it whole elsewhere, then rename it into the directory under "
+        "a new name",
+    )
+
+
+def _broken_rows(error: Exception, first: int, last: int) -> Bad:
+    """Rows that cannot be read; those around them are, and must not be written again."""
+    return Bad(
+        0,
+        "",
+        f"the file must be whole Parquet; it is corrupt ({str(error)[:200]}), and its rows {first} "
+        f"to {last} are not read, but the others are: write these rows alone elsewhere, then "
+        "rename that file into the directory under a new name",
     )
 
 
@@ -83,11 +96,20 @@ def _chunks(file: Any, start: int, stop: int) -> Iterator[Chunk]:
         wrong = f"a column's name must be unique; got twice: {', '.join(sorted(twice))}"
         yield Chunk([], None, [Bad(0, "", f"{wrong}; rename one and write the file again")], None)
         return
-    before = sum(file.metadata.row_group(group).num_rows for group in range(start))
-    first = 0
-    for batch in file.iter_batches(
+    rows = [file.metadata.row_group(group).num_rows for group in range(stop)]
+    before, first = sum(rows[:start]), 0
+    batches = file.iter_batches(
         CHUNK_RECORDS, row_groups=list(range(start, stop)), use_threads=False
-    ):
+    )
+    while True:
+        try:
+            batch = next(batches, None)
+        except (pa.ArrowException, OSError) as error:
+            broken = _broken_rows(error, before + first + 1, sum(rows))
+            yield Chunk([], None, [broken], None)
+            return
+        if batch is None:
+            return
         yield _chunk(batch, first, before)
         first += batch.num_rows
 

@@ -32,6 +32,7 @@ class TextLines:
     """Lines of text, in bytes; a compressed file and one in UTF-16 in one."""
 
     name = "text"
+    look_back = 1 << 16
 
     def __init__(self, form: TextForm) -> None:
         self._form = form

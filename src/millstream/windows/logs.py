@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from millstream.errors import DefinitionError
 from millstream.model.duration import Duration, microseconds
 from millstream.model.line_records import check_pattern
+from millstream.model.path import is_path
 from millstream.model.source import TIME_UNITS, TimeOf
 from millstream.model.time_text import check_time_text
 
@@ -60,17 +61,29 @@ class Logs:
         microseconds(self.grace, "logs: grace")
         microseconds(self.ahead, "logs: ahead")
         microseconds(self.jump, "logs: jump")
+        if not (self.ts is None or callable(self.ts) or is_path(self.ts)):
+            raise DefinitionError(
+                "logs: ts must be a field, a dotted path or a function of the record; "
+                f"got {self.ts!r}"
+            )
         if self.ts is None and (self.unit or self.time_format or self.zone):
             raise DefinitionError(
                 "logs: ts must name the field with the time, if unit, time_format or zone says its "
                 "form"
             )
-        names = {"line"}
         if self.pattern is not None:
-            names = check_pattern(self.pattern, "logs")
-        if self.format == "text" and isinstance(self.ts, str) and self.ts not in names:
-            of = "the pattern's groups" if self.pattern is not None else "a line without a pattern"
-            raise DefinitionError(
-                f"logs: ts must be one of {of}, {', '.join(sorted(names))}; got {self.ts!r}"
-            )
+            check_pattern(self.pattern, "logs")
+        self.check_field(self.ts, "logs: ts")
         check_time_text(self.time_format, self.zone, "logs")
+
+    def check_field(self, field: object, where: str) -> None:
+        """DefinitionError if no line of text could have a field; of JSON any could."""
+        if self.format != "text" or not isinstance(field, str):
+            return
+        names, of = {"line"}, "a line without a pattern"
+        if self.pattern is not None:
+            names, of = check_pattern(self.pattern, "logs"), "the pattern's groups"
+        if field not in names:
+            raise DefinitionError(
+                f"{where} must be one of {of}, {', '.join(sorted(names))}; got {field!r}"
+            )

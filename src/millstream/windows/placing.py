@@ -63,8 +63,10 @@ def place(
             f"job {name!r}: nodes must be a list of names if there are logs: agents read them, "
             f"and no stream does; got {nodes!r}"
         )
-    if logs is not None and isinstance(job.map, FieldMap):
-        job.map.check_logs(logs)
+    if logs is not None:
+        logs.check_field(job.sequence, f"job {name!r}: sequence")
+        if isinstance(job.map, FieldMap):
+            job.map.check_logs(logs)
     for node in nodes:
         if not isinstance(node, str) or not node:
             raise DefinitionError(f"job {name!r}: the name of a node must be text; got {node!r}")

@@ -1,0 +1,130 @@
+"""Takes records out of a split whose times jump (`model.time_jumps`): they become dead letters.
+
+A record is judged by its neighbours in the file, so a split looks back before its start and ahead
+beyond its end. That reads a few records twice, and gives the same wherever a file was cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from millstream.model.duration import shown_duration
+from millstream.model.source import Source
+from millstream.model.time_jumps import NEIGHBOURS, jumping
+from millstream.sources.formats import Bad, Chunk, Format, Split, shown
+
+TimeOf = Callable[[Any], int | None]
+
+
+@dataclass(slots=True)
+class _Held:
+    """A chunk that waits for the times after it."""
+
+    chunk: Chunk
+    times: list[int]
+    """Of those of its records that have one."""
+    indexes: list[int]
+    """Which records those are."""
+
+
+def without_jumps(format: Format, split: Split, source: Source, clock: int) -> Iterator[Chunk]:
+    """The chunks of a split, without the records whose times jump."""
+    assert source.jump is not None
+    time_of = _reader(source, clock)
+    before = _times_before(format, split, time_of)
+    held: list[_Held] = []
+    for chunk in format.read(split):
+        held.append(_held(chunk, time_of))
+        while sum(len(later.times) for later in held[1:]) >= NEIGHBOURS:
+            after = [ts for later in held[1:] for ts in later.times]
+            yield _judged(held[0], before, after, source)
+            before = (before + held.pop(0).times)[-NEIGHBOURS:]
+    beyond = _times_after(format, split, time_of)
+    while held:
+        after = [ts for later in held[1:] for ts in later.times] + beyond
+        yield _judged(held[0], before, after, source)
+        before = (before + held.pop(0).times)[-NEIGHBOURS:]
+
+
+def _reader(source: Source, clock: int) -> TimeOf:
+    extract = replace(source, key=None, ahead=None).extractor()
+
+    def time_of(record: Any) -> int | None:
+        try:
+            return extract(record, clock)[0]
+        except Exception:
+            return None  # whoever takes it in will say what is wrong with it
+
+    return time_of
+
+
+def _held(chunk: Chunk, time_of: TimeOf) -> _Held:
+    found = [
+        (index, ts) for index, one in enumerate(chunk.records) if (ts := time_of(one)) is not None
+    ]
+    return _Held(chunk, [ts for _, ts in found], [index for index, _ in found])
+
+
+def _times_before(format: Format, split: Split, time_of: TimeOf) -> list[int]:
+    """The times of the last records before a split."""
+    back = format.look_back
+    while split.start > 0:
+        begin = max(0, split.start - back)
+        chunks = format.read(Split(split.path, begin, split.start))
+        times = [ts for chunk in chunks for ts in _held(chunk, time_of).times]
+        if len(times) >= NEIGHBOURS or begin == 0:
+            return times[-NEIGHBOURS:]
+        back *= 4
+    return []
+
+
+def _times_after(format: Format, split: Split, time_of: TimeOf) -> list[int]:
+    """The times of the first records after a split."""
+    if split.stop is None:
+        return []
+    chunks = format.read(Split(split.path, split.stop, None))
+    return list(islice((ts for chunk in chunks for ts in _held(chunk, time_of).times), NEIGHBOURS))
+
+
+def _judged(held: _Held, before: list[int], after: list[int], source: Source) -> Chunk:
+    assert source.jump is not None
+    times = [*before, *held.times, *after[:NEIGHBOURS]]
+    stop = len(before) + len(held.times)
+    found = jumping(times, source.jump, len(before), stop)
+    if not found:
+        return held.chunk
+    return _without(held.chunk, {held.indexes[at - len(before)]: times[at] for at in found}, source)
+
+
+def _without(chunk: Chunk, wrong: dict[int, int], source: Source) -> Chunk:
+    kept = [index for index in range(len(chunk.records)) if index not in wrong]
+    bad = list(chunk.bad)
+    for index, ts in wrong.items():
+        raw = chunk.raw[index] if chunk.raw else msgspec.json.encode(chunk.records[index])
+        bad.append(Bad(chunk.line_of(index), shown(raw), _error(source, ts)))
+    lines = chunk.lines
+    return chunk._replace(
+        records=[chunk.records[index] for index in kept],
+        raw=None if chunk.raw is None else [chunk.raw[index] for index in kept],
+        bad=bad,
+        lines=[chunk.first + index if lines is None else lines[index] for index in kept],
+        stamps=None if chunk.stamps is None else [chunk.stamps[index] for index in kept],
+    )
+
+
+def _error(source: Source, ts: int) -> str:
+    try:
+        told = datetime.fromtimestamp(ts / 1e6, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        told = f"{ts} microseconds"
+    return (
+        f"source {source.name!r}: ts must be no more than {shown_duration(source.jump or 0)} "
+        f"(jump=) after those of the records around it; got {told}: one such time would make the "
+        "records after it late"
+    )
