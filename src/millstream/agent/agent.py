@@ -45,7 +45,8 @@ def run_agent(placed: PlacedJob, options: Options, stop: Event, say: Say) -> dic
         link = network.link(placed, outbox)
         if network.address is not None:
             host, port = network.address
-            say(f"listens at {host}:{port} for the panes of {', '.join(options.children)}")
+            whose = ", ".join(options.children) or "those that the root places below it"
+            say(f"listens at {host}:{port} for the panes of {whose}")
         loop = Loop(
             placed,
             options,
