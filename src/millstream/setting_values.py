@@ -249,6 +249,7 @@ PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "max_body": _bytes(1),
     "rate": _whole(1),
     "connections": _whole(1),
+    "fan_out": _whole(1),
     "backlog_bytes": _bytes(1),
     "retain_age": _age,
     "retain_bytes": _kept,

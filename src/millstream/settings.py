@@ -29,7 +29,7 @@ from millstream.sources.address import LOG
 Lane = Literal["auto", "one-task", "shuffled"]
 SERVED = (
     *("host", "port", "hosts", "token_file", "tls_cert", "tls_key"),
-    *("max_body", "rate", "connections", "backlog_bytes", "retain_age", "retain_bytes"),
+    *("max_body", "rate", "connections", "fan_out", "backlog_bytes", "retain_age", "retain_bytes"),
 )
 """The settings of the server."""
 ADDRESSED = ("sources", "sinks", "actions")
@@ -91,6 +91,8 @@ class Settings:
     """Requests a second that one address may send."""
     connections: int | None = None
     """How many connections the server has at once; None: 4,096, or as many as the system allows."""
+    fan_out: int = 32
+    """How many agents send to the root itself, if others can be their parents."""
     backlog_bytes: int = 4096 * MIB
     """How far the application may be behind before no more events are taken."""
     retain_age: int | None = 7 * DAY

@@ -182,6 +182,9 @@ class Root:
                 if root.token and self.headers["Authorization"] != f"Bearer {root.token}":
                     self.say(401, {"error": "this token is not the server's"})
                     return
+                if self.path.startswith("/agents/"):
+                    self.say(404, {"error": "this root places no agents"})
+                    return
                 try:
                     self.say(*root.post(self.path, self.headers["Idempotency-Key"], body))
                 except ConnectionError:

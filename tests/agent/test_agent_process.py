@@ -125,7 +125,11 @@ def test_importing_it_loads_little() -> None:
     [
         (["--job", "count"], "did you mean 'counts'?"),
         (["--parent", "web2"], "--parent must be NODE=URL"),
-        (["--serve", "0"], "--serve and --children go together"),
+        (["--children", "web2"], "--children needs --serve"),
+        (["--parent", "web2=http://x:1", "--serve", "0"], "the root finds both"),
+        (["--advertise", "http://x:1"], "--advertise needs --serve"),
+        (["--serve", "0", "--tls-cert", "x.pem"], "--tls-cert and --tls-key go together"),
+        (["--serve", "0", "--tls-cert", "x.pem", "--tls-key", "x.pem"], "both must be PEM files"),
         (["--once"], "no file matches"),
         (["--memory", "much"], "--memory must be a number of bytes"),
     ],

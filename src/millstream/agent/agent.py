@@ -49,7 +49,8 @@ def run_agent(placed: PlacedJob, options: Options, stop: Event, say: Say) -> dic
         link = network.link(placed, outbox)
         if network.address is not None:
             host, port = network.address
-            say(f"listens at {host}:{port} for the panes of {', '.join(options.children)}")
+            whose = ", ".join(options.children) or "those that the root places below it"
+            say(f"listens at {host}:{port} for the panes of {whose}")
         tick = Ticks(network.check, lambda: panes.tell(), time.monotonic)
         around = Surroundings(say, stop, tick, time.monotonic, lambda: time.time_ns() // 1_000)
         limits = Limits(options.memory, around)

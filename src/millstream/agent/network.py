@@ -7,12 +7,14 @@ children if this agent serves. They share one server and one way up.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
 import msgspec
 
+from millstream.agent.addresses import advertised
+from millstream.agent.membership import ANSWER_WITHIN, Membership
 from millstream.agent.options import Options
 from millstream.agent.outbox import Outbox, Say
 from millstream.agent.parent import Parent
@@ -21,7 +23,8 @@ from millstream.agent.serving import Asked, Serving
 from millstream.agent.told import Told
 from millstream.agent.ways import LaidWays, Ways
 from millstream.agent.wire import Answer, Way, Wire, answer_of
-from millstream.trees.messages import NewsQuestion
+from millstream.trees.messages import JobTicket, NewsQuestion
+from millstream.trees.tree_member import TreeMember
 from millstream.windows.placed import PlacedJob
 
 _question = msgspec.json.Decoder(NewsQuestion)
@@ -101,20 +104,45 @@ class Network:
         self._options, self._say, self._clock = options, say, clock
         self._links: dict[str, JobLink] = {}
         self._stopping = False
-        root = Wire(options.root, options.token, name="the root")
-        up = None
-        if options.parent is not None:
-            node, url = options.parent
-            up = Wire(url, options.token, timeout=10.0, name=f"parent {node}")
-        self.ways: Ways = LaidWays(root, up, merges=options.serve is not None)
+        root = Wire(options.root, options.token, name="the root", ca=options.ca)
         self._serving: Serving | None = None
         if options.serve is not None:
-            self._serving = Serving(options.serve, options.token, self._answer)
+            pair = (options.tls_cert, options.tls_key)
+            certificate = None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
+            self._serving = Serving(options.serve, options.token, self._answer, certificate)
+        self.membership: Membership | None = None
+        self.ways: Ways
+        if options.laid:
+            up = None
+            if options.parent is not None:
+                up = self._connected(options.parent[1], f"parent {options.parent[0]}")
+            self.ways = LaidWays(root, up, merges=options.serve is not None)
+        else:
+            self.ways = self.membership = Membership(
+                self._member(root), root, self._connected, say, clock
+            )
 
     @property
     def address(self) -> tuple[str, int] | None:
         """Where it listens for children."""
         return None if self._serving is None else self._serving.address
+
+    def _connected(self, url: str, name: str) -> Wire:
+        options = self._options
+        return Wire(url, options.token, timeout=ANSWER_WITHIN, name=name, ca=options.ca)
+
+    def _member(self, root: Wire) -> TreeMember:
+        options, serving = self._options, self._serving
+        url = ""
+        if serving is not None:
+            url = options.advertise or advertised(serving.address, serving.secure, root.url)
+        return TreeMember(
+            options.node,
+            url,
+            options.most_children if url else 0,
+            version=options.version,
+            began=time.time_ns() // 1_000,
+        )
 
     def link(self, placed: PlacedJob, outbox: Outbox) -> JobLink:
         """Connect a job; to be started once it is known that the job can run."""
@@ -126,8 +154,8 @@ class Network:
                 options.node,
                 ways=self.ways,
                 told=told,
-                children=lambda: options.children,
-                depth=lambda: 0 if options.parent is None else 1,
+                children=lambda: self._children(placed.name),
+                depth=self._depth,
                 most_bytes=options.memory // 2,
                 say=self._say,
                 clock=self._clock,
@@ -136,6 +164,8 @@ class Network:
         serves = None if self._serving is None else parent
         link = JobLink(placed, options.node, outbox, self.ways, serves, self._say, self._clock)
         self._links[placed.name] = link
+        if self.membership is not None and self.membership.hosting is None:
+            self.membership.runs(*(JobTicket(name, "") for name in self._links))
         return link
 
     def unlink(self, job: str, seconds: float = 1.0) -> None:
@@ -147,9 +177,13 @@ class Network:
     def start(self) -> None:
         if self._serving is not None:
             self._serving.start()
+        if self.membership is not None:
+            self.membership.start()
 
     def check(self) -> None:
         """Raise what has ended a thread, if it was not `stop`."""
+        if self.membership is not None:
+            self.membership.check()
         for link in list(self._links.values()):
             link.check()
 
@@ -160,6 +194,18 @@ class Network:
             self._serving.stop()
         for job in list(self._links):
             self.unlink(job, seconds)
+        if self.membership is not None:
+            self.membership.stop(seconds)
+
+    def _children(self, job: str) -> Collection[str]:
+        if self.membership is None:
+            return self._options.children
+        return self.membership.children(job)
+
+    def _depth(self) -> int:
+        if self.membership is None:
+            return 0 if self._options.parent is None else 1
+        return self.membership.depth()
 
     def _answer(self, asked: Asked) -> Answer:
         """What a child is told; for each job, as the root would."""
@@ -175,6 +221,8 @@ class Network:
                 link = self._links.get(job)
                 if link is not None:
                     return _news(link, asked)
+            case "POST", ["agents", node] if self.membership is not None:
+                return self.membership.greeted(node, asked.body)
         jobs = ", ".join(sorted(self._links)) or "none"
         error = (
             f"this is the agent of node {self._options.node!r}, a parent for the jobs {jobs}: it "

@@ -14,9 +14,12 @@ from millstream.errors import CommandError, DefinitionError
 from millstream.model.app import App
 from millstream.model.size import MIB
 from millstream.nearest import did_you_mean
+from millstream.trees.tree_placement import FAN_OUT
 from millstream.windows.placed import PlacedJob
 
 MEMORY, BUFFER = 50 * MIB, 256 * MIB
+PLACED = "*"
+"""The tree of all that the root places."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,18 @@ class Options:
     serve: str | None = None
     """HOST:PORT at which it takes its children's panes."""
     children: tuple[str, ...] = ()
+    """Of a tree that is laid by hand."""
+    advertise: str | None = None
+    """The address by which others reach it; None: found out."""
+    most_children: int = FAN_OUT
     token: str | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    """With these it serves HTTPS."""
+    version: str = ""
+    """Of Millstream."""
+    ca: Path | None = None
+    """Certificates of the authorities that it trusts; None: the system's."""
 
     def __post_init__(self) -> None:
         if not self.patterns or not all(self.patterns):
@@ -53,19 +67,37 @@ class Options:
         for what, url in (
             ("--root", self.root),
             ("--parent", (self.parent or ("", "http://x"))[1]),
+            ("--advertise", self.advertise or "http://x"),
         ):
             if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
                 raise CommandError(
                     f"{what} must be the address of a server, as in http://root:8470; got {url!r}"
                 )
-        if (self.serve is None) != (not self.children):
+        if self.children and self.serve is None:
+            raise CommandError("--children needs --serve: where a parent listens for them")
+        if self.parent is not None and self.serve is not None and not self.children:
             raise CommandError(
-                "--serve and --children go together: where a parent listens, and who its children "
-                "are"
+                "--parent and --serve need --children, in a tree that is laid by hand; leave "
+                "--parent out, and the root finds both"
             )
+        if self.advertise is not None and self.serve is None:
+            raise CommandError("--advertise needs --serve: it is the address of what is served")
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise CommandError("--tls-cert and --tls-key go together: a certificate and its key")
+        if self.tls_cert is not None and self.serve is None:
+            raise CommandError("--tls-cert needs --serve: it is the certificate of what is served")
+        if self.most_children < 1:
+            raise CommandError(f"--most-children must be 1 or more; got {self.most_children}")
+
+    @property
+    def laid(self) -> bool:
+        """Whether the tree is laid by hand; else the root places this agent."""
+        return self.parent is not None or bool(self.children)
 
     @property
     def whole_tree(self) -> str:
+        if not self.laid:
+            return self.tree or PLACED
         return self.tree or (self.parent[0] if self.parent else self.node)
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import socket
+import ssl
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import BoundedSemaphore, Thread
 from typing import Any, ClassVar
 
@@ -55,7 +57,14 @@ Answering = Callable[[Asked], Answer]
 class Serving:
     """Listens from the beginning, so that its address is known; answers once it is started."""
 
-    def __init__(self, address: str, token: str | None, answering: Answering) -> None:
+    def __init__(
+        self,
+        address: str,
+        token: str | None,
+        answering: Answering,
+        certificate: tuple[Path, Path] | None = None,
+    ) -> None:
+        """`certificate` and its key, to serve HTTPS."""
         host, port = _place(address)
         if not _is_loopback(host) and (token is None or len(token) < SHORTEST_TOKEN):
             raise CommandError(
@@ -71,6 +80,8 @@ class Serving:
             ) from None
         self._server.bodies = BoundedSemaphore(BODIES)
         self._server.answering = answering
+        self._server.context = None if certificate is None else _serving(*certificate)
+        self.secure = certificate is not None
         self._server.token = None if token is None else f"Bearer {token}".encode()
         self._thread = Thread(
             target=self._server.serve_forever, args=(0.1,), name="serving", daemon=True
@@ -98,10 +109,20 @@ class _Server(ThreadingHTTPServer):
     bodies: BoundedSemaphore
     answering: Answering
     token: bytes | None
+    context: ssl.SSLContext | None = None
 
     def __init__(self, place: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         self.address_family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
         super().__init__(place, handler)
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, place = super().get_request()
+        if self.context is not None:
+            # The handshake is made by the connection's own thread, with its first read.
+            connection = self.context.wrap_socket(
+                connection, server_side=True, do_handshake_on_connect=False
+            )
+        return connection, place
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A child that goes away in the middle of something is no news; all else is said."""
@@ -180,6 +201,19 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
+
+
+def _serving(certificate: Path, key: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise CommandError(
+            f"--tls-cert {certificate} and --tls-key {key} cannot work: {error}; both must be PEM "
+            "files, and the key must be the certificate's, without a password"
+        ) from None
+    return context
 
 
 def _place(address: str) -> tuple[str, int]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 import re
 import socket
+import ssl
 from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
 from threading import get_ident
 from typing import Literal, Protocol
 from urllib.parse import quote, urlencode, urlsplit
@@ -20,7 +22,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from millstream.errors import ClientError
-from millstream.trees.messages import NewsQuestion
+from millstream.trees.messages import Hello, NewsQuestion
 
 CONNECT_TIMEOUT = 5.0
 TIMEOUT = 30.0
@@ -99,8 +101,16 @@ class Wire:
     """A server's address, and a connection to it for each thread that uses it."""
 
     def __init__(
-        self, url: str, token: str | None = None, *, timeout: float = TIMEOUT, name: str = ""
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        timeout: float = TIMEOUT,
+        name: str = "",
+        ca: Path | None = None,
     ) -> None:
+        """`ca` has the certificates of the authorities that are trusted, instead of the
+        system's."""
         parts = urlsplit(url)
         try:
             host, port = parts.hostname, parts.port
@@ -124,12 +134,17 @@ class Wire:
         self._host, self._port, self._secure = host, port, parts.scheme == "https"
         self._base = parts.path.rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._timeout = timeout
+        self._timeout, self._token, self._ca = timeout, token, ca
         self._connections: dict[int, HTTPConnection] = {}
         """By the thread that uses it."""
         self._hung_up: set[int] = set()
         self.url = f"{parts.scheme}://{parts.netloc}{self._base}"
         self.name = name or f"the server at {self.url}"
+
+    @classmethod
+    def like(cls, wire: Wire, timeout: float) -> Wire:
+        """Another one to the same server, with its own connections and its own patience."""
+        return cls(wire.url, wire._token, timeout=timeout, name=wire.name, ca=wire._ca)
 
     def post(self, path: str, body: bytes, key: str) -> Answer:
         headers = {"Content-Type": "application/x-ndjson", "Idempotency-Key": key}
@@ -152,8 +167,14 @@ class Wire:
         headers = {"Content-Type": "application/json"}
         return self._asked("POST", path, msgspec.json.encode(question), headers, question.wait)
 
+    def hello(self, hello: Hello) -> Answer:
+        """Say hello for a node."""
+        path = f"/agents/{quote(hello.member.node, safe='')}"
+        headers = {"Content-Type": "application/json"}
+        return self._asked("POST", path, msgspec.json.encode(hello), headers)
+
     def alive(self) -> bool:
-        quick = Wire(self.url, timeout=CONNECT_TIMEOUT)
+        quick = Wire.like(self, CONNECT_TIMEOUT)
         try:
             return quick.get("/healthz").status in (200, 401)
         except SILENT:
@@ -211,11 +232,41 @@ class Wire:
         known = self._connections.get(get_ident())
         if known is not None:
             return known
-        kind = HTTPSConnection if self._secure else HTTPConnection
-        connection = kind(self._host, self._port, timeout=min(CONNECT_TIMEOUT, self._timeout))
-        connection.connect()
+        timeout = min(CONNECT_TIMEOUT, self._timeout)
+        connection: HTTPConnection
+        if self._secure:
+            context = trusting(self._ca)
+            connection = HTTPSConnection(self._host, self._port, timeout=timeout, context=context)
+        else:
+            connection = HTTPConnection(self._host, self._port, timeout=timeout)
+        try:
+            connection.connect()
+        except ssl.SSLError as error:
+            raise Untrusted(_why_untrusted(error)) from error
         self._connections[get_ident()] = connection
         return connection
+
+
+class Untrusted(OSError):
+    """A server could not show that it is the one that was meant."""
+
+
+def trusting(ca: Path | None) -> ssl.SSLContext:
+    """What certificates are checked with; ClientError if the file has none."""
+    try:
+        return ssl.create_default_context(cafile=None if ca is None else str(ca))
+    except (OSError, ssl.SSLError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ClientError(f"--ca {ca}: must be a PEM file of certificates: {why}") from None
+
+
+def _why_untrusted(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return (
+            f"its certificate is not trusted: {error.verify_message}; name the file with its "
+            "authority's certificate with --ca, or use the name that the certificate is for"
+        )
+    return f"no TLS can be spoken with it: {error.reason or error}; is its address http://?"
 
 
 def stream_path(stream: str, *more: str) -> str:

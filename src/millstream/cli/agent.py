@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from millstream import __version__
 from millstream.cli.progress import say
 from millstream.cli.serving_options import token_of
 from millstream.cli.stopping import stoppable
@@ -30,8 +31,8 @@ from millstream.model.size import byte_count
     help="The files of the log, rotated ones too, as in '/var/log/app.log*'. Repeatable.",
 )
 @click.option("--root", required=True, metavar="URL", help="The application's server.")
-@click.option("--parent", metavar="NODE=URL", help="The agent that merges this one's panes.")
-@click.option("--tree", metavar="NODE", help="The topmost parent.  [default: the parent]")
+@click.option("--parent", metavar="NODE=URL", help="By hand: who merges this one's panes.")
+@click.option("--tree", metavar="NODE", help="By hand: the topmost parent.")
 @click.option(
     "--state",
     type=click.Path(path_type=Path),
@@ -41,8 +42,19 @@ from millstream.model.size import byte_count
 @click.option("--buffer", default="256MiB", show_default=True, help="Panes that wait on disk.")
 @click.option("--nice", default=10, show_default=True, help="How it gives way to others.")
 @click.option("--once", is_flag=True, help="Read the log to its end and stop.")
-@click.option("--serve", metavar="[HOST:]PORT", help="Where children send their panes.")
-@click.option("--children", metavar="NODE,...", help="Whose panes it merges with its own.")
+@click.option(
+    "--serve",
+    metavar="[HOST:]PORT",
+    help="Where it takes children, if the root gives it some: 0.0.0.0:8480.",
+)
+@click.option("--advertise", metavar="URL", help="How others reach that.  [default: found out]")
+@click.option("--most-children", default=32, show_default=True, help="How many it takes.")
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="Serve HTTPS with this.")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="Its key.")
+@click.option(
+    "--ca", type=click.Path(path_type=Path), help="Whom to trust.  [default: the system's]"
+)
+@click.option("--children", metavar="NODE,...", help="By hand: whose panes it merges.")
 @click.option(
     "--allow",
     multiple=True,
@@ -65,6 +77,7 @@ def agent(app: str, job: str | None, node: str, **flags: Any) -> None:
     Examples:
         millstream agent app.py --node web1 --log '/var/log/app.log*' --root http://root:8470
         millstream agent app.py --node web2 --log old.log --root http://root:8470 --once
+        millstream agent app.py --node web3 --log app.log --root http://root:8470 --serve 8480
     """
     from millstream.agent.agent import run_agent
     from millstream.agent.options import Options, job_of
@@ -84,7 +97,13 @@ def agent(app: str, job: str | None, node: str, **flags: Any) -> None:
         once=flags["once"],
         serve=_address(flags["serve"]),
         children=tuple(filter(None, map(str.strip, (flags["children"] or "").split(",")))),
+        advertise=flags["advertise"],
+        most_children=flags["most_children"],
         token=token_of(flags["token_file"]),
+        tls_cert=flags["tls_cert"],
+        tls_key=flags["tls_key"],
+        ca=flags["ca"],
+        version=__version__,
     )
     _give_way(flags["nice"])
     say(f"agent of job {placed.name}, node {node}, state {shown_path(options.state)}")

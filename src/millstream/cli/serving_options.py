@@ -25,6 +25,9 @@ def serving_options(command: Command) -> Command:
     """Add the options of the HTTP server to a command."""
     for option in (
         click.option(
+            "--fan-out", metavar="N", help="Agents that send to the root itself.  [default: 32]"
+        ),
+        click.option(
             "--connections", metavar="N", help="At once; agents have up to 3 each.  [default: 4096]"
         ),
         click.option("--tls-key", type=click.Path(path_type=Path), help="Its key."),
@@ -62,6 +65,7 @@ def options_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> O
         max_body=settings.max_body,
         rate=settings.rate,
         connections=settings.connections,
+        fan_out=settings.fan_out,
         backlog_bytes=settings.backlog_bytes,
         retention=Retention(settings.retain_age, settings.retain_bytes),
     )

@@ -19,7 +19,8 @@ Routes, each module with one function `routes`:
     page_files    the live page                       health        GET /healthz
     jobs          windows and scoreboards; job_tables reads them from the store
     news          what agents are told of a job
-    openapi       the document of all; its content is in operations and job_operations
+    agents        who is there, who is whose parent, what they are to run; packages: the code
+    openapi       the document of all; its content is in operations and its like
 
 Behind them:
 

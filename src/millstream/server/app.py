@@ -16,12 +16,14 @@ from millstream.server import (
     jobs,
     metrics,
     openapi,
+    packages,
     page_files,
     slates,
     status,
     streams,
     watch,
 )
+from millstream.server.agents import Agents
 from millstream.server.answers import Refusal
 from millstream.server.catalogue import Catalogue
 from millstream.server.feed_networks import Networks
@@ -53,6 +55,8 @@ def all_routes(service: Service) -> list[Route]:
         *streams.routes(service, catalogue, posting),
         *jobs.routes(board),
         *JobNews(service, catalogue).routes(),
+        *Agents(service).routes(),
+        *packages.routes(service),
         *feeds.routes(service, catalogue, networks, posting),
         *status.routes(service, overview),
         *metrics.routes(overview, FeedMetrics(networks)),

@@ -11,6 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from millstream.server.agent_operations import AGENT_OPERATIONS
 from millstream.server.answers import json_answer
 from millstream.server.feed_operations import FEED_OPERATIONS
 from millstream.server.job_operations import JOB_OPERATIONS
@@ -40,7 +41,7 @@ _ERROR = {
 def document() -> dict[str, Any]:
     """The whole of it."""
     paths: dict[str, dict[str, Any]] = {}
-    for operation in (*OPERATIONS, *JOB_OPERATIONS, *FEED_OPERATIONS):
+    for operation in (*OPERATIONS, *JOB_OPERATIONS, *AGENT_OPERATIONS, *FEED_OPERATIONS):
         paths.setdefault(operation.path, {})[operation.method.lower()] = _written(operation)
     return {
         "openapi": "3.1.0",

@@ -36,6 +36,8 @@ class Options:
     """Seconds that a client may take between two pieces of a body; four times that in all."""
     connections: int | None = None
     """How many there may be at once; None: see `descriptors`."""
+    fan_out: int = 32
+    """How many agents send to the root itself, if others can be their parents."""
     stall: float = 30.0
     """Seconds after which a client that takes nothing of its answer is cut off."""
     backlog_bytes: int = 4 << 30
@@ -67,7 +69,15 @@ def check(options: Options) -> None:
             raise DefinitionError(f"server: {file}: no such file; TLS needs a certificate and key")
     if not 0 <= options.port <= 65_535:
         raise DefinitionError(f"server: the port must be from 0 to 65535; got {options.port}")
-    for name in ("max_body", "rate", "body_timeout", "stall", "backlog_bytes", "connections"):
+    for name in (
+        "max_body",
+        "rate",
+        "body_timeout",
+        "stall",
+        "backlog_bytes",
+        "connections",
+        "fan_out",
+    ):
         value = getattr(options, name)
         if value is not None and not value > 0:
             raise DefinitionError(

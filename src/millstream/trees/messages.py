@@ -62,3 +62,100 @@ class News(msgspec.Struct, frozen=True):
 
     def __bool__(self) -> bool:
         return bool(self.opened or self.closed or self.accepted)
+
+
+class Seat(msgspec.Struct, frozen=True):
+    """A node's place in the tree, as the root has given it. A later one has a higher number."""
+
+    number: int = 0
+    """0: none was given yet."""
+    parent: str = ""
+    """The node that merges its panes; empty: it sends to the root itself."""
+    url: str = ""
+    """Of the parent."""
+
+
+class JobTicket(msgspec.Struct, frozen=True, order=True):
+    """A job that an agent runs, or is to run. Its definition is fetched when the version is new."""
+
+    name: str
+    version: str
+
+
+class Member(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An agent, as it says itself or as those above it pass it on."""
+
+    node: str
+    began: int = 0
+    """When its process began, in microseconds of the day's time: a later one is another."""
+    seat: int = 0
+    """The number of the seat that it has."""
+    parent: str = ""
+    url: str = ""
+    """Where it takes children; empty: it takes none."""
+    capacity: int = 0
+    """How many children it takes."""
+    version: str = ""
+    """Of Millstream."""
+    jobs: list[JobTicket] = []
+    """Those that it runs."""
+    hosts: bool = False
+    """Whether it runs the jobs that the root tells it to."""
+    age: float = 0.0
+    """Seconds since it said so itself."""
+
+
+class Hello(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an agent says every few seconds to its parent, or to the root if it has none."""
+
+    member: Member
+    below: list[Member] = []
+    """All that it has heard from lately, and those below them."""
+    gone: str = ""
+    """Its parent, which does not answer: the root is to give it another one."""
+    leaving: bool = False
+    """Whether it ends now."""
+
+
+class Orders(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the root wants of one node; None: nothing changes."""
+
+    seat: Seat | None = None
+    jobs: list[JobTicket] | None = None
+    """All that it is to run."""
+
+
+class HelloAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the root, or a parent on its behalf, answers."""
+
+    every: float
+    """Seconds until the next hello."""
+    orders: dict[str, Orders] = {}
+    """By node: of whoever said hello, and of those below it."""
+    path: list[str] = []
+    """The nodes above whoever said hello, the nearest first; none, if the root answers."""
+    merges: list[str] = []
+    """The jobs whose panes are merged here."""
+
+
+class AgentRow(msgspec.Struct, frozen=True):
+    """An agent, as the root knows it."""
+
+    node: str
+    parent: str | None
+    """None: it sends to the root itself."""
+    depth: int
+    """How many steps it is from the root."""
+    address: str | None
+    """Where it takes children; None: it takes none."""
+    children: list[str]
+    jobs: list[str]
+    heard: float
+    """Seconds since it was last heard of."""
+    version: str
+
+
+class AgentsAnswer(msgspec.Struct, frozen=True):
+    """All agents that the root has heard of lately."""
+
+    agents: list[AgentRow]

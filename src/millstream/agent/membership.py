@@ -1,0 +1,186 @@
+"""An agent as a member of the tree that the root builds: says hello, and follows what it is told.
+
+A thin shell around `TreeMember`, with a thread and connections. It is the `Ways` of the agent: the
+parent may be another one at any time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from random import random
+from threading import Condition, Thread
+
+import msgspec
+
+from millstream.agent.job_hosting import JobHosting
+from millstream.agent.outbox import Say
+from millstream.agent.wire import SILENT, Answer, Wire, answer_of
+from millstream.trees.messages import Hello, HelloAnswer, JobTicket, Seat
+from millstream.trees.tree_member import Greeting, TreeMember
+
+ANSWER_WITHIN = 5.0
+"""Seconds that a parent may take to answer."""
+UNPLACED = HelloAnswer(every=60.0)
+"""What a root that does not place agents would answer."""
+
+_hello = msgspec.json.Decoder(Hello)
+_answer = msgspec.json.Decoder(HelloAnswer)
+Connect = Callable[[str, str], Wire]
+"""A connection to a url, and what to call it."""
+
+
+class Membership:
+    """One a process. Threads share it."""
+
+    def __init__(
+        self,
+        member: TreeMember,
+        root: Wire,
+        connect: Connect,
+        say: Say,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._member, self._root, self._connect = member, root, connect
+        self._greeted = connect(root.url, root.name)
+        """The root, for hellos: they do not wait for long."""
+        self._say, self._clock = say, clock
+        self.hosting: JobHosting | None = None
+        """Runs the jobs that the root wants; None: this agent has its own."""
+        self._changed = Condition()
+        self._wire: tuple[str, Wire] | None = None
+        self._said = ""
+        self._stopped = False
+        self._failure: Exception | None = None
+        self._thread = Thread(target=self._run, name="membership", daemon=True)
+
+    @property
+    def root(self) -> Wire:
+        return self._root
+
+    def up(self, job: str) -> Wire | None:
+        with self._changed:
+            seat = self._member.way()
+            merged = job in self._member.merges
+            return self._wire_of(seat) if seat is not None and merged else None
+
+    def by_parent(self, job: str) -> bool:
+        return bool(self._member.url) or self.up(job) is not None
+
+    def failed(self, wire: Wire) -> None:
+        with self._changed:
+            seat = self._member.way()
+            if seat is not None and wire.url == self._wire_of(seat).url:
+                self._member.parent_failed(seat, self._clock())
+                self._changed.notify_all()
+
+    def children(self, job: str) -> set[str]:
+        """The children that are there and run a job."""
+        with self._changed:
+            return self._member.children(job, self._clock())
+
+    def depth(self) -> int:
+        """How many parents are above."""
+        return len(self._member.path)
+
+    def runs(self, *tickets: JobTicket) -> None:
+        """These are the jobs that this agent runs; those above are told with the next hello."""
+        with self._changed:
+            self._member.jobs = sorted(tickets)
+
+    def greeted(self, node: str, body: bytes) -> Answer:
+        """A child says hello."""
+        try:
+            hello = _hello.decode(body)
+        except msgspec.DecodeError as error:
+            return answer_of(400, {"error": f"the body must be an agent's hello as JSON: {error}"})
+        if hello.member.node != node:
+            return answer_of(400, {"error": f"the hello must be of node {node[:100]!r}"})
+        with self._changed:
+            return answer_of(200, self._member.heard(hello, self._clock()))
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise what has ended the thread, if it was not `stop`."""
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self, seconds: float = 1.0) -> None:
+        """End, and tell the parent and the root: those below get other parents at once."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        if not self._thread.is_alive():
+            return
+        self._greeted.hang_up(self._thread.ident)
+        self._thread.join(seconds)
+        greeting = self._member.hello(self._clock(), leaving=True)
+        above = [] if greeting.by_root else [self._wire_of(greeting.seat)]
+        for wire in (*above, self._greeted):
+            with suppress(*SILENT):
+                Wire.like(wire, seconds).hello(greeting.hello)
+
+    def _run(self) -> None:
+        try:
+            while (greeting := self._next()) is not None:
+                self._greet(greeting)
+        except Exception as error:
+            self._failure = error
+
+    def _next(self) -> Greeting | None:
+        """Wait until it is time to say hello; None at the end."""
+        with self._changed:
+            while not self._stopped:
+                wait = self._member.due - self._clock()
+                if wait <= 0:
+                    return self._member.hello(self._clock())
+                self._changed.wait(wait)
+            return None
+
+    def _greet(self, greeting: Greeting) -> None:
+        wire = self._greeted if greeting.by_root else self._wire_of(greeting.seat)
+        try:
+            answer = wire.hello(greeting.hello)
+            came = _answer.decode(answer.body) if answer.status == 200 else None
+            if came is None and greeting.by_root and answer.status in (404, 405):
+                came = UNPLACED
+            why = "" if came is not None else answer.sentence()
+        except (*SILENT, msgspec.DecodeError) as error:
+            came, why = None, str(error) or type(error).__name__
+        with self._changed:
+            if self._stopped:
+                return
+            before, now = self._member.way(), self._clock()
+            if came is not None:
+                self._member.answered(greeting, came, now)
+            else:
+                self._member.unanswered(greeting, now, random())
+            after, wanted = self._member.way(), self._member.wanted
+        if came is not None:
+            self._say_once("")
+        elif greeting.by_root:
+            self._say_once(f"{wire.name} does not answer a hello: {why}")
+        else:
+            self._say(f"{wire.name} does not answer: {why}; messages go to the root now")
+        if after is not None and (before is None or after.parent != before.parent):
+            self._say(f"node {after.parent!r} at {after.url} is the parent now")
+        elif after is None and before is not None and came is not None:
+            self._say("there is no parent any more: messages go to the root")
+        if self.hosting is not None and wanted is not None:
+            self.hosting.follow(wanted)
+            self.runs(*self.hosting.running.values())
+
+    def _wire_of(self, seat: Seat) -> Wire:
+        with self._changed:
+            if self._wire is None or self._wire[0] != seat.url:
+                self._wire = seat.url, self._connect(seat.url, f"parent {seat.parent}")
+            return self._wire[1]
+
+    def _say_once(self, sentence: str) -> None:
+        if sentence != self._said:
+            self._said = sentence
+            if sentence:
+                self._say(sentence)
