@@ -9,7 +9,8 @@ panes is called in this process, over generated logs.
     jobs_app                 the application: the jobs that an experiment asks for
     nodes, live, watching    agents, a run of the application with them, what it said and when
     burning                  the other work on a node
-    scaling, waiting, example_latency, clocks, failures    experiments with processes
+    scaling, waiting, example_latency           experiments with processes
+    clocks, crowd, failures
     pressed, shedding, beside                   those of a node that has too little time
     lacking                  the agent without one of its parts, to show what that is worth
     errors, covering, drawn_windows, crossover  experiments with panes alone

@@ -144,6 +144,15 @@ def clocks(rows: list[Row]) -> Figures:
     return {f"{row['kind']}_longer_s": row["longer_s"] for row in rows if row["kind"] != "alike"}
 
 
+def crowd(rows: list[Row]) -> Figures:
+    """Of all windows, how many were not right; what the root was asked and had, by way."""
+    found = {"crowd_wrong": float(sum(row["windows"] - row["right"] for row in rows))}
+    for row in rows:
+        found[f"crowd_{row['kind']}_requests_per_s"] = row["requests_per_s"]
+        found[f"crowd_{row['kind']}_server_mib"] = row["server_mib"]
+    return found
+
+
 def crossover(rows: list[Row]) -> Figures:
     """The fewest slides in a range from which on moving is quicker."""
     slower = [row["slides"] for row in rows if row["ratio"] >= 1]
@@ -165,6 +174,7 @@ OF: dict[str, Callable[[list[Row]], Figures]] = {
     "coverage": coverage,
     "contract": contract,
     "clocks": clocks,
+    "crowd": crowd,
     "crossover": crossover,
 }
 BARS: dict[str, tuple[float, bool]] = {
@@ -183,6 +193,7 @@ BARS: dict[str, tuple[float, bool]] = {
     "covered_most": (0.97, False),
     "contract_held": (0.95, True),
     "waiting_error": (0.7, False),
+    "crowd_wrong": (0, False),
     "idle_longer_s": (0.25, False),
     "ahead_longer_s": (0.25, False),
 }

@@ -35,6 +35,8 @@ class Node:
     nice: int = 0
     cores: tuple[int, ...] = ()
     once: bool = False
+    serves: bool = False
+    """Whether it can be a parent of others."""
     module: tuple[str, ...] = PLAIN
     """What is run: the agent, or one that lacks something (`lacking`)."""
 
@@ -95,6 +97,7 @@ def start(node: Node, url: str, environ: Mapping[str, str]) -> Agent:
     line = [sys.executable, *node.module, APP, "--job", node.job, "--node", node.name]
     line += ["--log", str(node.log), "--root", url, "--state", str(node.state)]
     line += ["--nice", str(node.nice), *(["--once"] if node.once else [])]
+    line += ["--serve", "0"] if node.serves else []
     said = node.state.with_suffix(".said")
     pinned = partial(os.sched_setaffinity, 0, node.cores) if node.cores else None
     plain = {name: text for name, text in os.environ.items() if not name.startswith("MILLSTREAM_")}

@@ -117,6 +117,18 @@ class Clocks:
 
 
 @dataclass(frozen=True, slots=True)
+class Crowd:
+    """Many agents on one root."""
+
+    agents: int = 200
+    parents: int = 10
+    """Agents that can have children, in the tree."""
+    timed: Timed = Timed(10.0, 2, 6)
+    rate: int = 10
+    """Records a second of a node."""
+
+
+@dataclass(frozen=True, slots=True)
 class Words:
     """Figure 9 (a) and (b)."""
 
@@ -188,6 +200,7 @@ class Plan:
     click_latency: ClickLatency = field(default_factory=ClickLatency)
     hdfs_latency: HdfsLatency = field(default_factory=HdfsLatency)
     clocks: Clocks = field(default_factory=Clocks)
+    crowd: Crowd = field(default_factory=Crowd)
     words: Words = field(default_factory=Words)
     clicks: Clicks = field(default_factory=Clicks)
     hdfs: Hdfs = field(default_factory=Hdfs)
@@ -204,6 +217,7 @@ QUICK = Plan(
     click_latency=ClickLatency(2, 300, 6, (0.5,)),
     hdfs_latency=HdfsLatency(4, 10, (0.5,)),
     clocks=Clocks(3, Timed(2.0, 2, 2), rate=50),
+    crowd=Crowd(6, 2, Timed(2.0, 2, 2)),
     words=Words(4, 10, 40, 1, (0.5, 1.0)),
     clicks=Clicks(4, 1, 40, 6, (0.5, 1.0)),
     hdfs=Hdfs(4, 10, 1, (0.5, 1.0)),

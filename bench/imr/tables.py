@@ -200,6 +200,18 @@ def clocks(found: Record) -> str:
 ODD = {"alike": "is as the others", "idle": "is idle", "ahead": "has its clock an hour ahead"}
 
 
+def crowd(found: Record) -> str:
+    """Many agents on one root."""
+    columns = ["windows right", "closed after, s", "requests/s", "server, MiB", "root in all, MiB"]
+    lines = head("agents", [*columns, "an agent, MiB", "below the root"])
+    for row in of(found, "crowd"):
+        cells = [f"{row['right']} of {row['windows']}", f"{row['latency_s']:.2f}"]
+        cells += [f"{row['requests_per_s']:.0f}", f"{row['server_mib']:.0f}"]
+        cells += [f"{row['root_mib']:.0f}", f"{row['agent_mib']:.0f}", f"{row['below_root']}"]
+        lines.append(a_row([row["what"], *cells]))
+    return text(lines)
+
+
 def crossover(found: Record) -> str:
     """Merged anew or moved on."""
     lines = head("slide", ["merged anew, ms", "moved on, ms", "moved / merged"])
@@ -229,6 +241,7 @@ PARTS: dict[str, Callable[[Record], str]] = {
     "coverage": coverage,
     "contract": contract,
     "clocks": clocks,
+    "crowd": crowd,
     "crossover": crossover,
     "where": where,
 }
@@ -248,6 +261,7 @@ EXPERIMENTS = {
     "coverage": "coverage",
     "contract": "contract",
     "clocks": "clocks",
+    "crowd": "crowd",
     "crossover": "crossover",
 }
 """Which experiment a part is of."""

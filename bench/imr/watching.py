@@ -52,6 +52,8 @@ class Watch:
         self.windows: dict[int, Window] = {}
         self.accepted = 0
         """Messages that the root has taken."""
+        self.requests = 0
+        """Its own, so that they can be told from those of others."""
         self._url, self._job, self._slide, self._reducers = url, job, slide, reducers
         self._next = {"told": "start", "windows": "start"}
         self._stop = threading.Event()
@@ -73,6 +75,7 @@ class Watch:
         """Read what is new."""
         for of, take in (("told", self._told), ("windows", self._summary)):
             path = f"/streams/{quote(self._job)}.{of}/records?from={self._next[of]}&limit=1000"
+            self.requests += 1
             try:
                 found = get_json(self._url, path)
             except (OSError, http.client.HTTPException, RunFailedError):

@@ -26,6 +26,7 @@ def rows() -> list[Row]:
         _row("coverage", "count, total", how="panes", intervals=40, covered=0.9),
         _row("contract", "±5%", windows=1_000, held=0.99, data=0.4),
         *_clocks(),
+        *_crowd(),
         _row("crossover", "1/2", slides=2, anew_ms=1.0, moved_ms=2.0, ratio=2.0),
         _row("crossover", "1/8", slides=8, anew_ms=4.0, moved_ms=2.0, ratio=0.5),
     ]
@@ -123,6 +124,25 @@ def _latency(experiment: str) -> list[Row]:
             why="fidelity 1",
         )
         for asked, part, seconds in (("full", 1.0, 8.0), ("drawn", 0.5, 4.0), ("drawn", 0.75, 6.0))
+    ]
+
+
+def _crowd() -> list[Row]:
+    return [
+        _row(
+            "crowd",
+            kind,
+            kind=kind,
+            windows=6,
+            right=6,
+            requests_per_s=80.0,
+            latency_s=1.0,
+            server_mib=90.0,
+            root_mib=900.0,
+            agent_mib=35.0,
+            below_root=below,
+        )
+        for kind, below in (("direct", 200), ("tree", 10))
     ]
 
 
