@@ -199,7 +199,9 @@ def test_a_table_is_not_for_what_has_no_single_key(project: Path, stream: str) -
     error = edited(project, "[streams.hot]", new)
     assert "a table holds only the latest of each key; give it json:DIR" in error
     error = edited(project, "source = true", 'source = "sqlite:x.db"')
-    assert "a source's format must be one of json, csv, parquet, log; got 'sqlite:x.db'" in error
+    assert (
+        "a source's format must be one of json, csv, text, parquet, log; got 'sqlite:x.db'" in error
+    )
     assert "app.toml:6: " in error
 
 

@@ -196,7 +196,8 @@ def test_the_formats_of_a_source(tmp_path: Path, address: str) -> None:
     """Whatever was wrong, the same formats are offered, and only those that a source reads."""
     line, message = told(tmp_path, f'[streams.more]\nsource = "{address}"\n')
     assert line == f'source = "{address}"'
-    must = "'source' in [streams.more]: a source's format must be one of json, csv, parquet, log; "
+    formats = "json, csv, text, parquet, log"
+    must = f"'source' in [streams.more]: a source's format must be one of {formats}; "
     assert message.startswith(f"{must}got {address!r}")
     assert message.endswith("; did you mean json:x?") == (address == "jsonn:x")
 

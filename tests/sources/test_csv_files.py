@@ -94,6 +94,15 @@ def test_the_first_quote_that_is_not_closed_in_a_large_file(tmp_path: Path) -> N
     assert [one.line for one in bad] == [102]
 
 
+def test_a_carriage_return_within_a_line(tmp_path: Path) -> None:
+    """It is no fault of a quote."""
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"a,b\n1,2\r3,4\n5,6\n")
+    good, bad = read(path)
+    assert good == [(3, {"a": "5", "b": "6"})]
+    assert "got a carriage return within a line" in bad[0].error
+
+
 def test_delimiters(tmp_path: Path) -> None:
     """Any one character; quoted, it is no delimiter."""
     path = tmp_path / "a.csv"

@@ -137,6 +137,8 @@ class Rows:
 
     def _mismatch(self, first: int, error: csv.Error) -> str:
         """What is wrong with the quotes of a row; what follows it is read again."""
+        if "new-line character" in str(error):
+            return "a carriage return within a line; end lines with a newline"
         text = "".join(self._lines.row)
         opened = quote_of(text, self._form.delimiter)
         line = text.count("\n", 0, opened)
