@@ -24,26 +24,25 @@ from millstream.windows.accounts import (
     RECORDS,
     SHED,
     WHY,
-    Window,
     account,
     added,
     residual,
     window_in,
+    window_of,
 )
 from millstream.windows.coverage import RECEIVED
 from millstream.windows.lateness import late_warning
-from millstream.windows.merged import pane_in
+from millstream.windows.node_places import places_in
+from millstream.windows.pane_marks import pane_in, shown_panes
+from millstream.windows.reducers import BEGINNING
 from millstream.windows.span import Span
 
 Entries = Mapping[str, Any]
 View = dict[str, Any]
 Schedule = Sequence[Sequence[int]]
 
-MOST_PANES = 72
-MOST_CELLS = 6_000
-"""Of the scoreboard that is shown, whichever is less."""
 MOST_OPEN, MOST_CLOSED = 24, 24
-SHOWN = ("account|", "board|", "meta", "past|", "window|")
+SHOWN = ("account|", "board|", "meta", "node|", "past|", "window|")
 """How the entries of the root's table begin that are needed here; those of values are not."""
 _NOTHING = dict.fromkeys(COUNTS, 0)
 
@@ -111,7 +110,7 @@ class _Board:
     begun: Mapping[str, int]
     """The pane that a node has begun with, if it was not there before."""
     at: Mapping[str, int]
-    """The pane that a node has reached."""
+    """The pane that a node has reached, if it is among those that are known."""
     kept: int
     """Of panes before it nothing is known any more."""
     why: Mapping[int, str | None]
@@ -152,7 +151,7 @@ class _Board:
         """The panes to show: up to where most nodes are, and on to the end of the window there."""
         if not self.at:
             return range(0)
-        most = max(1, min(MOST_PANES, MOST_CELLS // len(self.nodes)))
+        most = shown_panes(len(self.nodes))
         last = median_low(self.at.values()) - 1
         ahead = max(self.marks, default=last)
         here = [one for one in self.span.windows_of(last) if self.why.get(one, "") is None]
@@ -251,7 +250,7 @@ class _Board:
         marks = [mark for marks in self._boards(number) for mark in marks.values()]
         size = sum(mark[BYTES] for mark in marks)
         unknown = len(self.nodes) * self.span.panes - len(marks) + self._torn(number)
-        return Window(**window).complete(window["on_time"], size, unknown)
+        return window_of({**window}).complete(window["on_time"], size, unknown)
 
     def _torn(self, window: int) -> int:
         """Panes of nodes that have a gap."""
@@ -277,12 +276,14 @@ def _board(described: Mapping[str, Any], tables: Mapping[str, Entries]) -> _Boar
         starts += [] if meta.get("first") is None else [meta["first"]]
         past = [pane_in(entry) for entry in table if entry.startswith("past|")]
         kept += [min([*past, meta["kept"]])] if "kept" in meta else []
-        begun |= meta.get("from", {})
-        for node, pane in meta.get("at", {}).items():
-            at[node] = max(pane, at.get(node, pane))
+        begun.update({node: place.begun for node, place in places_in(table)})
+        at |= {node: pane for node, pane in begun.items() if pane != BEGINNING and node not in at}
+        at |= meta.get("at", {})  # of an earlier version
         for entry, of in table.items():
             if entry.startswith(("board|", "past|")):
-                marks.setdefault(pane_in(entry), {}).update(of)
+                pane = pane_in(entry)
+                marks.setdefault(pane, {}).update(of)
+                at.update({node: max(pane + 1, at.get(node, pane)) for node in of})
             elif entry.startswith("window|"):
                 why[window_in(entry)] = of["why"] or None
     start = min(starts, default=0)
