@@ -119,8 +119,11 @@ class Closed:
         window, records = self.window, sum(mark[RECORDS] for mark in marks)
         window.included, window.included_bytes = records, sum(mark[BYTES] for mark in marks)
         nodes = {*self.coverage.nodes}  # marks of others are of nodes that the job had before
-        told = sum(node in nodes for marks in self.boards.values() for node in marks)
-        awaited = len(nodes) * len(self.coverage.panes) - told
+        told = {
+            (node, pane) for pane, marks in self.boards.items() for node in marks if node in nodes
+        }
+        known = told | {unit for unit, mark in self.coverage.marks.items() if mark == "empty"}
+        awaited = len(nodes) * len(self.coverage.panes) - len(known)
         torn = sum(
             mark[GAP] != 0 and node in nodes
             for marks in self.boards.values()

@@ -79,6 +79,13 @@ class BoardWindows:
         windows = self.job.span.windows_of(pane)
         return any(not self.is_closed(one) and self._is_mine(one) for one in windows)
 
+    def drop(self, number: int) -> None:
+        """The window is not there any more, as if it had never been opened."""
+        self.meta["open"].remove(number)
+        self._windows.pop(number, None)
+        self.table.discard(window_entry(number))
+        clear_shares(self.table, number)
+
     def close(self, number: int) -> None:
         """The window is closed; its entry stays for a while."""
         self.meta["open"].remove(number)

@@ -46,6 +46,12 @@ def check(name: str, job: Job, members: Members, message: Any) -> None:
             f"{where}: a message must go from a pane to a later one, or to the same; "
             f"got {pane!r} and {until!r}"
         )
+    over = message.get("over", False)
+    if type(over) is not bool or (over and pane != until):
+        raise FunctionError(
+            f"{where}: over must be true or false, and true only if pane is until: it says that "
+            f"the logs end there; got {over!r:.200} with pane {pane} and until {until}"
+        )
     furthest = FURTHEST // job.span.pane
     if pane < -furthest or until > furthest:
         raise FunctionError(

@@ -1,4 +1,4 @@
-"""Where the log of each node of a job begins, in the root's table.
+"""Where the log of each node of a job begins and ends, in the root's table.
 
     node|NODE    a node's `NodePlace`, once it has told anything
 
@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from millstream.model.slate import Table
 from millstream.windows.members import Members
-from millstream.windows.reducers import BEGINNING
+from millstream.windows.reducers import BEGINNING, NEVER
 
 State = Literal["received", "lost"]
 """What is known of a pane of a node; None if it is still awaited."""
@@ -28,10 +28,20 @@ class NodePlace:
 
     begun: int = BEGINNING
     """The pane that it began with: it is absent before. `BEGINNING`: it has not said."""
+    over: int = NEVER
+    """The pane that its log ends at: from there on it has nothing. `NEVER`: it goes on."""
+
+    def moved(self, begun: int | None, over: int | None) -> NodePlace:
+        """Where it is after it has begun or ended elsewhere; None: it has not."""
+        return NodePlace(
+            self.begun if begun is None else begun, self.over if over is None else over
+        )
 
     def silent(self, pane: int) -> State | None:
         """What a pane is that the node has told nothing of."""
-        return "lost" if pane < self.begun else None
+        if pane < self.begun:
+            return "lost"
+        return "received" if pane >= self.over else None
 
 
 UNHEARD = NodePlace()
@@ -47,6 +57,12 @@ class PlaceCounts:
     """How many have said where they begin."""
     latest: int = BEGINNING
     """No node begins after this pane."""
+    ended: int = 0
+    """How many logs have ended."""
+    earliest: int = NEVER
+    """No log has ended before this pane."""
+    end: int = NEVER
+    """Where the last log has ended, if all nodes that have told anything have ended."""
 
 
 @dataclass
@@ -58,8 +74,9 @@ class NodePlaces:
     """The job's; others may have entries from before its definition was changed."""
     counts: PlaceCounts
     _known: dict[str, NodePlace | None] = field(default_factory=dict)
-    _begun: list[int] | None = None
-    """Where nodes begin, in order; None: not looked at since something has changed."""
+    _turns: tuple[list[int], list[int]] | None = None
+    """Where logs begin and where they end, in order; None: not looked at since there were others.
+    """
 
     def get(self, node: str) -> NodePlace | None:
         """None: it has told nothing yet."""
@@ -70,12 +87,18 @@ class NodePlaces:
 
     def put(self, node: str, place: NodePlace) -> None:
         before, self._known[node] = self.get(node), place
-        self.table[PREFIX + node] = {"begun": place.begun}
+        self.table[PREFIX + node] = {"begun": place.begun, "over": place.over}
         if node in self.members.known:
-            self.counts.heard += before is None
-            self.counts.begun += (before or UNHEARD).begun == BEGINNING != place.begun
-            self.counts.latest = max(self.counts.latest, place.begun)
-            self._begun = None
+            counts, was = self.counts, before or UNHEARD
+            counts.heard += before is None
+            counts.begun += was.begun == BEGINNING != place.begun
+            counts.latest = max(counts.latest, place.begun)
+            counts.ended += (place.over != NEVER) - (was.over != NEVER)
+            counts.earliest = min(counts.earliest, place.over) if counts.ended else NEVER
+            counts.end = NEVER
+            if 0 < counts.ended == counts.heard:
+                counts.end = max(place.over for _, place in self.all())
+            self._turns = None
 
     def unheard(self, nodes: Iterable[str]) -> list[str]:
         """Those that have told nothing yet."""
@@ -85,9 +108,13 @@ class NodePlaces:
 
     def silent_at(self, node: str, pane: int) -> State | None:
         """What a pane is, as long as the node has told nothing of it."""
-        if pane >= self.counts.latest:
+        if self.all_await(pane):
             return None
         return (self.get(node) or UNHEARD).silent(pane)
+
+    def all_await(self, pane: int) -> bool:
+        """Whether a pane is awaited of every node that has told nothing of it."""
+        return self.counts.latest <= pane < self.counts.earliest
 
     def all(self) -> Iterator[tuple[str, NodePlace]]:
         """The nodes of the job that have told anything."""
@@ -100,17 +127,23 @@ class NodePlaces:
         """Count anew, after the nodes of the job have changed."""
         places = [place for _, place in self.all()]
         begun = [place.begun for place in places if place.begun != BEGINNING]
-        self.counts.heard, self.counts.begun = len(places), len(begun)
+        over = [place.over for place in places if place.over != NEVER]
+        self.counts.heard, self.counts.begun, self.counts.ended = len(places), len(begun), len(over)
         self.counts.latest = max(begun, default=BEGINNING)
-        self._begun = None
+        self.counts.earliest = min(over, default=NEVER)
+        self.counts.end = max(over) if 0 < len(over) == len(places) else NEVER
+        self._turns = None
 
     def silent(self, pane: int) -> tuple[int, int]:
         """How many nodes have received a pane, and how many lost it, if none has told of it."""
-        if pane >= self.counts.latest:
+        if self.all_await(pane):
             return 0, 0
-        if self._begun is None:
-            self._begun = sorted(place.begun for _, place in self.all())
-        return 0, len(self._begun) - bisect_right(self._begun, pane)
+        if self._turns is None:
+            places = [place for _, place in self.all()]
+            begun, over = ([place.begun for place in places], [place.over for place in places])
+            self._turns = sorted(begun), sorted(over)
+        begins, ends = self._turns
+        return bisect_right(ends, pane), len(begins) - bisect_right(begins, pane)
 
 
 def places_in(entries: Mapping[str, Any]) -> Iterator[tuple[str, NodePlace]]:

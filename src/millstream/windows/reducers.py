@@ -32,6 +32,8 @@ Schedule = list[list[int]]
 """[first pane, reducers], in order: a window that begins there or later is of so many reducers."""
 BEGINNING = -(1 << 62)
 """Before every pane."""
+NEVER = 1 << 62
+"""After every pane."""
 MOST = 1_000
 HOPS = 3
 """Microseconds after which a message goes on: after all that it makes `NAME.reducers` tell."""

@@ -41,6 +41,7 @@ from millstream.windows.merged import merged, merged_anew, oldest_needed, put
 from millstream.windows.pane_ledger import Part
 from millstream.windows.reducers import HOPS
 from millstream.windows.scoreboard import Scoreboard
+from millstream.windows.window_counts import tally_of
 
 ARRIVES = HOPS + 2
 """Microseconds after its end that a pane comes here: the hops from the update that made it."""
@@ -73,7 +74,11 @@ class Root:
         part: Part = event.value
         pane, until, nodes = part["pane"], part["until"], [*part["marks"]]
         board = self._board(event.key, table, part["schedule"])
-        for window in board.reach(pane, until, nodes, part["begin"]):
+        if not nodes:  # new reducers are told which logs have ended
+            board.move(pane, part)
+            board.save()
+            return
+        for window in board.reach(pane, until, part):
             yield from self._opened(window, event)
         late: list[int] = []
         if board.knows(pane, until, nodes):
@@ -85,7 +90,8 @@ class Root:
             found = board.window(window)
             assert found is not None
             fidelity, close = asked(board, window, found), near(board, window, found)
-            reason = closing(board.tally(found), fidelity, overdue=False, near=close)
+            tally = tally_of(found, len(self.nodes), self.job.span.panes)
+            reason = closing(tally, fidelity, overdue=False, near=close)
             if reason is not None:
                 closed = True
                 yield from self._close(board, window, reason, event.key)
@@ -100,7 +106,7 @@ class Root:
         kind, _, number = due.name.partition(" ")
         window = int(number)
         board = self._board(due.key, table, None)
-        if board.is_closed(window):
+        if board.is_closed(window) or board.window(window) is None:
             return
         if kind == "latency" and not self.agents:
             wait = self._deadline(window) - due.ts

@@ -15,7 +15,9 @@
 A window is there once a node has told of its first pane or of an earlier one, and until it is
 closed; it is *opened* when a node reaches its first pane, or when a pane of it comes. What a node
 has not marked before the pane that it begins with is lost: it is absent there. That costs the other
-nodes nothing, whether its clock is ahead by an hour or it comes an hour late.
+nodes nothing, whether its clock is ahead by an hour or it comes an hour late. What it has not
+marked from the pane on that its log ends at is empty. Once the logs of all nodes that have told
+anything have ended, no window begins after; one that was opened before that was known is dropped.
 
 A message costs as much as it has nodes, however many the job has: only their entries are looked at.
 All nodes are looked at when a window is opened or closed.
@@ -35,17 +37,17 @@ from millstream.windows.accounts import (
     window_in,
 )
 from millstream.windows.board_windows import BoardWindows
-from millstream.windows.coverage import Coverage, Mark, Tally
+from millstream.windows.coverage import Coverage, Mark
 from millstream.windows.fidelity import Area, Error, Spatial
 from millstream.windows.merged import values
 from millstream.windows.node_places import (
     UNHEARD,
-    NodePlace,
     NodePlaces,
     PlaceCounts,
     State,
     carried_over,
 )
+from millstream.windows.pane_ledger import Part
 from millstream.windows.pane_marks import (
     MOST_SHOWN,
     Marks,
@@ -53,7 +55,7 @@ from millstream.windows.pane_marks import (
     PaneTally,
     shown_panes,
 )
-from millstream.windows.reducers import BEGINNING
+from millstream.windows.reducers import BEGINNING, NEVER
 from millstream.windows.window_counts import clear, clear_shares, count_pane, count_share
 
 Change = tuple[State | None, State | None]
@@ -117,8 +119,8 @@ class Scoreboard(BoardWindows):
         read: int = self.meta.get("read", 0)
         return self.meta.get("late", 0) / read if read else 0.0
 
-    def reach(self, pane: int, until: int, nodes: list[str], begin: list[str]) -> list[int]:
-        """Nodes have come so far, some of them begin there; the windows that this opens."""
+    def reach(self, pane: int, until: int, part: Part) -> list[int]:
+        """Nodes have come so far, some of them begin there, or end; the windows that this opens."""
         meta, span = self.meta, self.job.span
         step = span.slide // span.pane
         known = meta["first"]
@@ -127,7 +129,7 @@ class Scoreboard(BoardWindows):
             meta["final"] = span.begin is not None
         elif not meta["final"]:
             meta["first"] = min(pane, known)
-        self._move(pane, nodes, begin)
+        self.move(pane, part)
         earliest = pane if pane == until else pane - span.panes + 1
         numbers = {*range(-(-earliest // step), until // step + 1)}
         if known is not None and meta["first"] < known:
@@ -136,7 +138,8 @@ class Scoreboard(BoardWindows):
             numbers.update(one for one in before if self.boards(span.panes_of(one)))
         opened = []
         for number in sorted(numbers):
-            if self.has(number) and not self.is_closed(number) and self.window(number) is None:
+            there = self.has(number) and not self.is_closed(number) and not self._is_after(number)
+            if there and self.window(number) is None:
                 self._windows[number] = self._recounted(number)
                 opened.append(number)
         if opened:
@@ -144,29 +147,45 @@ class Scoreboard(BoardWindows):
             meta["forgot"] = min(opened[0], meta.get("forgot", BEGINNING))
         return opened
 
-    def _move(self, pane: int, nodes: list[str], begin: list[str]) -> None:
-        """Note which nodes are there, and which of them begin here: with that changes what is known
-        of panes that they told nothing of."""
-        heard = {node: self.places.get(node) for node in begin}
-        places = {node: (old or UNHEARD, NodePlace(begun=pane)) for node, old in heard.items()}
-        panes = self._open_panes() if places else []
+    def _is_after(self, number: int) -> bool:
+        """Whether a window begins when all logs have ended."""
+        return self.first_pane(number) >= self.places.counts.end
+
+    def move(self, pane: int, part: Part) -> None:
+        """Note which nodes are there, which of them begin here, and which logs end or go on: with
+        that changes what is known of panes that they told nothing of."""
+        begin, over, places = part["begin"], part["over"], self.places
+        changed = {node: places.get(node) for node in (*begin, *over)}
+        moved = {
+            node: (
+                old or UNHEARD,
+                (old or UNHEARD).moved(pane if node in begin else None, over.get(node)),
+            )
+            for node, old in changed.items()
+        }
+        panes = self._open_panes() if moved else []
         before = {pane: self._tally(pane) for pane in panes}
         marks: dict[int, Marks] = {}
-        if panes and any(heard.values()):  # who told nothing before has no marks
+        if panes and any(changed[node] for node in begin):
+            # Others have no marks: who told nothing before, or whose panes after the end are meant.
             marks = self.boards(range(panes[0], panes[-1] + 1))
-        for node, (_, new) in places.items():
-            self.places.put(node, new)
-        for node in self.places.unheard(nodes):
-            self.places.put(node, UNHEARD)
+        for node, (_, new) in moved.items():
+            places.put(node, new)
+        for node in places.unheard(part["marks"]):
+            places.put(node, UNHEARD)
         for pane in panes:
             told = marks.get(pane, {})
             changes = {
                 node: (old.silent(pane), new.silent(pane))
-                for node, (old, new) in places.items()
+                for node, (old, new) in moved.items()
                 if node not in told and old.silent(pane) != new.silent(pane)
             }
             if changes:
                 self._change(pane, before[pane], changes)
+        if over and places.counts.end != NEVER:
+            for number in [number for number in self.meta["open"] if self._is_after(number)]:
+                if not self.boards(self.job.span.panes_of(number)):
+                    self.drop(number)
 
     def _open_panes(self) -> list[int]:
         """The panes of all open windows, in order."""
@@ -235,7 +254,7 @@ class Scoreboard(BoardWindows):
 
     def silent(self, panes: range) -> Iterator[tuple[str, int, State]]:
         """What is known of panes that a node has told nothing of, or that it told of otherwise."""
-        if panes[0] >= self.places.counts.latest:
+        if self.places.all_await(panes[0]) and self.places.all_await(panes[-1]):
             return
         for node, place in self.places.all():
             for pane in panes:
@@ -253,22 +272,6 @@ class Scoreboard(BoardWindows):
         for pane, told in self.boards(panes).items():
             marks.update({(node, pane): mark[MARK] for node, mark in told.items()})
         return Coverage(self.nodes, panes, marks)
-
-    def tally(self, window: Window) -> Tally:
-        """The counts of a window's marks."""
-        return Tally(
-            nodes=len(self.nodes),
-            panes=self.job.span.panes,
-            received=window.received,
-            lost=window.lost,
-            whole=window.whole,
-            hurt=window.hurt,
-            some=window.some,
-            whole_nodes_count=window.whole_nodes,
-            hurt_nodes=window.hurt_nodes,
-            some_nodes=window.some_nodes,
-            gone_nodes=window.gone_nodes,
-        )
 
     def needed(self) -> int:
         """The first window that may still need its panes. (A pane opens every window that it is in,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from millstream.model.slate import Table
 from millstream.windows.accounts import Window, window_entry
+from millstream.windows.coverage import Tally
 from millstream.windows.node_places import State
 from millstream.windows.pane_marks import PaneTally
 
@@ -29,6 +30,23 @@ def clear_shares(table: Table, number: int) -> None:
     """Delete the nodes' shares of a window."""
     for entry in [entry for entry, _ in table.scan(share(number), share(number + 1))]:
         del table[entry]
+
+
+def tally_of(window: Window, nodes: int, panes: int) -> Tally:
+    """The counts, for whoever judges the coverage; the job has so many nodes, a window panes."""
+    return Tally(
+        nodes=nodes,
+        panes=panes,
+        received=window.received,
+        lost=window.lost,
+        whole=window.whole,
+        hurt=window.hurt,
+        some=window.some,
+        whole_nodes_count=window.whole_nodes,
+        hurt_nodes=window.hurt_nodes,
+        some_nodes=window.some_nodes,
+        gone_nodes=window.gone_nodes,
+    )
 
 
 def count_pane(window: Window, before: PaneTally, after: PaneTally, nodes: int) -> None:
