@@ -20,6 +20,7 @@ from millstream.codec import decode_value, encode_value
 from millstream.model.slate import Table
 from millstream.windows import merged as merging
 from millstream.windows.job import Job
+from millstream.windows.pane_marks import tally
 
 Row = dict[str, Any]
 
@@ -87,7 +88,7 @@ def _seconds(plan: Crossover, slides: int, moves: bool) -> float:
         for window in range(plan.windows):
             table = Table(stored, encode_value, decode_value)
             for pane in range(slides) if not window else (window + slides - 1,):
-                table[merging.board(pane)] = {node: ["data"] for node in nodes}
+                table[tally(pane)] = [len(nodes), len(nodes), 0]
                 for node in nodes:
                     found = {key: random.randrange(9) for key in keys}
                     merging.put(table, pane, found, [node])

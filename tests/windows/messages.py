@@ -44,6 +44,7 @@ def told(job: Job, node: str, log: Mapping[int, str], **how: Any) -> list[Messag
 
     `begin`: the pane that it begins with, said first. `end`: where it stops, the log's end by
     default. `lost`: panes that it gives up. `late`: in which pane it finds records of which.
+    `over`: it says in the end that its log has ended.
     """
     begin = how.get("begin", min(log))
     end = how.get("end", max(log) + 1)
@@ -60,6 +61,8 @@ def told(job: Job, node: str, log: Mapping[int, str], **how: Any) -> list[Messag
             making.late[str(of)] = making.late.get(str(of), 0) + 1
             making.read += 1
         said += maker.end(making, pane + 1)
+    if how.get("over"):
+        said.append({**maker.begun(making), "over": True})
     return said
 
 

@@ -64,14 +64,7 @@ def test_what_can_no_longer_be_met_is_not_met_later(
 
 def counted(given: dict[tuple[str, int], Mark]) -> Tally:
     """The same marks as counts."""
-    by_node = {
-        node: [
-            sum(given.get((node, pane)) in RECEIVED for pane in PANES),
-            sum(given.get((node, pane)) == "lost" for pane in PANES),
-        ]
-        for node in NODES
-        if any((node, pane) in given for pane in PANES)
-    }
+    rows = [[given.get((node, pane)) for pane in PANES] for node in NODES]
     columns = [[given.get((node, pane)) for node in NODES] for pane in PANES]
     return Tally(
         nodes=len(NODES),
@@ -81,7 +74,10 @@ def counted(given: dict[tuple[str, int], Mark]) -> Tally:
         whole=sum(all(mark in RECEIVED for mark in column) for column in columns),
         hurt=sum("lost" in column for column in columns),
         some=sum(any(mark in RECEIVED for mark in column) for column in columns),
-        by_node=by_node,
+        whole_nodes_count=sum(all(mark in RECEIVED for mark in row) for row in rows),
+        hurt_nodes=sum("lost" in row for row in rows),
+        some_nodes=sum(any(mark in RECEIVED for mark in row) for row in rows),
+        gone_nodes=sum(all(mark == "lost" for mark in row) for row in rows),
     )
 
 

@@ -10,7 +10,7 @@ from windows.messages import a_job, an_app, answers, events, on_told, told, wind
 import millstream as ms
 from millstream.windows import Area, Job, Spatial, Temporal
 from millstream.windows.accounts import window_entry
-from millstream.windows.merged import pane_in
+from millstream.windows.pane_marks import pane_in
 
 SECOND = 1_000_000
 LOGS = {"a": {0: "xy", 1: "x", 2: "z"}, "b": {0: "x", 1: "y", 2: "z"}, "c": {0: "", 1: "", 2: "z"}}
@@ -240,7 +240,7 @@ def test_a_node_that_jumps_a_century_ahead_costs_nothing() -> None:
     others = [one for node in "ab" for one in told(job, node, LOGS[node], begin=0)]
     run = fed(job, first, *jump, *told(job, "c", {century: "z", century + 1: ""}), *others)
     assert windows(run) == [(0, "failure")]
-    assert run.slate("counts.root", "1/0")["meta"]["from"]["c"] == century
+    assert run.slate("counts.root", "1/0")["node|c"]["begun"] == century
 
 
 def test_nothing_is_kept_of_a_gap() -> None:

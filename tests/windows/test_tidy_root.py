@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from engine.in_process import InProcess
-from windows.messages import NODES, a_job, an_app, answers, events, told, windows
+from windows.messages import NODES, a_job, an_app, answers, events, joined, told, windows
 from windows.told import a_job as a_bounded_job
 from windows.told import data, lost
 
@@ -200,3 +200,40 @@ def test_many_windows_take_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
         return seen[0]
 
     assert looked_at(800) < 2.5 * looked_at(400)
+
+
+def test_a_message_costs_the_same_however_many_nodes_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Eight times as many nodes, in messages of the same size, let the ledger and the root read and
+    write hardly more bytes of their tables for each message, until a window is closed."""
+
+    def bytes_a_message(count: int) -> float:
+        seen = [0]
+        read, write = slate.Table._stored, slate.Table._change
+
+        def reading(table: slate.Table, entry: str) -> bytes | None:
+            found = read(table, entry)
+            seen[0] += len(found or b"")
+            return found
+
+        def writing(table: slate.Table, entry: str, value: bytes | None) -> None:
+            seen[0] += len(value or b"")
+            write(table, entry, value)
+
+        job = a_job(range=4)
+        nodes = [f"node{number:03d}" for number in range(count)]
+        of = [told(job, node, dict.fromkeys(range(3), "x"), begin=0) for node in nodes]
+        groups = [of[at : at + 5] for at in range(0, count, 5)]
+        begun = [joined(job, "", [one[0] for one in group]) for group in groups]
+        sent = [joined(job, "", [one[at] for one in group]) for at in (1, 2) for group in groups]
+        engine = InProcess(an_app(job, nodes=nodes).workflow(), 1)
+        engine.batch(events(begun))
+        with monkeypatch.context() as patched:
+            patched.setattr(slate.Table, "_stored", reading)
+            patched.setattr(slate.Table, "_change", writing)
+            engine.batch(events(sent, ts=9_000))
+        assert engine.letters == []
+        return seen[0] / len(sent)
+
+    assert bytes_a_message(400) < 1.1 * bytes_a_message(50)

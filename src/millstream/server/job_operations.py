@@ -18,8 +18,8 @@ from millstream.server.operations import (
 )
 
 CELL = record(mark=TEXT, why=maybe(TEXT), records=WHOLE, bytes=WHOLE, shed=WHOLE, gap=WHOLE)
-"""What came of a pane at a node: data, empty, lost (and why), awaited, or missing; the bytes of
-its log that were gone, -1 if nobody knows how many."""
+"""What came of a pane at a node: data, empty (why: over, if its log has ended), lost (and why),
+awaited, or missing; the bytes of its log that were gone, -1 if nobody knows how many."""
 SPAN: dict[str, Schema] = {"from": WHOLE, "to": WHOLE}
 WINDOW = record(
     window=WHOLE,
@@ -44,6 +44,7 @@ JOB = record(
     latency=maybe(TEXT),
     fidelity=maybe(TEXT),
     nodes=listed(TEXT),
+    ended=by_name(WHOLE),
     reducers=maybe(WHOLE),
     change=maybe(record(**{"reducers": WHOLE, "from": WHOLE})),
     panes=listed(record(pane=WHOLE, **SPAN, nodes=by_name(CELL))),

@@ -3,7 +3,8 @@
 - `span`: ranges, slides and panes on one axis
 - `job`: what the user says: map, combine, reduce, and what is asked of the windows
 - `field_map`: a map without code
-- `logs`: how agents read the logs; `placed`: what agents and the server know a job by
+- `logs`: how agents read the logs; `placed`: what agents and the server know a job by; `members`:
+  its nodes
 - `definition`: a job as data, for agents that have none of the application's code
 - `making`: records become panes at a node; pure, for agents and for Spark
 - `message`: what nodes tell the root; `checked`: what of it can be taken in
@@ -15,7 +16,8 @@
 - `merged`: a window's values from its panes, merged anew or moved on
 - `reducers`: how many there are, and from which window on
 - `pane_ledger`: the update that takes in what nodes tell, once
-- `scoreboard`: which pane of which node is there
+- `scoreboard`: which pane of which node is there; `pane_marks`, `node_places`, `board_windows`,
+  `window_counts`: the entries of panes, nodes and windows that it is made of
 - `accounts`: where every record went
 - `root`: the update that has the scoreboard and closes the windows
 - `looking`: the bounds of a window, and when `Error` looks at them

@@ -72,7 +72,11 @@ class Window:
     whole: int = 0
     hurt: int = 0
     some: int = 0
-    nodes: dict[str, list[int]] = field(default_factory=dict)
+    whole_nodes: int = 0
+    """Nodes; so are the next three. Not counted if the fidelity does not ask for them."""
+    hurt_nodes: int = 0
+    some_nodes: int = 0
+    gone_nodes: int = 0
     read: int = 0
     on_time: int = 0
     late: int = 0
@@ -140,6 +144,12 @@ class Window:
         }
 
 
+def window_of(stored: dict[str, Any]) -> Window:
+    """A window as its entry has it, also one of an earlier version."""
+    stored.pop("nodes", None)
+    return Window(**stored)
+
+
 def _part(some: int, known: int, unknown: int) -> float | None:
     if known:
         return some / known
@@ -184,11 +194,21 @@ def manifest_of(mark: list[Any], pane: int) -> Manifest:
     return {**told, "gap": mark[GAP]} if mark[GAP] else told
 
 
+def add_counts(sums: list[int], mark: list[Any], *, on_time: bool) -> None:
+    """Add the counts of a pane of a node: `COUNTS`, and the gaps after them."""
+    sums[0] += mark[READ]
+    sums[1 if on_time else 2] += mark[RECORDS]
+    sums[2] += mark[LATE]
+    sums[3] += mark[SHED]
+    sums[4] += mark[DEAD]
+    sums[5] += mark[GAP] != 0
+
+
 def counts_of(mark: list[Any], *, on_time: bool) -> dict[str, int]:
     """The counts of a pane of a node."""
-    records, late = (mark[RECORDS], mark[LATE]) if on_time else (0, mark[LATE] + mark[RECORDS])
-    counts = (mark[READ], records, late, mark[SHED], mark[DEAD])
-    return {**dict(zip(COUNTS, counts, strict=True)), "gaps": int(mark[GAP] != 0)}
+    sums = [0] * 6
+    add_counts(sums, mark, on_time=on_time)
+    return dict(zip((*COUNTS, "gaps"), sums, strict=True))
 
 
 def added(known: Mapping[str, int] | None, more: Mapping[str, int]) -> dict[str, int]:

@@ -31,11 +31,11 @@ from millstream.model.place import described
 from millstream.model.rules import FAILURES
 from millstream.windows.accounts import (
     BYTES,
+    COUNTS,
     GAP,
     RECORDS,
     Window,
-    added,
-    counts_of,
+    add_counts,
     residual,
 )
 from millstream.windows.coverage import Coverage
@@ -43,7 +43,7 @@ from millstream.windows.estimates import Estimate
 from millstream.windows.fidelity import Reason
 from millstream.windows.job import Job
 from millstream.windows.merged import Failed
-from millstream.windows.scoreboard import Marks
+from millstream.windows.pane_marks import Marks
 
 
 @dataclass(frozen=True)
@@ -118,9 +118,12 @@ class Closed:
         marks = [mark for marks in self.boards.values() for mark in marks.values()]
         window, records = self.window, sum(mark[RECORDS] for mark in marks)
         window.included, window.included_bytes = records, sum(mark[BYTES] for mark in marks)
-        nodes = self.coverage.nodes  # marks of others are of nodes that the job had before
-        told = sum(node in nodes for marks in self.boards.values() for node in marks)
-        awaited = len(nodes) * len(self.coverage.panes) - told
+        nodes = {*self.coverage.nodes}  # marks of others are of nodes that the job had before
+        told = {
+            (node, pane) for pane, marks in self.boards.items() for node in marks if node in nodes
+        }
+        known = told | {unit for unit, mark in self.coverage.marks.items() if mark == "empty"}
+        awaited = len(nodes) * len(self.coverage.panes) - len(known)
         torn = sum(
             mark[GAP] != 0 and node in nodes
             for marks in self.boards.values()
@@ -133,9 +136,15 @@ class Closed:
     def accounts(self) -> dict[str, dict[str, int]]:
         """By node, where the records of the window went."""
         late = {(node, pane) for node, pane in self.window.after}
-        found: dict[str, dict[str, int]] = {}
+        sums: dict[str, list[int]] = {}
         for pane, marks in self.boards.items():
             for node, mark in marks.items():
-                counts = counts_of(mark, on_time=(node, pane) not in late)
-                found[node] = added(found.get(node), counts)
-        return {node: {**found[node], "residual": residual(found[node])} for node in sorted(found)}
+                add_counts(sums.setdefault(node, [0] * 6), mark, on_time=(node, pane) not in late)
+        found: dict[str, dict[str, int]] = {}
+        for node in sorted(sums):
+            *counts, gaps = sums[node]
+            found[node] = dict(zip(COUNTS, counts, strict=True))
+            if gaps:
+                found[node]["gaps"] = gaps
+            found[node]["residual"] = residual(found[node])
+        return found

@@ -9,7 +9,7 @@ it: a window that it fails on is closed all the same (see `answers`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from millstream.errors import FunctionError
@@ -18,6 +18,7 @@ from millstream.model.place import described
 from millstream.model.rules import FAILURES
 from millstream.windows.job import Job
 from millstream.windows.kinds import buckets_of, number_of, pair_of
+from millstream.windows.members import Members, in_short
 from millstream.windows.message import Mark, Why
 from millstream.windows.span import AXES, Span, difference
 
@@ -30,7 +31,7 @@ COUNTS = ("records", "bytes", "shed", "shed_bytes", "dead", "total")
 MARKS, WHYS = get_args(Mark), (None, *get_args(Why))
 
 
-def check(name: str, job: Job, nodes: Sequence[str], message: Any) -> None:
+def check(name: str, job: Job, members: Members, message: Any) -> None:
     """FunctionError, if a message to the job of this name is not one that can be taken in."""
     where = f"job {name!r}"
     if not isinstance(message, dict) or not {*message}.issuperset(FIELDS):
@@ -45,6 +46,12 @@ def check(name: str, job: Job, nodes: Sequence[str], message: Any) -> None:
             f"{where}: a message must go from a pane to a later one, or to the same; "
             f"got {pane!r} and {until!r}"
         )
+    over = message.get("over", False)
+    if type(over) is not bool or (over and pane != until):
+        raise FunctionError(
+            f"{where}: over must be true or false, and true only if pane is until: it says that "
+            f"the logs end there; got {over!r:.200} with pane {pane} and until {until}"
+        )
     furthest = FURTHEST // job.span.pane
     if pane < -furthest or until > furthest:
         raise FunctionError(
@@ -55,11 +62,11 @@ def check(name: str, job: Job, nodes: Sequence[str], message: Any) -> None:
             raise FunctionError(f"{where}: {what} must be an object; got {message[what]!r:.200}")
     if not told:
         raise FunctionError(f"{where}: a message must be of a node or more; got none")
-    unknown = sorted({*told} - {*nodes})
+    unknown = sorted(told.keys() - members.known)
     if unknown:
         raise FunctionError(
-            f"{where}: the nodes of a message must be the job's, {', '.join(nodes)}; "
-            f"got {', '.join(map(repr, unknown))}; add it to nodes="
+            f"{where}: the nodes of a message must be the job's, {in_short(members.nodes)}; "
+            f"got {in_short([repr(node) for node in unknown])}; add it to nodes="
         )
     for node, manifest in told.items():
         _check_manifest(f"{where}: the manifest of node {node!r}", manifest, furthest)

@@ -11,7 +11,7 @@ open window and changes with each mark, so that it need not go through the score
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -130,9 +130,15 @@ class Tally:
     """Panes that a node has lost."""
     some: int
     """Panes that any node has responded for."""
-    by_node: Mapping[str, Sequence[int]]
-    """How many panes of a node were received and how many lost; a node that has none is left out,
-    and all are if nobody asks for them."""
+    whole_nodes_count: int = 0
+    """Nodes that have responded for all panes. This and the next three are 0 if nobody asks for
+    them."""
+    hurt_nodes: int = 0
+    """Nodes that have lost a pane."""
+    some_nodes: int = 0
+    """Nodes that have responded for any pane."""
+    gone_nodes: int = 0
+    """Nodes that have lost all panes."""
 
     @property
     def area(self) -> float:
@@ -144,7 +150,7 @@ class Tally:
 
     @property
     def space(self) -> float:
-        return sum(received > 0 for received, _ in self.by_node.values()) / self.nodes
+        return self.some_nodes / self.nodes
 
     @property
     def whole_panes(self) -> float:
@@ -152,8 +158,7 @@ class Tally:
 
     @property
     def whole_nodes(self) -> float:
-        whole = sum(received == self.panes for received, _ in self.by_node.values())
-        return whole / self.nodes
+        return self.whole_nodes_count / self.nodes
 
     @property
     def complete(self) -> bool:
@@ -164,10 +169,6 @@ class Tally:
         return self.received + self.lost == self.nodes * self.panes
 
     def at_best(self) -> Tally:
-        lost = {node: lost for node, (_, lost) in self.by_node.items()}
-        # Nodes that have said nothing yet have lost nothing: names of their own stand for them.
-        unheard = (f"{number} unheard" for number in range(self.nodes - len(lost)))
-        best = {node: (self.panes - lost.get(node, 0), 0) for node in (*lost, *unheard)}
         return Tally(
             nodes=self.nodes,
             panes=self.panes,
@@ -176,5 +177,8 @@ class Tally:
             whole=self.panes - self.hurt,
             hurt=self.hurt,
             some=self.panes,
-            by_node=best,
+            whole_nodes_count=self.nodes - self.hurt_nodes,
+            hurt_nodes=self.hurt_nodes,
+            some_nodes=self.nodes - self.gone_nodes,
+            gone_nodes=self.gone_nodes,
         )

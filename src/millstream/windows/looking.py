@@ -25,10 +25,9 @@ def manifests(board: Scoreboard, window: int, *, ended: bool) -> dict[tuple[str,
     known: dict[tuple[str, int], Manifest] = {}
     for node in board.nodes if ended else ():
         known.update({(node, pane): manifest("empty", 0) for pane in panes})
-    for node, begun in board.meta["from"].items():
-        absent = manifest("lost", 0, why="absent")
-        known.update({(node, pane): absent for pane in range(panes[0], min(begun, panes.stop))})
-    for pane, marks in board.boards(panes):
+    silent = {"lost": manifest("lost", 0, why="absent"), "received": manifest("empty", 0)}
+    known.update({(node, pane): silent[state] for node, pane, state in board.silent(panes)})
+    for pane, marks in board.boards(panes).items():
         known.update({(node, pane): manifest_of(mark, pane) for node, mark in marks.items()})
     return known
 

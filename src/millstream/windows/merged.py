@@ -20,9 +20,8 @@ from millstream.model.place import described
 from millstream.model.rules import FAILURES
 from millstream.model.slate import Table
 from millstream.windows.job import Job
+from millstream.windows.pane_marks import board, pane_in, tally
 
-_ZERO = 1 << 62
-"""Added to a pane's number, so that the order of texts is that of numbers."""
 SUMS = "sums"
 Sums = dict[str, list[Any]]
 MOST_SUMS = 100_000
@@ -36,29 +35,9 @@ class Failed:
     error: str
 
 
-def board(pane: int) -> str:
-    """The entry of a pane's marks."""
-    return f"board|{pane + _ZERO:020d}"
-
-
-def past(pane: int) -> str:
-    """The entry of a pane's marks once nothing needs them."""
-    return f"past|{pane + _ZERO:020d}"
-
-
-def tardy(pane: int) -> str:
-    """The entry of late records that were told of before the pane that they are of."""
-    return f"tardy|{pane + _ZERO:020d}"
-
-
 def values(pane: int) -> str:
     """How the entries of a pane's values begin; the node follows, of several the first."""
-    return f"pane|{pane + _ZERO:020d}|"
-
-
-def pane_in(entry: str) -> int:
-    """The pane that an entry is of."""
-    return int(entry.split("|", 2)[1]) - _ZERO
+    return board(pane).replace("board", "pane", 1) + "|"
 
 
 def moves(job: Job) -> bool:
@@ -121,8 +100,8 @@ def _marked(table: Table, panes: range) -> dict[str, int]:
     """How many nodes have marked each of the panes: what was told of it has changed if that has."""
     if not panes:
         return {}
-    boards = table.scan(board(panes[0]), board(panes[-1] + 1))
-    return {str(pane_in(entry)): len(marks) for entry, marks in boards}
+    tallies = table.scan(tally(panes[0]), tally(panes[-1] + 1))
+    return {str(pane_in(entry)): marked for entry, (marked, *_) in tallies if marked}
 
 
 def _moved(job: Job, table: Table, window: int) -> Sums:

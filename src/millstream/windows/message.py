@@ -54,6 +54,9 @@ class Message(TypedDict):
     """What `combine` has made of the values of these nodes, by key."""
     span: str
     """Of the job that made it (`Span.text`): by another job's the numbers say other panes."""
+    over: NotRequired[bool]
+    """Whether the logs of these nodes end at `until`, which is `pane` then: nothing comes from
+    there on, unless their agents are started again and find more."""
 
 
 def manifest(mark: Mark, total: int, *, why: Why | None = None) -> Manifest:

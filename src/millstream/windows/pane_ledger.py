@@ -19,7 +19,7 @@ other. What is amiss goes with the message as records that were read and are now
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
@@ -30,7 +30,7 @@ from millstream.model.slate import Table
 from millstream.windows.accounts import mark_of
 from millstream.windows.job import Job
 from millstream.windows.message import Manifest, Message
-from millstream.windows.reducers import BEGINNING, Schedule, in_force, schemes
+from millstream.windows.reducers import BEGINNING, NEVER, Schedule, in_force, schemes
 
 KEY = ""
 """Of the ledger: a job has one."""
@@ -50,6 +50,9 @@ class Part(TypedDict):
     """By node, its mark of each of the panes (see `accounts`)."""
     begin: list[str]
     """Nodes that begin there: they are absent before."""
+    over: dict[str, int]
+    """Nodes whose logs end, each with the pane that it ends at; `NEVER`: one that had ended goes
+    on."""
     late: dict[str, dict[str, int]]
     """By node, the late records that it has found, by pane."""
     partials: dict[str, Any]
@@ -78,6 +81,18 @@ class Account:
     """In order: panes without a gap between them."""
     life: int = 0
     """How often the node has begun to count anew, having lost what it knew."""
+    over: int = NEVER
+    """The pane that its log ends at; `NEVER`: it goes on."""
+
+    def turn(self, pane: int, until: int, over: bool) -> bool:
+        """Note whether the log ends, or goes on after it had ended; whether that is new."""
+        before = self.over
+        if over:
+            beyond = has_any(self.runs, until, NEVER)  # then the message is an old one
+            self.over = before if beyond else until
+        elif until > before or pane == until >= before:
+            self.over = NEVER
+        return self.over != before
 
 
 def entry_of(node: str) -> str:
@@ -141,57 +156,107 @@ class PaneLedger:
     def __call__(self, event: Event, table: Table) -> Iterator[Emit]:
         meta = Meta(**table.get("meta", {}))
         if event.stream == f"{self.name}.schedule":
-            meta.schedule = event.value["schedule"]
-            meta.carried = meta.carried or event.value["carried"]
-            table["meta"] = vars(meta)
+            yield from self._change(table, meta, event.value)
             return
         message: Message = event.value
         pane, until, nodes = message["pane"], message["until"], message["nodes"]
         accounts = {node: Account(**table.get(entry_of(node), {})) for node in nodes}
+        turned, begin = self._turned(message, accounts), list[str]()
+        read = dict.fromkeys(nodes, 0)
         if pane == until:
+            ended = {node for node in nodes if message.get("over") and entry_of(node) in table}
             begin = [
                 node
                 for node, told in nodes.items()
-                if _begins(accounts[node], pane, told["total"], meta.carried)
+                if _begins(
+                    accounts[node],
+                    pane,
+                    told["total"],
+                    (meta.carried and told["total"] > 0) or node in ended,
+                )
             ]
-            _save(table, {node: accounts[node] for node in begin})
-            yield from self._parts(message, dict.fromkeys(nodes, 0), meta.schedule, begin)
+            _save(table, {node: accounts[node] for node in (*begin, *turned)})
         elif any(has_any(account.runs, pane, until) for account in accounts.values()):
             meta.repeated += 1
             table["meta"] = vars(meta)
-            nodes = {
-                node: told
-                for node, told in nodes.items()
-                if has_all(accounts[node].runs, pane, until)
-            }
+            taken = [node for node in nodes if has_all(accounts[node].runs, pane, until)]
+            yield from self._accept(pane, until, taken)
+            return
         else:
-            read = {
-                node: put(accounts[node].runs, pane, until, told, accounts[node].life)
-                for node, told in nodes.items()
-            }
+            for node, told in nodes.items():
+                read[node] = put(accounts[node].runs, pane, until, told, accounts[node].life)
             _save(table, accounts)
-            far = until - pane > LONGEST
-            message = {**message, "pane": until} if far else message
-            yield from self._parts(message, read, meta.schedule, [*nodes] if far else [])
-        if self.tells and nodes:
-            accepted = {"pane": pane, "until": until, "nodes": sorted(nodes)}
-            yield emit(f"{self.name}.told", value={"accepted": accepted})
+            if until - pane > LONGEST:
+                message, begin = {**message, "pane": until}, [*nodes]
+        yield from self._parts(message, read, meta.schedule, begin, turned)
+        yield from self._accept(pane, until, nodes)
+
+    def _turned(self, message: Message, accounts: dict[str, Account]) -> dict[str, int]:
+        """The nodes of a message whose logs end with it, or go on, and where they end now."""
+        pane, until, over = message["pane"], message["until"], message.get("over", False)
+        return {
+            node: account.over
+            for node, account in accounts.items()
+            if account.turn(pane, until, over)
+        }
+
+    def _accept(self, pane: int, until: int, nodes: Iterable[str]) -> Iterator[Emit]:
+        """Tell the agents that panes of nodes are taken in."""
+        accepted = sorted(nodes)
+        if self.tells and accepted:
+            value = {"accepted": {"pane": pane, "until": until, "nodes": accepted}}
+            yield emit(f"{self.name}.told", value=value)
+
+    def _change(self, table: Table, meta: Meta, told: dict[str, Any]) -> Iterator[Emit]:
+        """Take a new schedule. New reducers are told which logs have ended: no message will."""
+        known = {number for _, number in meta.schedule}
+        meta.schedule, meta.carried = told["schedule"], meta.carried or told["carried"]
+        table["meta"] = vars(meta)
+        new = {number for _, number in meta.schedule} - known
+        if not known or not new:
+            return
+        over = {
+            entry.removeprefix("node|"): stored["over"]
+            for entry, stored in table.scan("node|", "node}")
+            if stored["over"] != NEVER
+        }
+        for number in sorted(new) if over else ():
+            for reducer in range(number):
+                value = Part(
+                    pane=0,
+                    until=0,
+                    marks={},
+                    begin=[],
+                    over=over,
+                    late={},
+                    partials={},
+                    accounted=False,
+                    schedule=meta.schedule,
+                )
+                yield emit(f"{self.name}.parts", key=f"{number}/{reducer}", value=value)
 
     def _parts(
-        self, message: Message, read: dict[str, int], schedule: Schedule, begin: list[str]
+        self,
+        message: Message,
+        read: dict[str, int],
+        schedule: Schedule,
+        begin: list[str],
+        over: dict[str, int],
     ) -> Iterator[Emit]:
         """A part for each reducer, of every number of reducers that windows of the panes have."""
         span = self.job.span
         others = (int(pane) for told in message["nodes"].values() for pane in told["late"])
         earliest = min(message["pane"], *others, message["pane"])
-        first = span.panes_of(span.windows_of(earliest)[0])[0]
+        first, last = span.panes_of(span.windows_of(earliest)[0])[0], message["until"]
         if begin:  # they are absent in all windows before, whose number of reducers may be another
             first = BEGINNING
+        if over:  # so it is with windows after, which others may have reached
+            first, last = BEGINNING, NEVER
         newest = span.panes_of(span.windows_of(message["pane"])[-1])[0]
         accounted = in_force(schedule, newest)
         marks = {node: mark_of(told, read[node]) for node, told in message["nodes"].items()}
         late = {node: told["late"] for node, told in message["nodes"].items() if told["late"]}
-        for number in schemes(schedule, first, message["until"]):
+        for number in schemes(schedule, first, last):
             partials: list[dict[str, Any]] = [{} for _ in range(number)]
             for key, partial in message["partials"].items():
                 partials[shard_of(self.name, key, number)][key] = partial
@@ -201,6 +266,7 @@ class PaneLedger:
                     until=message["until"],
                     marks=marks,
                     begin=begin,
+                    over=over,
                     late=late,
                     partials=part,
                     accounted=number == accounted,
@@ -214,16 +280,16 @@ def _save(table: Table, accounts: dict[str, Account]) -> None:
         table[entry_of(node)] = vars(account)
 
 
-def _begins(account: Account, pane: int, total: int, carried: bool) -> bool:
+def _begins(account: Account, pane: int, total: int, known: bool) -> bool:
     """Whether a node that says where it is begins there, and has no panes before but those that it
     has sent. One that goes on after a stop does not: it is at a pane that it has not sent, and has
-    counted as far as its panes before it. If that is not so, it has lost what it knew. If the
-    ledger was `carried` over from a store without one, a node that is not in it goes on if it has
-    read anything."""
+    counted as far as its panes before it. If that is not so, it has lost what it knew. One of which
+    no pane was taken begins, unless it is `known` to have panes before: its end came first, or the
+    ledger was carried over from a store without one, and it has read something."""
     for first, end, before, after, life in account.runs:
         sent = first <= pane < end
         amiss = after > total if end <= pane else before < total
         if life == account.life and (sent or amiss):
             account.life += 1
             return True
-    return not account.runs and not (carried and total > 0)
+    return not account.runs and not known

@@ -19,17 +19,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from millstream.errors import FunctionError
 from millstream.model.event import Emit, Event, emit
 from millstream.model.function import takes
 from millstream.windows.checked import check
 from millstream.windows.job import Job
+from millstream.windows.members import Members
 
 Schedule = list[list[int]]
 """[first pane, reducers], in order: a window that begins there or later is of so many reducers."""
 BEGINNING = -(1 << 62)
 """Before every pane."""
+NEVER = 1 << 62
+"""After every pane."""
 MOST = 1_000
 HOPS = 3
 """Microseconds after which a message goes on: after all that it makes `NAME.reducers` tell."""
@@ -66,12 +70,16 @@ class Saying:
     def __modules__(self) -> set[str]:
         return self.job.modules
 
+    @cached_property
+    def members(self) -> Members:
+        return Members(self.nodes)
+
     def __call__(self, event: Event) -> Iterator[Emit]:
         said, message = f"{self.name}.said", event.value
         if isinstance(message, dict) and "reducers" in message:
             yield emit(said, key="", value={"reducers": _number(message["reducers"])})
             return
-        check(self.name, self.job, self.nodes, message)
+        check(self.name, self.job, self.members, message)
         yield emit(said, key="", value={"until": message["until"]})
         yield emit(f"{self.name}.coming", key="", ts=event.ts + HOPS)
 

@@ -3,10 +3,12 @@
 An update with a table for each reducer, "R/r" of R. Its entries, in the order of their names:
 
     account|NODE          where a node's records went (`accounts`)
-    board|PANE            the marks of a pane (`scoreboard`, as are `meta` and `window|WINDOW`)
-    meta
+    board|PANE|NODE       marks of a pane (`pane_marks`, as are `past`, `tally` and `tardy`)
+    meta                  (`scoreboard`)
     moved, sums           the window that was closed last, if windows are moved on (`merged`)
+    node|NODE             how far a node is (`node_places`)
     pane|PANE|NODE        what a node has combined of a pane, by key
+    share|WINDOW|NODE     (`scoreboard`)
     window|WINDOW         the counts of a window
 
 When a pane comes, each open window that has it is looked at (`fidelity.closing`), by its counts.
@@ -22,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 from millstream.model.duration import microseconds
@@ -33,10 +36,12 @@ from millstream.windows.answers import Closed
 from millstream.windows.fidelity import Reason, closing
 from millstream.windows.job import Job
 from millstream.windows.looking import asked, bounds, near
+from millstream.windows.members import Members
 from millstream.windows.merged import merged, merged_anew, oldest_needed, put
 from millstream.windows.pane_ledger import Part
 from millstream.windows.reducers import HOPS
 from millstream.windows.scoreboard import Scoreboard
+from millstream.windows.window_counts import tally_of
 
 ARRIVES = HOPS + 2
 """Microseconds after its end that a pane comes here: the hops from the update that made it."""
@@ -61,11 +66,19 @@ class Root:
     def __modules__(self) -> set[str]:
         return self.job.modules
 
+    @cached_property
+    def members(self) -> Members:
+        return Members(self.nodes)
+
     def __call__(self, event: Event, table: Table) -> Iterator[Emit | SetTimer]:
         part: Part = event.value
         pane, until, nodes = part["pane"], part["until"], [*part["marks"]]
         board = self._board(event.key, table, part["schedule"])
-        for window in board.reach(pane, until, nodes, part["begin"]):
+        if not nodes:  # new reducers are told which logs have ended
+            board.move(pane, part)
+            board.save()
+            return
+        for window in board.reach(pane, until, part):
             yield from self._opened(window, event)
         late: list[int] = []
         if board.knows(pane, until, nodes):
@@ -77,7 +90,8 @@ class Root:
             found = board.window(window)
             assert found is not None
             fidelity, close = asked(board, window, found), near(board, window, found)
-            reason = closing(board.tally(found), fidelity, overdue=False, near=close)
+            tally = tally_of(found, len(self.nodes), self.job.span.panes)
+            reason = closing(tally, fidelity, overdue=False, near=close)
             if reason is not None:
                 closed = True
                 yield from self._close(board, window, reason, event.key)
@@ -92,7 +106,7 @@ class Root:
         kind, _, number = due.name.partition(" ")
         window = int(number)
         board = self._board(due.key, table, None)
-        if board.is_closed(window):
+        if board.is_closed(window) or board.window(window) is None:
             return
         if kind == "latency" and not self.agents:
             wait = self._deadline(window) - due.ts
@@ -105,7 +119,7 @@ class Root:
 
     def _board(self, reducer: str, table: Table, schedule: Any) -> Scoreboard:
         reducers = int(reducer.partition("/")[0])
-        board = Scoreboard(self.job, self.nodes, table, reducers, self.dated)
+        board = Scoreboard(self.job, self.members, table, reducers, self.dated)
         if schedule is not None:
             board.meta["schedule"] = schedule
         return board
@@ -202,7 +216,7 @@ class Root:
             found,
             why,
             board.coverage(window),
-            dict(board.boards(panes)),
+            board.boards(panes),
             combined,
             bounds(board, window, ended=why == "time"),
             board.late_part,

@@ -1,66 +1,75 @@
 """The scoreboard of a reducer: which pane of which node is there, in the root's table (iMR, 3.1).
 
     meta                  `first`: the first pane that any node has told of, `final` if none can
-                          come before it; `open`: windows; `closed`: ranges of windows; `nodes`;
-                          `from`: the pane that a node has begun with, `at`: the one that it has
-                          reached; `kept`: panes before it were let go, `swept`: those of
-                          the last time, as far as none came again; `forgot`: so were windows;
-                          `schedule` of the reducers;
+                          come before it; `open`: windows; `closed`: ranges of windows; `job`: its
+                          nodes, in short; `places`: counts of theirs (`node_places`); `kept`: panes
+                          before it were let go, `swept`: those of the last time, as far as none
+                          came again; `forgot`: so were windows; `schedule` of the reducers;
                           `late_panes`, `late_records`, `repeated`; `read` and `late`: records
                           of all nodes, whatever window they are of
-    board|PANE            by node, its mark of the pane (`accounts`: what stands where)
-    past|PANE             the same of the last `PAST` panes that were let go, only to be looked at
-    tardy|PANE            by node, late records of a pane that it has found before it sent the pane
-    window|WINDOW         counts of the marks of a window (`accounts.Window`)
+    window|WINDOW         a window (`board_windows`), with the counts of its marks
+    share|WINDOW|NODE     a node's share of a window (`window_counts`)
+    node|NODE             how far a node is (`node_places`)
+    board|..., past|..., tally|..., tardy|...    the marks of panes (`pane_marks`)
 
 A window is there once a node has told of its first pane or of an earlier one, and until it is
 closed; it is *opened* when a node reaches its first pane, or when a pane of it comes. What a node
 has not marked before the pane that it begins with is lost: it is absent there. That costs the other
-nodes nothing, whether its clock is ahead by an hour or it comes an hour late.
+nodes nothing, whether its clock is ahead by an hour or it comes an hour late. What it has not
+marked from the pane on that its log ends at is empty. Once the logs of all nodes that have told
+anything have ended, no window begins after; one that was opened before that was known is dropped.
+
+A message costs as much as it has nodes, however many the job has: only their entries are looked at.
+All nodes are looked at when a window is opened or closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.model.slate import Table
 from millstream.windows.accounts import (
     KEPT,
-    LATE,
     MARK,
-    READ,
     Window,
     window_entry,
     window_in,
 )
-from millstream.windows.coverage import RECEIVED, Coverage, Mark, Tally
+from millstream.windows.board_windows import BoardWindows
+from millstream.windows.coverage import Coverage, Mark
 from millstream.windows.fidelity import Area, Error, Spatial
-from millstream.windows.job import Job
-from millstream.windows.merged import board, pane_in, past, tardy, values
-from millstream.windows.reducers import BEGINNING, Schedule, in_force
+from millstream.windows.merged import values
+from millstream.windows.node_places import (
+    UNHEARD,
+    NodePlaces,
+    PlaceCounts,
+    State,
+    carried_over,
+)
+from millstream.windows.pane_ledger import Part
+from millstream.windows.pane_marks import (
+    MOST_SHOWN,
+    Marks,
+    PaneMarks,
+    PaneTally,
+    shown_panes,
+)
+from millstream.windows.reducers import BEGINNING, NEVER
+from millstream.windows.window_counts import clear, clear_shares, count_pane, count_share
 
-PAST = 72
-Marks = dict[str, list[Any]]
-Standing = tuple[int, int]
-"""How many nodes have responded for a pane, and how many have lost it."""
+Change = tuple[State | None, State | None]
+"""What was known of a pane of a node, and what is known now."""
 
 
 @dataclass
-class Scoreboard:
+class Scoreboard(BoardWindows):
     """The scoreboard as it is while one event is looked at; `save` puts it back."""
 
-    job: Job
-    nodes: tuple[str, ...]
-    table: Table
-    reducers: int
-    """How many reducers there are, this one among them."""
-    dated: bool = False
-    """Whether records say themselves where on the axis they are, and so may be late."""
-    meta: dict[str, Any] = field(init=False)
-    _windows: dict[int, Window] = field(init=False, default_factory=dict)
-    """Those that were looked at."""
+    places: NodePlaces = field(init=False)
+    marks: PaneMarks = field(init=False)
+    _boards: tuple[range, dict[int, Marks]] | None = field(init=False, default=None)
+    """What was asked for last: all nodes' marks are much to read."""
 
     def __post_init__(self) -> None:
         counts = dict.fromkeys(("late_panes", "late_records", "repeated"), 0)
@@ -70,17 +79,39 @@ class Scoreboard:
             "kept": BEGINNING,
             "open": [],
             "closed": [],
-            "nodes": list(self.nodes),
-            "from": {},
-            "at": {},
+            "job": self.members.digest,
+            "places": {},
             "schedule": [],
         }
         self.meta = self.table.get("meta") or {**begun, **counts}
+        self.marks = PaneMarks(self.table)
+        counted = PlaceCounts(**self.meta.get("places", {}))
+        self.places = NodePlaces(self.table, self.members, counted)
+        if "from" in self.meta:
+            self._carry_over()
+        elif self.meta["job"] != self.members.digest:
+            self._count_again()
+
+    def _carry_over(self) -> None:
+        """Take over what an earlier version has left: places were in `meta`, panes not counted."""
+        for node, place in carried_over(self.meta):
+            self.places.put(node, place)
+        # Panes from before there was a ledger may come again: the ledger does not know them.
+        self.meta["legacy"] = self.marks.last(default=BEGINNING)
+        for name in ("from", "at", "nodes"):
+            del self.meta[name]
+        self._count_again()
+
+    def _count_again(self) -> None:
+        """Count anew for nodes that are others than when the application ran before."""
+        self.meta["job"] = self.members.digest
+        self.places.count_again()
+        for number in self.meta["open"]:
+            self._windows[number] = self._recounted(number)
 
     @property
-    def schedule(self) -> Schedule:
-        found: Schedule = self.meta["schedule"]
-        return found
+    def nodes(self) -> tuple[str, ...]:
+        return self.members.nodes
 
     @property
     def late_part(self) -> float:
@@ -88,65 +119,27 @@ class Scoreboard:
         read: int = self.meta.get("read", 0)
         return self.meta.get("late", 0) / read if read else 0.0
 
-    # Which windows there are
-
-    def is_closed(self, window: int) -> bool:
-        """Whether nothing more is taken into the window."""
-        if self.meta["final"] and self.first_pane(window) < self.meta["first"]:
-            return True
-        return any(first <= window < end for first, end in self.meta["closed"])
-
-    def first_pane(self, window: int) -> int:
-        return self.job.span.panes_of(window)[0]
-
-    def has(self, window: int) -> bool:
-        """Whether the window is there, open or closed, and of this reducer."""
-        first = self.meta["first"]
-        return first is not None and self.first_pane(window) >= first and self._is_mine(window)
-
-    def _is_mine(self, window: int) -> bool:
-        return in_force(self.schedule, self.first_pane(window)) == self.reducers
-
-    def window(self, number: int) -> Window | None:
-        """A window's entry; None: it was not opened, or is long closed."""
-        if number not in self._windows:
-            stored = self.table.get(window_entry(number))
-            if stored is None:
-                return None
-            self._windows[number] = Window(**stored)
-        return self._windows[number]
-
-    # What nodes tell
-
-    def reach(self, pane: int, until: int, nodes: list[str], begin: list[str]) -> list[int]:
-        """Nodes have come so far, some of them begin there; the windows that this opens."""
+    def reach(self, pane: int, until: int, part: Part) -> list[int]:
+        """Nodes have come so far, some of them begin there, or end; the windows that this opens."""
         meta, span = self.meta, self.job.span
         step = span.slide // span.pane
-        changed = meta["nodes"] != [*self.nodes]  # others than when the application ran before
-        meta["nodes"] = [*self.nodes]
         known = meta["first"]
         if known is None:
             meta["first"] = pane if span.begin is None else span.pane_of(span.begin)
             meta["final"] = span.begin is not None
         elif not meta["final"]:
             meta["first"] = min(pane, known)
-        for node in begin:
-            meta["from"][node] = pane
-            changed = True
-        for node in nodes:
-            meta["at"][node] = max(until, meta["at"].get(node, until))
-        if changed:
-            for number in meta["open"]:
-                self._windows[number] = self._recounted(number)
+        self.move(pane, part)
         earliest = pane if pane == until else pane - span.panes + 1
         numbers = {*range(-(-earliest // step), until // step + 1)}
         if known is not None and meta["first"] < known:
             # Windows that are there only now may have panes that came before: those are needed.
             before = range(-(-(known - span.panes + 1) // step), -(-known // step))
-            numbers.update(one for one in before if any(self.boards(span.panes_of(one))))
+            numbers.update(one for one in before if self.boards(span.panes_of(one)))
         opened = []
         for number in sorted(numbers):
-            if self.has(number) and not self.is_closed(number) and self.window(number) is None:
+            there = self.has(number) and not self.is_closed(number) and not self._is_after(number)
+            if there and self.window(number) is None:
                 self._windows[number] = self._recounted(number)
                 opened.append(number)
         if opened:
@@ -154,121 +147,131 @@ class Scoreboard:
             meta["forgot"] = min(opened[0], meta.get("forgot", BEGINNING))
         return opened
 
-    def looked_at(self) -> list[int]:
-        """The open windows whose counts may have changed."""
-        return [number for number in sorted(self._windows) if not self.is_closed(number)]
+    def _is_after(self, number: int) -> bool:
+        """Whether a window begins when all logs have ended."""
+        return self.first_pane(number) >= self.places.counts.end
+
+    def move(self, pane: int, part: Part) -> None:
+        """Note which nodes are there, which of them begin here, and which logs end or go on: with
+        that changes what is known of panes that they told nothing of."""
+        begin, over, places = part["begin"], part["over"], self.places
+        changed = {node: places.get(node) for node in (*begin, *over)}
+        moved = {
+            node: (
+                old or UNHEARD,
+                (old or UNHEARD).moved(pane if node in begin else None, over.get(node)),
+            )
+            for node, old in changed.items()
+        }
+        panes = self._open_panes() if moved else []
+        before = {pane: self._tally(pane) for pane in panes}
+        marks: dict[int, Marks] = {}
+        if panes and any(changed[node] for node in begin):
+            # Others have no marks: who told nothing before, or whose panes after the end are meant.
+            marks = self.boards(range(panes[0], panes[-1] + 1))
+        for node, (_, new) in moved.items():
+            places.put(node, new)
+        for node in places.unheard(part["marks"]):
+            places.put(node, UNHEARD)
+        for pane in panes:
+            told = marks.get(pane, {})
+            changes = {
+                node: (old.silent(pane), new.silent(pane))
+                for node, (old, new) in moved.items()
+                if node not in told and old.silent(pane) != new.silent(pane)
+            }
+            if changes:
+                self._change(pane, before[pane], changes)
+        if over and places.counts.end != NEVER:
+            for number in [number for number in self.meta["open"] if self._is_after(number)]:
+                if not self.boards(self.job.span.panes_of(number)):
+                    self.drop(number)
+
+    def _open_panes(self) -> list[int]:
+        """The panes of all open windows, in order."""
+        span = self.job.span
+        return sorted({pane for number in self.meta["open"] for pane in span.panes_of(number)})
 
     def knows(self, pane: int, until: int, nodes: list[str]) -> bool:
-        """Whether any of the panes has a mark of any of the nodes."""
+        """Whether any of the panes has a mark of any of the nodes. The ledger does not let such
+        panes through; but it does not know those of before there was one."""
+        legacy = self.meta.get("legacy", BEGINNING)
+        if pane > legacy:
+            return False
+        panes = range(pane, min(until, legacy + 1))
         return any(
             node in marks
-            for _, marks in self.table.scan(board(pane), board(until))
+            for known in (self.marks.of, self.marks.were)
+            for marks in known(panes).values()
             for node in nodes
         )
 
     def mark(self, pane: int, told: Marks) -> tuple[list[int], bool]:
         """Put marks of a pane in; the windows of this reducer that it is in, open or not, and
         whether the pane is kept: some window can still use it."""
-        held: Marks = self.table.get(board(pane), {})
-        marks = {**held, **told, **self._with_tardy(pane, told)}
-        before, after = self._standing(pane, held), self._standing(pane, marks)
         windows = [one for one in self.job.span.windows_of(pane) if self.has(one)]
         for number in windows:
             window = self.window(number)
-            if window is None:
-                continue
-            for mark in told.values():
-                window.account_for(mark, on_time=not window.why)
-            if not window.why:
-                self._change(window, pane, before, after, held, marks)
+            if window is not None:
+                for mark in told.values():
+                    window.account_for(mark, on_time=not window.why)
         kept = self._awaits(pane) or any(self.is_corrected(one) for one in windows)
         if kept:
-            self.table[board(pane)] = marks
+            changes = {
+                node: (self.places.silent_at(node, pane), state_of(mark))
+                for node, mark in told.items()
+            }
+            self._change(pane, self._tally(pane), changes, marked=len(told))
+            self.marks.put(pane, told)
+            self._boards = None
             self._sweep_again(pane)
         return windows, kept
-
-    def is_corrected(self, window: int) -> bool:
-        """Whether a closed window's answer is given again when more comes."""
-        if self.job.corrections == 0 or self.first_pane(window) < self.meta["kept"]:
-            return False
-        return not self.is_closed(window + self.job.corrections)
 
     def come_late(self, node: str, pane: int, count: int) -> list[int]:
         """A node has read records of a pane that it had sent; the closed windows that have it and
         are still corrected."""
-        marks: Marks = self.table.get(board(pane), {})
-        if node in marks:
-            marks[node][LATE] += count
-            marks[node][READ] += count
-            self.table[board(pane)] = marks
-        elif self._awaits(pane):
-            waiting = self.table.get(tardy(pane), {})
-            self.table[tardy(pane)] = {**waiting, node: waiting.get(node, 0) + count}
+        numbers = [one for one in self.job.span.windows_of(pane) if self.has(one)]
+        if self._awaits(pane) or any(self.is_corrected(one) for one in numbers):
+            self.marks.add_late(node, pane, count)
+            self._boards = None
             self._sweep_again(pane)
         corrected = []
-        for number in self.job.span.windows_of(pane):
-            window = self.window(number) if self.has(number) else None
+        for number in numbers:
+            window = self.window(number)
             if window is not None:
                 window.come_late(count)
                 if window.why and self.is_corrected(number):
                     corrected.append(number)
         return corrected
 
-    def _awaits(self, pane: int) -> bool:
-        """Whether an open window may have the pane: also one that is not there yet, but none that
-        is other reducers'. (A pane may come here only for the late records that came with it.)"""
-        windows = self.job.span.windows_of(pane)
-        return any(not self.is_closed(one) and self._is_mine(one) for one in windows)
-
-    def _with_tardy(self, pane: int, told: Marks) -> Marks:
-        """The marks of nodes that have told of late records of the pane before."""
-        waiting: dict[str, int] = self.table.get(tardy(pane), {})
-        found = {node: [*told[node]] for node in told if node in waiting}
-        for node, mark in found.items():
-            mark[LATE] += waiting[node]
-            mark[READ] += waiting[node]
-        return found
-
-    def close(self, number: int) -> None:
-        """The window is closed; its entry stays for a while."""
-        self.meta["open"].remove(number)
-        ranges = sorted([*self.meta["closed"], [number, number + 1]])
-        joined: list[list[int]] = []
-        for first, end in ranges:
-            if joined and joined[-1][1] == first:
-                joined[-1][1] = end
-            else:
-                joined.append([first, end])
-        self.meta["closed"] = joined
-
     # What it shows
 
-    def boards(self, panes: range) -> Iterator[tuple[int, Marks]]:
-        for entry, marks in self.table.scan(board(panes[0]), board(panes[-1] + 1)):
-            yield pane_in(entry), marks
+    def boards(self, panes: range) -> dict[int, Marks]:
+        """The panes that have marks, in order, each with those of all nodes."""
+        if self._boards is None or self._boards[0] != panes:
+            self._boards = panes, self.marks.of(panes)
+        return self._boards[1]
+
+    def silent(self, panes: range) -> Iterator[tuple[str, int, State]]:
+        """What is known of panes that a node has told nothing of, or that it told of otherwise."""
+        if self.places.all_await(panes[0]) and self.places.all_await(panes[-1]):
+            return
+        for node, place in self.places.all():
+            for pane in panes:
+                state = place.silent(pane)
+                if state is not None:
+                    yield node, pane, state
 
     def coverage(self, window: int) -> Coverage:
         """The scoreboard of a window, mark by mark."""
         panes = self.job.span.panes_of(window)
-        marks: dict[tuple[str, int], Mark] = {}
-        for node, begun in self.meta["from"].items():
-            marks.update({(node, pane): "lost" for pane in range(panes[0], min(begun, panes.stop))})
-        for pane, found in self.boards(panes):
-            marks.update({(node, pane): mark[MARK] for node, mark in found.items()})
+        marks: dict[tuple[str, int], Mark] = {
+            (node, pane): "lost" if state == "lost" else "empty"
+            for node, pane, state in self.silent(panes)
+        }
+        for pane, told in self.boards(panes).items():
+            marks.update({(node, pane): mark[MARK] for node, mark in told.items()})
         return Coverage(self.nodes, panes, marks)
-
-    def tally(self, window: Window) -> Tally:
-        """The counts of a window's marks."""
-        return Tally(
-            nodes=len(self.nodes),
-            panes=self.job.span.panes,
-            received=window.received,
-            lost=window.lost,
-            whole=window.whole,
-            hurt=window.hurt,
-            some=window.some,
-            by_node=window.nodes,
-        )
 
     def needed(self) -> int:
         """The first window that may still need its panes. (A pane opens every window that it is in,
@@ -283,7 +286,7 @@ class Scoreboard:
         that begin before them need them.
         """
         meta, span, table = self.meta, self.job.span, self.table
-        if not meta["final"] and {*self.nodes} <= meta["from"].keys():
+        if not meta["final"] and self.places.counts.begun == len(self.nodes):
             meta["final"] = True
             meta["swept"] = BEGINNING  # the first panes may go now
         if meta.get("swept") == before:
@@ -295,17 +298,13 @@ class Scoreboard:
         first = max(first, swept)
         # A node that is far ahead may have had windows closed: then less is let go than before.
         meta["swept"], meta["kept"] = before, max(before, meta["kept"])
-        for entry, marks in [*table.scan(board(first), board(before))]:
+        shown = shown_panes(len(self.nodes))
+        self._boards = None
+        self.marks.let_go(first, before, shown)
+        self.marks.let_go_late(swept, before)
+        self.marks.let_go_past(swept - MOST_SHOWN, before - shown)
+        for entry in [entry for entry, _ in table.scan(values(first), values(before))]:
             del table[entry]
-            if pane_in(entry) >= before - PAST:
-                table[past(pane_in(entry))] = marks
-        for start, stop in (
-            (values(first), values(before)),
-            (tardy(swept), tardy(before)),
-            (past(swept - PAST), past(before - PAST)),
-        ):
-            for entry in [entry for entry, _ in table.scan(start, stop)]:
-                del table[entry]
         until = self.needed() - KEPT
         for entry, _ in [
             *table.scan(window_entry(meta.get("forgot", BEGINNING)), window_entry(until))
@@ -322,46 +321,38 @@ class Scoreboard:
     def save(self) -> None:
         for number, window in self._windows.items():
             self.table[window_entry(number)] = vars(window)
+        self.meta["places"] = vars(self.places.counts)
         self.table["meta"] = self.meta
 
     # Counting
 
-    def _mark(self, node: str, pane: int, marks: Marks) -> str | None:
-        """What is known of a pane of a node: its mark, or that it is absent; None: awaited."""
-        if node in marks:
-            return str(marks[node][MARK])
-        begun = self.meta["from"].get(node)
-        return "lost" if begun is not None and pane < begun else None
-
-    def _standing(self, pane: int, marks: Marks) -> Standing:
-        found = [self._mark(node, pane, marks) for node in self.nodes]
-        received = sum(mark in RECEIVED for mark in found)
-        return received, found.count("lost")
+    def _tally(self, pane: int) -> PaneTally:
+        """The counts of a pane as they are."""
+        return self.marks.tally(pane) or PaneTally(0, *self.places.silent(pane))
 
     def _change(
-        self,
-        window: Window,
-        pane: int,
-        before: Standing,
-        after: Standing,
-        held: Marks | None,
-        marks: Marks,
+        self, pane: int, before: PaneTally, changes: Mapping[str, Change], marked: int = 0
     ) -> None:
-        """Change a window's counts as a pane has changed from one standing to another; `held` are
-        the marks before, None if the pane is counted for the first time."""
-        everyone = len(self.nodes)
-        window.received += after[0] - before[0]
-        window.lost += after[1] - before[1]
-        window.whole += (after[0] == everyone) - (before[0] == everyone)
-        window.hurt += (after[1] > 0) - (before[1] > 0)
-        window.some += (after[0] > 0) - (before[0] > 0)
-        for node in self.nodes if self._by_node else ():
-            was = None if held is None else self._mark(node, pane, held)
-            now = self._mark(node, pane, marks)
-            if was != now:
-                received, lost = window.nodes.get(node, [0, 0])
-                received += (now in RECEIVED) - (was in RECEIVED)
-                window.nodes[node] = [received, lost + (now == "lost") - (was == "lost")]
+        """Change the counts of a pane, and of the open windows that have it. `marked`: so many
+        nodes have told of it that had not."""
+        was, now = zip(*changes.values(), strict=True)
+        after = PaneTally(
+            before.marked + marked,
+            before.received + now.count("received") - was.count("received"),
+            before.lost + now.count("lost") - was.count("lost"),
+        )
+        self.marks.put_tally(pane, after)
+        for number in self.job.span.windows_of(pane):
+            window = self.window(number) if self.has(number) else None
+            if window is not None and not window.why:
+                count_pane(window, before, after, len(self.nodes))
+                for node, (old, new) in changes.items() if self._by_node else ():
+                    self._count_share(number, window, node, old, new)
+
+    def _count_share(
+        self, number: int, window: Window, node: str, was: State | None, now: State | None
+    ) -> None:
+        count_share(self.table, number, window, self.job.span.panes, node, was, now)
 
     @property
     def _by_node(self) -> bool:
@@ -372,14 +363,39 @@ class Scoreboard:
         """A window with the counts of its marks as they stand."""
         old = self.window(number)
         window = Window() if old is None else old
-        window.received = window.lost = window.whole = window.hurt = window.some = 0
-        window.nodes = {}
+        clear(window)
         panes = self.job.span.panes_of(number)
-        found, begun = dict(self.boards(panes)), max(self.meta["from"].values(), default=panes[0])
+        boards, late = self.boards(panes), self.marks.late(panes)
         for pane in panes:
-            marks = found.get(pane, {})
-            if marks or pane < begun:
-                self._change(window, pane, (0, 0), self._standing(pane, marks), None, marks)
-            for mark in marks.values() if old is None else ():
-                window.account_for(mark, on_time=True)
+            marks = boards.get(pane, {})
+            after = self._recounted_pane(pane, marks)
+            self.marks.put_tally(pane, after)
+            count_pane(window, PaneTally(), after, len(self.nodes))
+            if old is None:
+                for mark in marks.values():
+                    window.account_for(mark, on_time=True)
+                for node in late.get(pane, {}).keys() - marks.keys():
+                    window.come_late(late[pane][node])
+        if self._by_node:
+            clear_shares(self.table, number)
+            known = {(node, pane): state for node, pane, state in self.silent(panes)}
+            for pane, marks in boards.items():
+                known.update({(node, pane): state_of(mark) for node, mark in marks.items()})
+            for (node, _), state in known.items():
+                if node in self.members.known:
+                    self._count_share(number, window, node, None, state)
         return window
+
+    def _recounted_pane(self, pane: int, marks: Marks) -> PaneTally:
+        received, lost = self.places.silent(pane)
+        for node, mark in marks.items():
+            if node in self.members.known:
+                was, now = self.places.silent_at(node, pane), state_of(mark)
+                received += (now == "received") - (was == "received")
+                lost += (now == "lost") - (was == "lost")
+        return PaneTally(len(marks), received, lost)
+
+
+def state_of(mark: list[Any]) -> State:
+    """What is known of a pane of a node that has told of it."""
+    return "lost" if mark[MARK] == "lost" else "received"

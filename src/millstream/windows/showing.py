@@ -5,7 +5,8 @@
     accounts    of each node, where its records went; `totals` of all nodes together
 
 A mark is one of a manifest's (`data`, `empty`, `lost`), or `awaited`, or `missing`: all windows of
-the pane were closed without it. Each reducer of a job has the marks of all nodes, so the view is
+the pane were closed without it. Of a log that has ended, panes from there on are `empty`, and `why`
+is `over`. Each reducer of a job has the marks of all nodes, so the view is
 that of the first of them; a window is open for as long as any of its reducers has it open.
 """
 
@@ -24,26 +25,25 @@ from millstream.windows.accounts import (
     RECORDS,
     SHED,
     WHY,
-    Window,
     account,
     added,
     residual,
     window_in,
+    window_of,
 )
 from millstream.windows.coverage import RECEIVED
 from millstream.windows.lateness import late_warning
-from millstream.windows.merged import pane_in
+from millstream.windows.node_places import places_in
+from millstream.windows.pane_marks import pane_in, shown_panes
+from millstream.windows.reducers import BEGINNING, NEVER
 from millstream.windows.span import Span
 
 Entries = Mapping[str, Any]
 View = dict[str, Any]
 Schedule = Sequence[Sequence[int]]
 
-MOST_PANES = 72
-MOST_CELLS = 6_000
-"""Of the scoreboard that is shown, whichever is less."""
 MOST_OPEN, MOST_CLOSED = 24, 24
-SHOWN = ("account|", "board|", "meta", "past|", "window|")
+SHOWN = ("account|", "board|", "meta", "node|", "past|", "window|")
 """How the entries of the root's table begin that are needed here; those of values are not."""
 _NOTHING = dict.fromkeys(COUNTS, 0)
 
@@ -70,6 +70,7 @@ def shown(
         "batch": batch,
         **{one: described[one] for one in said},
         "nodes": list(board.nodes),
+        "ended": {node: pane * board.span.pane for node, pane in sorted(board.over.items())},
         "reducers": board.reducers,
         "change": board.change(schedule),
         "panes": [board.pane(pane) for pane in board.columns()],
@@ -110,8 +111,10 @@ class _Board:
     """The first pane of all: windows that began before it are not there."""
     begun: Mapping[str, int]
     """The pane that a node has begun with, if it was not there before."""
+    over: Mapping[str, int]
+    """The pane that a node's log ends at, if it has ended."""
     at: Mapping[str, int]
-    """The pane that a node has reached."""
+    """The pane that a node has reached, if it is among those that are known."""
     kept: int
     """Of panes before it nothing is known any more."""
     why: Mapping[int, str | None]
@@ -152,7 +155,7 @@ class _Board:
         """The panes to show: up to where most nodes are, and on to the end of the window there."""
         if not self.at:
             return range(0)
-        most = max(1, min(MOST_PANES, MOST_CELLS // len(self.nodes)))
+        most = shown_panes(len(self.nodes))
         last = median_low(self.at.values()) - 1
         ahead = max(self.marks, default=last)
         here = [one for one in self.span.windows_of(last) if self.why.get(one, "") is None]
@@ -189,7 +192,7 @@ class _Board:
         return [
             self._window(number, found[number])
             for number in sorted(found)
-            if any(of["why"] or of["received"] or of["lost"] for of in found[number])
+            if any(of["why"] for of in found[number]) or any(self._boards(number))
         ]
 
     def _is_closed(self, window: int) -> bool:
@@ -199,8 +202,11 @@ class _Board:
     def _cell(self, node: str, pane: int, silent: str) -> View:
         mark = self.marks.get(pane, {}).get(node)
         if mark is None:
-            absent = pane < self.begun.get(node, pane)
-            said, why = ("lost", "absent") if absent else (silent, None)
+            said, why = silent, None
+            if pane < self.begun.get(node, pane):
+                said, why = "lost", "absent"
+            elif pane >= self.over.get(node, pane + 1):
+                said, why = "empty", "over"
             return {"mark": said, "why": why, "records": 0, "bytes": 0, "shed": 0, "gap": 0}
         return {
             "mark": mark[MARK],
@@ -250,8 +256,17 @@ class _Board:
         """As `answers` says it of a window that is closed."""
         marks = [mark for marks in self._boards(number) for mark in marks.values()]
         size = sum(mark[BYTES] for mark in marks)
-        unknown = len(self.nodes) * self.span.panes - len(marks) + self._torn(number)
-        return Window(**window).complete(window["on_time"], size, unknown)
+        awaited = len(self.nodes) * self.span.panes - len(marks) - self._ended(number)
+        unknown = awaited + self._torn(number)
+        return window_of({**window}).complete(window["on_time"], size, unknown)
+
+    def _ended(self, window: int) -> int:
+        """Panes of nodes whose logs have ended before them."""
+        return sum(
+            node not in self.marks.get(pane, {}) and pane >= self.over.get(node, pane + 1)
+            for pane in self.span.panes_of(window)
+            for node in self.over
+        )
 
     def _torn(self, window: int) -> int:
         """Panes of nodes that have a gap."""
@@ -270,6 +285,7 @@ def _board(described: Mapping[str, Any], tables: Mapping[str, Entries]) -> _Boar
     starts: list[int] = []
     kept: list[int] = []
     begun: dict[str, int] = {}
+    over: dict[str, int] = {}
     at: dict[str, int] = {}
     why: dict[int, str | None] = {}
     for table in first.values():
@@ -277,12 +293,17 @@ def _board(described: Mapping[str, Any], tables: Mapping[str, Entries]) -> _Boar
         starts += [] if meta.get("first") is None else [meta["first"]]
         past = [pane_in(entry) for entry in table if entry.startswith("past|")]
         kept += [min([*past, meta["kept"]])] if "kept" in meta else []
-        begun |= meta.get("from", {})
-        for node, pane in meta.get("at", {}).items():
-            at[node] = max(pane, at.get(node, pane))
+        for node, place in places_in(table):
+            begun[node] = place.begun
+            if place.over != NEVER:
+                over[node] = place.over
+        at |= {node: pane for node, pane in begun.items() if pane != BEGINNING and node not in at}
+        at |= meta.get("at", {})  # of an earlier version
         for entry, of in table.items():
             if entry.startswith(("board|", "past|")):
-                marks.setdefault(pane_in(entry), {}).update(of)
+                pane = pane_in(entry)
+                marks.setdefault(pane, {}).update(of)
+                at.update({node: max(pane + 1, at.get(node, pane)) for node in of})
             elif entry.startswith("window|"):
                 why[window_in(entry)] = of["why"] or None
     start = min(starts, default=0)
@@ -294,6 +315,7 @@ def _board(described: Mapping[str, Any], tables: Mapping[str, Entries]) -> _Boar
         marks=marks,
         start=start,
         begun=begun,
+        over=over,
         at=at,
         kept=max(kept, default=start),
         why=why,
