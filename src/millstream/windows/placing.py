@@ -62,6 +62,8 @@ def place(
             f"job {name!r}: nodes must be a list of names if there are logs: agents read them, "
             f"and no stream does; got {nodes!r}"
         )
+    if logs is not None:
+        logs.check_job(job, f"job {name!r}")
     for node in nodes:
         if not isinstance(node, str) or not node:
             raise DefinitionError(f"job {name!r}: the name of a node must be text; got {node!r}")
