@@ -190,21 +190,24 @@ class JobPanes:
         self._pacing.waited(seconds)
 
     def end_of_log(self) -> None:
-        """Nothing follows: the last pane ends, and the windows that have it get no more of ours."""
-        span, pane = self.placed.job.span, self._reading.making.pane
-        read = self._reading.making.read
+        """Nothing follows: the panes that are open end, and that the log is over is said, once."""
+        reading, span = self._reading, self.placed.job.span
+        read = reading.making.read
         if self._end_told == read and (read, self._gaps) == self._began:
             return  # that was said before, and nothing came since
-        self._end_told = read
-        if pane is None and self._reading.making.dead:  # no line has said when it was
-            pane = span.pane_of(self._around.wall() if span.axis == "time" else 0)
-            self._reading.begin(pane)
-        if pane is not None and span.extent is not None:
-            self._reading.end(FAR)
-        elif pane is not None:
-            newest = self._reading.panes.all[-1].pane or pane
-            self._reading.end(span.panes_of(span.windows_of(newest)[-1])[-1] + 1)
+        if reading.making.pane is None and reading.making.dead:  # no line has said when it was
+            reading.begin(span.pane_of(self._around.wall() if span.axis == "time" else 0))
+        if reading.making.pane is None:
+            return
+        if span.extent is not None:
+            reading.end(FAR)
+        elif reading.panes.any:
+            newest = reading.panes.newest.pane or 0
+            reading.end(span.panes_of(span.windows_of(newest)[-1])[-1] + 1)
         self._remake(None)
+        if not self._around.stop.is_set():
+            self._end_told = read
+            self._ended(reading.panes.over(), 0)
 
     def finish(self, *, at_end: bool) -> None:
         """Nothing more is taken in; `at_end`: all of the log was read."""

@@ -55,6 +55,11 @@ class OpenPanes:
         return self.all[-1] if self._others else self.making
 
     @property
+    def any(self) -> bool:
+        """Whether there is anything in them."""
+        return bool(self.counts.all) or any(making.gap for making in self.all)
+
+    @property
     def counts(self) -> Counts:
         """What became of the records of panes that have not ended."""
         sums = Counts()
@@ -128,6 +133,11 @@ class OpenPanes:
         """The panes from `until` on that have something in them, for the restart point."""
         later = [one for one in self.all if _number(one) >= until]
         return [self._carried(one) for one in later if any(_counts(one).listed) or one.gap]
+
+    def over(self) -> Message:
+        """Says that the log has ended: nothing comes from the pane on that would end next."""
+        assert self.oldest is not None
+        return {**self._run(self.oldest, self.oldest), "over": True}
 
     @property
     def _told(self) -> int:

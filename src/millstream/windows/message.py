@@ -54,6 +54,8 @@ class Message(TypedDict):
     """What `combine` has made of the values of these nodes, by key."""
     span: str
     """Of the job that made it (`Span.text`): by another job's the numbers say other panes."""
+    over: NotRequired[bool]
+    """The nodes' logs have ended: nothing comes from `pane` on, until an agent is started again."""
 
 
 def manifest(mark: Mark, total: int, *, why: Why | None = None) -> Manifest:
