@@ -20,8 +20,8 @@ def main(words: list[str]) -> None:
     from millstream.cli.main import main as millstream
 
     def begin(self: Reading, pane: int, at: int = 0) -> None:
-        self.making.pane = pane
-        self._enter()
+        self.panes.begin(pane)
+        self._enter(new=True)
 
     without, *rest = words
     if without == "deaf":

@@ -54,6 +54,7 @@ def test_a_log_becomes_panes(tmp_path: Path, log: Path, root: Root) -> None:
         (101, 102, {}),
         (102, 103, {"c": 1}),
         (103, 106, {}),
+        (106, 106, {}),
     ]
     told = messages(root)[3]["nodes"]["web1"]
     assert (told["records"], told["late"], told["dead"], told["total"]) == (1, {"101": 1}, 1, 5)
@@ -262,6 +263,7 @@ def test_the_rest_of_the_extent(tmp_path: Path, log: Path, root: Root) -> None:
         (99, 100),
         (100, 101),
         (101, 105),
+        (105, 105),
     ]
     assert (status["on_time"], status["outside"]) == (1, 1)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from agent_runs import messages, once, placed, running, until, write
+from local_agent import run
 from taking_root import Root
 
 import millstream as ms
@@ -175,3 +176,45 @@ def test_dead_letters_before_the_first_record(tmp_path: Path, log: Path, root: R
     assert (status["read"], status["on_time"], status["dead"], status["residual"]) == (2, 1, 1, 0)
     assert account(root) == (2, 1)
     assert status["dead_letters"]["kept"] == 1
+
+
+def overs(root: Root) -> list[int]:
+    """The panes from which on the agent has said that nothing comes."""
+    return [one["pane"] for one in messages(root) if one.get("over")]
+
+
+def test_the_end_of_a_log_is_told_once(tmp_path: Path, log: Path, root: Root) -> None:
+    """After the last pane comes a message of no panes that says so. It is not repeated when the
+    agent is started again and nothing came; with more lines it goes on after it, and says it
+    again."""
+    job = placed(range="1s")
+    write(log, (100, "a"), (101, "b"))
+    once(tmp_path, root, job)
+    last = messages(root)[-1]
+    assert (last["pane"], last["until"], last["partials"], last["over"]) == (102, 102, {}, True)
+    assert last["nodes"]["web1"]["total"] == 2
+    once(tmp_path, root, job)
+    assert overs(root) == [102]
+    write(log, (102, "c"), (103, "d"))
+    once(tmp_path, root, job)
+    assert overs(root) == [102, 104]
+    assert root.board.values == {(100, "a"): 1, (101, "b"): 1, (102, "c"): 1, (103, "d"): 1}
+
+
+def test_killed_before_the_end_was_told(tmp_path: Path, log: Path) -> None:
+    """The next one tells it, and no pane is told twice or made up."""
+    write(log, (100, "a"), (101, "b"))
+    job = placed(range="1s")
+    for puts in (0, 1, 2, 3):
+        sent, _ = run(tmp_path, job, puts=puts)
+    panes = [one["pane"] for one in sent if one["until"] > one["pane"]]
+    assert panes == [100, 101]
+    assert [one["pane"] for one in sent if one.get("over")] == [102]
+
+
+def test_a_log_that_is_followed_does_not_end(tmp_path: Path, log: Path, root: Root) -> None:
+    """Without --once nothing is said of an end."""
+    write(log, (time.time() - 5, "a"))
+    with running(tmp_path, root, placed(range="1s")):
+        until(lambda: root.board.values)
+    assert overs(root) == []

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.agent.dead_letters import DeadLetters
-from millstream.agent.reading import LONGEST_RUN, Reading
+from millstream.agent.open_panes import LONGEST_RUN
+from millstream.agent.reading import Reading
 from millstream.agent.restart import Restart
 from millstream.model.duration import SECOND, UNITS
 from millstream.windows.making import Maker, Making

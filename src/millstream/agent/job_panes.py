@@ -8,7 +8,7 @@ outbox, with the place in the log after it, before the next slice is taken.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict
 from typing import Any
 
 from millstream.agent.dead_letters import DeadLetters
@@ -28,6 +28,7 @@ from millstream.agent.state import State
 from millstream.agent.surroundings import Surroundings
 from millstream.agent.telling import Telling
 from millstream.model.duration import microseconds
+from millstream.windows.making import Making
 from millstream.windows.message import Message, Why
 from millstream.windows.placed import PlacedJob
 
@@ -55,6 +56,7 @@ class JobPanes:
         self.placed, self._node, self._state, self._outbox = placed, node, state, outbox
         self._limits, self._around, self._sending = limits, around, sending
         self._grace = microseconds(placed.logs.grace, "logs: grace")
+        self._lateness = microseconds(placed.logs.lateness, "logs: lateness")
         restart = restart_from(outbox.newest())
         self.position = restart.position
         """Where in the log it begins to read."""
@@ -105,24 +107,20 @@ class JobPanes:
     def status(self) -> dict[str, Any]:
         """How it is, as JSON."""
         making, why = self._reading.making, dict(self._sent.shed_why)
-        if making.given_up is not None and making.shed:
-            why[making.given_up] = why.get(making.given_up, 0) + making.shed
-        counts = self._sent.counts.less(self._rounds.ahead(making.pane))
-        here = {
-            "on_time": counts.on_time + making.records,
-            "late": counts.late + sum(making.late.values()),
-            "shed": counts.shed + making.shed,
-            "dead": counts.dead + making.dead,
-        }
+        for pane in self._reading.panes.all:
+            if pane.given_up is not None and pane.shed:
+                why[pane.given_up] = why.get(pane.given_up, 0) + pane.shed
+        sent = self._sent.counts.less(self._rounds.ahead(making.pane))
+        counts = sent.plus(self._reading.panes.counts)
         return {
             "job": self.placed.name,
             "node": self._node,
             "pane": making.pane,
             "read": making.read,
-            **here,
+            **asdict(counts),
             "shed_why": why,
             "deferred": self._rounds.deferred,
-            "residual": making.read - sum(here.values()) - self._rounds.deferred,
+            "residual": making.read - counts.all - self._rounds.deferred,
             "outside": making.outside,
             "dead_letters": {"kept": self._letters.kept, "cut": self._letters.cut},
             "gaps": self._gaps,
@@ -177,12 +175,12 @@ class JobPanes:
         span, reading = self.placed.job.span, self._reading
         if span.axis == "time":
             if reading.making.pane is None:
-                reading.begin(span.pane_of(seen))
-            grace = self._grace if reading.has_times else 0
+                reading.begin(span.pane_of(seen - self._lateness))
+            grace = self._grace + self._lateness if reading.has_times else 0
             until = span.pane_of(seen - grace)
             if self._rounds.in_rounds:  # panes of a block stay open, so that it can be read again
                 until -= until % span.panes
-            if reading.making.pane is not None and until > reading.making.pane:
+            if reading.panes.oldest is not None and until > reading.panes.oldest:
                 reading.end(until)
         self.put()
         self._remake(reading.making.pane)
@@ -192,20 +190,24 @@ class JobPanes:
         self._pacing.waited(seconds)
 
     def end_of_log(self) -> None:
-        """Nothing follows: the last pane ends, and the windows that have it get no more of ours."""
-        span, pane = self.placed.job.span, self._reading.making.pane
-        read = self._reading.making.read
+        """Nothing follows: the panes that are open end, and that the log is over is said, once."""
+        reading, span = self._reading, self.placed.job.span
+        read = reading.making.read
         if self._end_told == read and (read, self._gaps) == self._began:
             return  # that was said before, and nothing came since
-        self._end_told = read
-        if pane is None and self._reading.making.dead:  # no line has said when it was
-            pane = span.pane_of(self._around.wall() if span.axis == "time" else 0)
-            self._reading.begin(pane)
-        if pane is not None and span.extent is not None:
-            self._reading.end(FAR)
-        elif pane is not None:
-            self._reading.end(span.panes_of(span.windows_of(pane)[-1])[-1] + 1)
+        if reading.making.pane is None and reading.making.dead:  # no line has said when it was
+            reading.begin(span.pane_of(self._around.wall() if span.axis == "time" else 0))
+        if reading.making.pane is None:
+            return
+        if span.extent is not None:
+            reading.end(FAR)
+        elif reading.panes.any:
+            newest = reading.panes.newest.pane or 0
+            reading.end(span.panes_of(span.windows_of(newest)[-1])[-1] + 1)
         self._remake(None)
+        if not self._around.stop.is_set():
+            self._end_told = read
+            self._ended(reading.panes.over(), 0)
 
     def finish(self, *, at_end: bool) -> None:
         """Nothing more is taken in; `at_end`: all of the log was read."""
@@ -256,20 +258,34 @@ class JobPanes:
     def _pace(self) -> None:
         """After a slice: is the pane that is made still wanted, and is there room for it."""
         self._around.tick()
-        making = self._reading.making
-        if making.pane is None or making.given_up is not None or self._reading.over:
+        reading = self._reading
+        wanted = [one for one in reading.panes.all if one.given_up is None]
+        if not wanted or reading.over:
             return
-        why = self._pacing.look(making.pane, self._reading.part_done)
-        if why is None and self._around.clock() - self._measured >= MEASURED:
+        for making in wanted[:-1]:
+            if making.pane is not None and self._pacing.cancelled(making.pane):
+                reading.give_up(making, "cancelled")
+        newest = wanted[-1]
+        if newest is reading.panes.all[-1] and newest.pane is not None:
+            why = self._pacing.look(newest.pane, reading.part_done)
+            if why is not None:
+                reading.give_up(newest, why)
+                return
+        if self._around.clock() - self._measured >= MEASURED:
             self._measured = self._around.clock()
-            if not self._limits.fits():
-                self._around.say(
-                    f"pane {making.pane} does not fit into memory (--memory), and is given up"
-                )
-                self._reading.give_up("memory")
+            self._make_room(wanted)
+
+    def _make_room(self, wanted: list[Making]) -> None:
+        """Give up panes that do not fit into memory, those with the most keys first."""
+        largest = sorted(wanted, key=lambda making: len(making.partials))
+        while largest and not self._limits.fits():
+            making = largest.pop()
+            self._around.say(
+                f"pane {making.pane} does not fit into memory (--memory), and is given up"
+            )
+            self._reading.give_up(making, "memory")
+            if not largest:
                 self._limits.made_room()
-        if why is not None:
-            self._reading.give_up(why)
 
     def _choose(self, pane: int) -> Why | None:
         """Why a pane that begins is not to be made, or not now."""
@@ -285,16 +301,15 @@ class JobPanes:
         self._here = Restart(
             pane=message["until"],
             position=self._position(index),
-            read=told["total"],
+            read=making.read,
             read_bytes=making.read_bytes,
             outside=making.outside,
             letters=self._letters.state,
             gaps=self._gaps,
             over=self._end_told,
             gap_to=self._reading.gap_to,
+            open=self._reading.panes.carried(message["until"]),
         )
-        if message["until"] == message["pane"] and making.dead:  # no pane has them yet
-            self._here = replace(start, pane=message["pane"])
         if message["until"] == message["pane"] + 1 and self._rounds.was_sent(message["pane"]):
             more = self._rounds.more_than_sent(message)
             if more > 0:

@@ -4,6 +4,9 @@ A run of lines that fall into the pane that is being made takes the short way: r
 and nothing else. A line that ends a pane, that is late, that cannot be read or that the job does
 not take goes the long way. Of a pane that was given up only the times are read; if panes are
 counted in records or bytes, not even those. Lines without anything in them are no records.
+
+If records may come late (`lateness`), several panes are open at once (`open_panes`), and a record
+that is of another one than the line before it changes the pane that is being made.
 """
 
 from __future__ import annotations
@@ -14,20 +17,18 @@ from typing import Any
 from millstream.agent.combining import combiner
 from millstream.agent.dead_letters import DeadLetters
 from millstream.agent.files import LONGEST, Chunk
-from millstream.agent.lines import record_reader, time_reader
+from millstream.agent.line_times import LOOK_AHEAD, LineTimes
+from millstream.agent.open_panes import OpenPanes
 from millstream.agent.restart import Restart
-from millstream.agent.slicing import LOOK_AHEAD
-from millstream.errors import InputError, MillstreamError
-from millstream.model.duration import microseconds, shown_duration
-from millstream.windows.making import Maker
+from millstream.agent.slicing import size_of
+from millstream.errors import MillstreamError
+from millstream.model.duration import microseconds
+from millstream.windows.making import Maker, Making
 from millstream.windows.message import Message, Why
 from millstream.windows.placed import PlacedJob
 
 FAR = 1 << 62
-LONGEST_RUN = 100_000
-"""Panes without records that are told; after more the node says where it is, as if it began."""
-Where = tuple[str, int]
-"""A file, and a byte of it."""
+Where = tuple[str, int]  # a file, and a byte of it
 Ended = Callable[[Message, int], None]
 """Takes a message, and which of the lines comes after its panes."""
 
@@ -50,18 +51,15 @@ class Reading:
         """`choose` says of a pane that begins why it is not to be made, if it is not. `silent`: of
         such a pane no dead letters are kept, since it may be made later."""
         assert placed.logs is not None
-        self._job = placed.job
         self._span = placed.job.span
         self._maker = Maker(placed.job, node, tree, live=True)
-        self.making = restart.making()
         self._letters = letters
         self._ended = ended
         self._choose = choose
         self._silent = silent
-        self._record_of = record_reader(placed.logs)
-        self._time_of = time_reader(placed.logs, placed.name)
-        self._ahead = microseconds(placed.logs.ahead, "logs: ahead")
-        self._jump = microseconds(placed.logs.jump, "logs: jump")
+        self._times = LineTimes(placed)
+        self._record_of, self._time_of = self._times.record_of, self._times.time_of
+        self.first_time = self._times.first_time
         self._after: Sequence[bytes] = ()
         """Lines that follow those that are taken in."""
         self._combine = combiner(placed.job)
@@ -73,18 +71,28 @@ class Reading:
             end = FAR if self._span.extent is None else self._span.begin + self._span.extent
             self._extent = (self._span.begin, end)
         self._end = self._span.pane_of(self._extent[1] - 1) + 1
-        self.over = self.making.pane is not None and self.making.pane >= self._end
+        self._lateness = 0
+        if self._span.axis == "time" and self._time_of is not None:
+            self._lateness = microseconds(placed.logs.lateness, "logs: lateness")
+        self.panes = OpenPanes(self._maker, self._lateness, restart)
+        self.over = self.panes.oldest is not None and self.panes.oldest >= self._end
         """Whether the job's extent is over."""
         self.behind = 0
         """How far late records were behind, at most, in microseconds."""
         self._last = 0
-        """Where on the axis the newest record of the pane is."""
+        """Where on the axis the newest record of the newest pane is."""
         self.gap_to = restart.gap_to
         """Up to where on the axis lines may have been lost; None: nothing is missing since the last
         line."""
-        self._mark_gap()
         if self.making.pane is not None and not self.over:
-            self._enter()
+            for making in self.panes.all:
+                self.panes.enter(making.pane or 0)
+                self._enter(new=True)
+
+    @property
+    def making(self) -> Making:
+        """The pane that is being made."""
+        return self.panes.making
 
     @property
     def has_times(self) -> bool:
@@ -93,16 +101,9 @@ class Reading:
 
     @property
     def part_done(self) -> float:
-        """How much of the pane was read, by where its newest record is."""
-        low, high = self._bounds
+        """How much of the newest pane was read, by where its newest record is."""
+        low, high = self._bounds_of(self.panes.newest)
         return min(1.0, max(0.0, (self._position(self._last) - low) / (high - low)))
-
-    def first_time(self, line: bytes) -> int | None:
-        """The time of a line; None if it has none."""
-        try:
-            return None if self._time_of is None else self._time_of(self._record_of(line))
-        except Exception:
-            return None
 
     def pane_of(self, line: bytes) -> int | None:
         """The pane that a line is in, by what it says; None if it does not say."""
@@ -143,41 +144,45 @@ class Reading:
 
     def begin(self, pane: int, at: int = 0) -> None:
         """The first pane: say that the node is there."""
-        self.making.pane = pane
-        self._ended(self._maker.begun(self.making), at)
-        self._enter()
+        self._ended(self.panes.begin(pane), at)
+        self._enter(new=True)
 
     def end(self, until: int, at: int = 0) -> None:
-        """End the pane that is made, and those up to `until`; `at`: the line that comes after."""
-        assert self.making.pane is not None
+        """End the panes up to `until`; `at`: the line that comes after."""
         self.over = until >= self._end
         until = min(until, self._end)
-        far = until - self.making.pane > LONGEST_RUN
-        for message in self._maker.end(self.making, self.making.pane + 1 if far else until):
-            if message["pane"] > self.making.pane and self._may_miss(message["pane"]):
+        for message in self.panes.end(until):
+            if message["pane"] < message["until"] and self._may_miss(message["pane"]):
                 for told in message["nodes"].values():
-                    told["gap"] = -1
+                    told.setdefault("gap", -1)
             self._ended(message, at)
-        if far:
+        if self.over:
             self.making.pane = until
-            self._ended(self._maker.begun(self.making), at)
-        self._mark_gap()
-        if not self.over:
-            self._enter()
+        elif self.making.pane is None:
+            self._go_to(max(until, self.panes.newest.pane or until))
+        else:
+            self._enter(new=False)
 
     def missing(self, size: int, now: int) -> None:
         """Lines were lost, of `size` bytes as far as is known, and found to be `now`.
 
-        They may have been of the pane that is made, of that of the next line, and of all between.
+        They may have been of the panes that are made, of that of the next line, and of all between.
         """
         known = self.making.gap
         self.making.gap = -1 if not size or known < 0 else known + size
+        here, oldest, newest = self.making.pane, self.panes.oldest, self.panes.newest.pane
+        if here is not None and oldest is not None and newest is not None:
+            for pane in range(oldest, newest + 1):
+                if pane != here:
+                    self._go_to(pane)
+                    self.making.gap = -1
+            self._go_to(here)
         self.gap_to = now if self._span.axis == "time" else FAR
 
-    def give_up(self, why: Why) -> None:
-        """Make no more of this pane."""
-        if self.making.given_up is None:
-            self._maker.give_up(self.making, why)
+    def give_up(self, making: Making, why: Why) -> None:
+        """Make no more of a pane."""
+        if making.given_up is None:
+            self._maker.give_up(making, why)
 
     def leave_out(self, chunk: Chunk) -> None:
         """Count a line that is too long to be read."""
@@ -193,20 +198,32 @@ class Reading:
         """Whether lines that were lost may have been of a pane, in which nothing was read yet."""
         return self.gap_to is not None and pane * self._span.pane <= self.gap_to
 
-    def _mark_gap(self) -> None:
-        """Of a pane that begins it is not known how much of what was lost was its."""
-        if self.making.pane is not None and self._may_miss(self.making.pane):
-            self.making.gap = -1
+    def _go_to(self, pane: int) -> None:
+        """Let lines go into a pane."""
+        self._enter(new=self.panes.enter(pane))
 
-    def _enter(self) -> None:
-        """A pane begins."""
-        assert self.making.pane is not None
-        low, high = self.making.pane * self._span.pane, (self.making.pane + 1) * self._span.pane
-        self._bounds = (max(low, self._extent[0]), min(high, self._extent[1]))
-        self._last = self._bounds[0]
-        why = self._choose(self.making.pane)
+    def _enter(self, *, new: bool) -> None:
+        """A pane begins, or is gone on with."""
+        making = self.making
+        assert making.pane is not None
+        low, high = self._bounds_of(making)
+        # In a run of lines of one pane none ends another.
+        due = self.panes.due if self._lateness else None
+        self._bounds = low, high if due is None else min(high, due)
+        if not new:
+            return
+        if self._may_miss(making.pane):  # nobody knows how much of what was lost was its
+            making.gap = -1
+        if making is self.panes.newest:
+            self._last = low
+        why = self._choose(making.pane) if making.given_up is None else None
         if why is not None:
-            self._maker.give_up(self.making, why)
+            self._maker.give_up(making, why)
+
+    def _bounds_of(self, making: Making) -> tuple[int, int]:
+        low, high = ((making.pane or 0) + one for one in (0, 1))
+        size = self._span.pane
+        return max(low * size, self._extent[0]), min(high * size, self._extent[1])
 
     def _numbering(self) -> Callable[[Any, int], int] | None:
         """Where a record is on the axis, if that is not its time; what is counted is `_reach`ed."""
@@ -249,13 +266,13 @@ class Reading:
         self, records: list[Any], times: list[int], lines: Sequence[bytes], at: int, where: Where
     ) -> None:
         """Combine records into the pane, which are those of the lines from one on."""
-        making, size = self.making, _size(lines[at : at + len(records)])
+        making, size = self.making, size_of(lines[at : at + len(records)])
         failed = self._combine(making.partials, records)
         making.read += len(records)
         making.read_bytes += size
         if self._span.axis == "sequence":
             self._last = self._maker.position_of(making, records[-1], 0)
-        else:
+        elif not self._lateness or times[-1] > self._last:
             self._last = times[-1]
         for index, error in reversed(failed):
             line = lines[at + index]
@@ -279,7 +296,7 @@ class Reading:
         elif self._span.axis == "time" and not low <= stamp < high:
             stop = at
         skipped = [line for line in lines[at:stop] if line]
-        size = _size(skipped)
+        size = size_of(skipped)
         making.shed += len(skipped)
         making.shed_bytes += size
         making.read += len(skipped)
@@ -298,7 +315,7 @@ class Reading:
                 on = ts if number_of is None else number_of(record, ts)
                 if not low <= on < high:
                     return end
-                self._last = on
+                self._last = max(on, self._last) if self._lateness else on
         except Exception:
             return end
         return len(lines)
@@ -331,66 +348,52 @@ class Reading:
             ts = stamp if self._time_of is None else self._time_of(record)
             position = self._maker.position_of(making, record, ts)
             pane = self._span.pane_of(position)
-            if self._span.axis == "time" and position > now + self._ahead and pane != making.pane:
-                raise InputError(
-                    f"its time is more than {shown_duration(self._ahead)} after the clock of this "
-                    "machine (logs: ahead)"
-                )
-            if self._jumps(position, lines, at):
-                raise InputError(
-                    f"its time is more than {shown_duration(self._jump)} (logs: jump) after the "
-                    "line before it, and the lines after it go back"
-                )
+            if self._span.axis == "time" and pane != making.pane:
+                self._times.check_ahead(position, now)
+            # A log that is read again for its rounds must give the same: no line judges another.
+            if self._span.axis == "time" and not self._silent:
+                following = (*lines[at + 1 : at + 1 + LOOK_AHEAD], *self._after)[:LOOK_AHEAD]
+                known = None if making.pane is None else self._last
+                self._times.check_jump(position, known, following)
         except Exception as error:
             self._dead(size, _place(where, lines, at), line, _words(error))
             return True
         if not self._span.takes(position):
-            if position >= self._extent[1] and making.pane is not None:
+            if position - self._lateness >= self._extent[1] and making.pane is not None:
                 self.end(FAR, at)
             else:
                 making.outside += 1
                 making.read_bytes += size
             return True
-        if making.pane is None or pane > making.pane:
-            if making.pane is None:
-                self.begin(pane, at)
-            else:
-                self.end(pane, at)
+        if making.pane is None and self._lateness:
+            self.panes.begin_about(position)
+            self._go_to(pane)
             return False
-        if pane < making.pane:
+        if making.pane is None:
+            self.begin(pane, at)
+            return False
+        oldest, until = self.panes.oldest, self.panes.ended_by(position)
+        assert oldest is not None
+        if until > oldest:
+            self.end(until, at)
+            self._go_to(pane)
+            return False
+        if pane < oldest:
             if self._span.axis == "time":
-                self.behind = max(self.behind, (making.pane - pane) * self._span.pane)
+                self.behind = max(self.behind, (oldest - pane) * self._span.pane)
             making.late[str(pane)] = making.late.get(str(pane), 0) + 1
             making.read += 1
             making.read_bytes += size
             return True
+        if pane != making.pane:
+            self._go_to(pane)
+            return False
         self._take([record], [ts], lines, at, where)
         return True
 
-    def _jumps(self, position: int, lines: Sequence[bytes], at: int) -> bool:
-        """Whether a time is far ahead of the last one, and those of the next lines are nearer to
-        that: then it is a mistake, which would make all of them late. (A log that is read again and
-        again for its rounds must give the same each time: there no line is judged by others.)"""
-        if self._time_of is None or self._span.axis != "time" or self._silent:
-            return False
-        known = None if self.making.pane is None else self._last
-        if known is not None and position - known <= self._jump:
-            return False
-        following = (*lines[at + 1 : at + 1 + LOOK_AHEAD], *self._after)[:LOOK_AHEAD]
-        times = [ts for ts in map(self.first_time, following) if ts is not None]
-        if not times:
-            return False
-        back = min(times)
-        return position - back > (self._jump if known is None else abs(back - known))
-
-
-def _size(lines: Sequence[bytes]) -> int:
-    """Bytes of lines, with their ends."""
-    return sum(map(len, lines)) + len(lines)
-
 
 def _place(where: Where, lines: Sequence[bytes], at: int) -> Where:
-    return where[0], where[1] + _size(lines[:at])
+    return where[0], where[1] + size_of(lines[:at])
 
 
 def _words(error: Exception) -> str:

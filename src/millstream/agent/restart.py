@@ -1,18 +1,39 @@
 """Where an agent goes on when it is started again (iMR, 4.4.2).
 
-It is kept with each pane that ends, in the outbox: the place in the log after the pane, and what
-had been counted by then. All that was read after it belongs to panes that were not sent, and is
-read again. So nothing is lost and nothing counted twice, whenever the agent is killed.
+It is kept with each pane that ends, in the outbox: the place in the log after the pane, what had
+been counted by then, and what panes that had not ended had of the lines before that place. All that
+was read after it is read again. So nothing is lost and nothing counted twice, whenever the agent is
+killed.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
+
+import msgspec
 
 from millstream.errors import StoreError
 from millstream.windows.making import Making
-from millstream.windows.message import Manifest
+from millstream.windows.message import Manifest, Why
+
+
+class CarriedPane(msgspec.Struct, frozen=True, kw_only=True):
+    """A pane that had not ended: see `windows.making.Making`."""
+
+    pane: int
+    records: int
+    bytes: int
+    shed: int
+    shed_bytes: int
+    dead: int
+    first: int | None
+    last: int | None
+    late: dict[str, int]
+    given_up: Why | None
+    gap: int
+    partials: Any
+    """By key, as JSON."""
 
 
 @dataclass(slots=True)
@@ -72,9 +93,17 @@ class Restart:
     """Records that were shed, by the reason."""
     gap_to: int | None = None
     """Up to where on the axis lines may have been lost, if nothing was read since (`reading`)."""
+    open: list[CarriedPane] = field(default_factory=list)
+    """Panes from `pane` on that have records of before the position."""
 
     def described(self) -> dict[str, Any]:
-        return asdict(self)
+        """As JSON; an agent of before that is put back knows no `open`, and need not if it is
+        empty."""
+        described = {one.name: getattr(self, one.name) for one in fields(self)}
+        described["counts"] = asdict(self.counts)
+        if not self.open:
+            del described["open"]
+        return described
 
     def making(self) -> Making:
         return Making(
@@ -87,8 +116,9 @@ def restart_from(after: Any) -> Restart:
     if after is None:
         return Restart()
     try:
-        return Restart(**{**after, "counts": Counts(**after["counts"])})
-    except (TypeError, KeyError):
+        carried = msgspec.convert(after.get("open", []), list[CarriedPane])
+        return Restart(**{**after, "counts": Counts(**after["counts"]), "open": carried})
+    except (TypeError, KeyError, msgspec.ValidationError):
         raise StoreError(
             "the restart point in the agent's state is of another version; name a new folder with "
             "--state, and the log is read from its beginning"

@@ -5,15 +5,15 @@ How many lines that is depends on how long the last ones took.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from millstream.agent.files import Chunk
+from millstream.agent.line_times import LOOK_AHEAD
 
 QUICK, SLOW = 0.02, 0.1
 """Seconds that a slice should take."""
 MOST_LINES = 4_096
-LOOK_AHEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,6 @@ def lines_of(chunk: Chunk) -> list[bytes]:
     return lines
 
 
-def size_of(lines: list[bytes]) -> int:
+def size_of(lines: Sequence[bytes]) -> int:
     """Bytes of lines, with their ends."""
     return sum(map(len, lines)) + len(lines)

@@ -47,11 +47,10 @@ class Telling:
 
     def of_late(self, reading: Reading, before: int) -> None:
         """That much is late; `before` records were, in the panes before."""
-        making = reading.making
-        if self._warned or not making.late:
+        if self._warned:
             return
-        late = before + sum(making.late.values())
-        said = late_warning(self._node, making.read, late, reading.behind)
+        late = before + reading.panes.counts.late
+        said = late_warning(self._node, reading.making.read, late, reading.behind)
         if said is not None:
             self._warned = True
             self._say(f"warning: {said}")

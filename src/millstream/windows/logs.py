@@ -10,13 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from millstream.errors import DefinitionError
-from millstream.model.duration import Duration, microseconds
+from millstream.model.duration import Duration, microseconds, shown_duration
 from millstream.model.line_records import check_pattern
 from millstream.model.path import is_path
 from millstream.model.source import TIME_UNITS, TimeOf
 from millstream.model.time_text import check_time_text
+from millstream.windows.fidelity import Error
+from millstream.windows.job import Job
 
 FORMATS = ("json", "text")
+MOST_OPEN = 1_000
+"""Panes that lateness may hold open."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +46,41 @@ class Logs:
     jump: Duration = "1h"
     """A line whose time is more than that after the line before it is a dead letter, if the lines
     after it go back: one wrong time must not make all that follows late."""
+    lateness: Duration = "0s"
+    """How far a line may be behind the newest one, by its time, and still count: a pane is ended
+    when a line has come that is so much after its end."""
     grace: Duration = "250ms"
     """How long after the end of a pane by the clock its records may still be written, if nothing
     later was: then it is ended without them. The other nodes' windows wait as long for a node that
     is silent."""
+
+    def check_job(self, job: Job, where: str) -> None:
+        """DefinitionError, if a job cannot be made of such logs."""
+        lateness = microseconds(self.lateness, "logs: lateness")
+        if not lateness:
+            return
+        said = f"{where}: logs: lateness must be left out"
+        if job.span.axis != "time":
+            raise DefinitionError(
+                f"{said} if by is {job.span.axis!r}: it is of time; got {self.lateness!r}"
+            )
+        if isinstance(job.fidelity, Error):
+            raise DefinitionError(
+                f"{said} if the fidelity is Error: panes are read once more for its rounds, each "
+                f"as one piece of the log; got {self.lateness!r}"
+            )
+        if lateness > MOST_OPEN * job.span.pane:
+            raise DefinitionError(
+                f"{where}: logs: lateness must be at most {MOST_OPEN:,} panes, since so many are "
+                f"open at once; got {self.lateness!r} and panes of "
+                f"{shown_duration(job.span.pane)}; give the job longer panes (pane=)"
+            )
+        if job.latency is not None and microseconds(job.latency, "job: latency") <= lateness:
+            raise DefinitionError(
+                f"{where}: logs: lateness must be shorter than the job's latency, "
+                f"{job.latency!r}: else windows are closed before their panes end; got "
+                f"{self.lateness!r}"
+            )
 
     def __post_init__(self) -> None:
         if self.pattern is not None and self.format == "json":
@@ -65,6 +100,11 @@ class Logs:
             raise DefinitionError(
                 "logs: ts must be a field, a dotted path or a function of the record; "
                 f"got {self.ts!r}"
+            )
+        if microseconds(self.lateness, "logs: lateness") and self.ts is None:
+            raise DefinitionError(
+                "logs: ts must name the field with the time, if lateness says how far that may be "
+                f"behind; got lateness={self.lateness!r}"
             )
         if self.ts is None and (self.unit or self.time_format or self.zone):
             raise DefinitionError(

@@ -64,6 +64,7 @@ def place(
             f"and no stream does; got {nodes!r}"
         )
     if logs is not None:
+        logs.check_job(job, f"job {name!r}")
         logs.check_field(job.sequence, f"job {name!r}: sequence")
         if isinstance(job.map, FieldMap):
             job.map.check_logs(logs)

@@ -1,0 +1,59 @@
+"""The times of lines, and which of them are not to be believed.
+
+A line whose time is far after the clock of the machine, or far after the line before it while the
+lines after it go back, would end all panes until then and make what follows late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from millstream.agent.lines import record_reader, time_reader
+from millstream.errors import InputError
+from millstream.model.duration import microseconds, shown_duration
+from millstream.windows.placed import PlacedJob
+
+LOOK_AHEAD = 8
+"""Lines after one by which its time is judged."""
+
+
+class LineTimes:
+    """Reads the records of lines and their times. One thread."""
+
+    def __init__(self, placed: PlacedJob) -> None:
+        assert placed.logs is not None
+        self.record_of = record_reader(placed.logs)
+        self.time_of = time_reader(placed.logs, placed.name)
+        """None if records have no time."""
+        self._ahead = microseconds(placed.logs.ahead, "logs: ahead")
+        self._jump = microseconds(placed.logs.jump, "logs: jump")
+
+    def first_time(self, line: bytes) -> int | None:
+        """The time of a line; None if it has none."""
+        try:
+            return None if self.time_of is None else self.time_of(self.record_of(line))
+        except Exception:
+            return None
+
+    def check_ahead(self, ts: int, now: int) -> None:
+        """InputError if a time is far after the clock."""
+        if ts > now + self._ahead:
+            raise InputError(
+                f"its time is more than {shown_duration(self._ahead)} after the clock of this "
+                "machine (logs: ahead)"
+            )
+
+    def check_jump(self, ts: int, known: int | None, following: Sequence[bytes]) -> None:
+        """InputError if a time is far after the last one, `known`, and those of the lines that
+        follow are nearer to that: then it is a mistake, which would make all of them late."""
+        if self.time_of is None or (known is not None and ts - known <= self._jump):
+            return
+        times = [ts for ts in map(self.first_time, following) if ts is not None]
+        if not times:
+            return
+        back = min(times)
+        if ts - back > (self._jump if known is None else abs(back - known)):
+            raise InputError(
+                f"its time is more than {shown_duration(self._jump)} (logs: jump) after the line "
+                "before it, and the lines after it go back"
+            )
