@@ -100,9 +100,9 @@ class Parent:
         return None if self._last is None else self._last.paused
 
     @property
-    def direct(self) -> bool:
-        """Whether what is merged goes to the root, not to this agent's own parent."""
-        return self._last is self._root
+    def detour(self) -> bool:
+        """Whether what is merged goes to the root though this agent has a parent."""
+        return self._up is not None and self._last is self._root
 
     def children(self) -> dict[str, int | None]:
         """By child: the pane after the last that it has said something of."""
