@@ -27,6 +27,7 @@ from millstream.agent.wire import Answer, Way, Wire, answer_of
 from millstream.errors import CommandError
 from millstream.trees.messages import JobTicket, NewsQuestion
 from millstream.trees.tree_member import TreeMember
+from millstream.trees.tree_placement import DEEPEST
 from millstream.windows.placed import PlacedJob
 
 _question = msgspec.json.Decoder(NewsQuestion)
@@ -44,7 +45,9 @@ class JobLink:
         parent: Callable[[Told], Parent] | None,
         say: Say,
         clock: Callable[[], float],
+        levels: int = 1,
     ) -> None:
+        """`levels` of parents may be above it."""
         self.told = Told(ways, placed, node, say, clock)
         self.parent = None if parent is None else parent(self.told)
         merging = self.parent
@@ -68,6 +71,7 @@ class JobLink:
             say=say,
             failed=failed,
             lost=lost,
+            levels=levels,
             clock=clock,
         )
         self._name, self._ways = placed.name, ways
@@ -168,7 +172,16 @@ class Network:
             )
 
         serves = None if self._serving is None else parent
-        link = JobLink(placed, options.node, outbox, self.ways, serves, self._say, self._clock)
+        link = JobLink(
+            placed,
+            options.node,
+            outbox,
+            self.ways,
+            serves,
+            self._say,
+            self._clock,
+            1 if self.membership is None else DEEPEST,
+        )
         self._links[placed.name] = link
         if self.membership is not None and not self.membership.hosts:
             self.membership.runs(*(JobTicket(name, "") for name in self._links))

@@ -43,17 +43,20 @@ class Sender:
         say: Say,
         failed: Callable[[Way], None] = lambda way: None,
         lost: Callable[[Way], bool] = lambda way: False,
+        levels: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`parent` gives the one that there is now; `failed` is told of one that does not answer,
-        and `lost` says of a former one whether that was so."""
+        and `lost` says of a former one whether that was so. There may be several `levels` of
+        parents above it, each of which waits half as long as the one above."""
         self._what = f"the panes of job {placed.name!r}"
         self._outbox, self._told, self._clock, self._say = outbox, told, clock, say
         self._path = stream_path(placed.panes)
         self._root = Trying(root, self._what, clock, say)
         self._current, self._failed, self._lost = parent, failed, lost
         self._parent: Trying | None = None
-        self._patience = max(ACCEPTED_WITHIN, patience_of(placed.job, 0) + 5)
+        waits = sum(patience_of(placed.job, depth) for depth in range(levels))
+        self._patience = max(ACCEPTED_WITHIN, waits + 5)
         self._delivery = PaneDelivery(self._patience)
         self.detour = False
         """Whether panes go to the root though there is a parent."""
