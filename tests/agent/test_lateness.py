@@ -18,7 +18,7 @@ import millstream as ms
 from millstream.agent import files
 from millstream.agent.restart import Restart, restart_from
 from millstream.errors import DefinitionError
-from millstream.windows.taking import Run, counted, put
+from millstream.windows.pane_ledger import Run, counted, put
 
 Record = tuple[float, str]
 

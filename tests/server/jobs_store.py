@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from served import MadeStore
+from server.served import MadeStore
 
 import millstream as ms
 from millstream.description import describe, write_description

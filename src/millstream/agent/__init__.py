@@ -21,5 +21,7 @@ Sending:
 - `wire`, `ways`, `trying`, `sending`: to the root or a parent, again and again
 - `told`: what is heard of the job
 - `merging`, `parent`, `serving`: an agent that merges the panes of others
+- `membership`, `addresses`: a member of the tree that the root builds
+- `job_hosting`: the jobs that the root wants run here
 - `network`: all of this together
 """

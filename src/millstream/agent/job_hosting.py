@@ -1,14 +1,15 @@
 """The jobs that the root tells an agent to run: fetched, started and stopped.
 
-The root names them, with their versions; a definition is fetched when its version is new, and the
-package that it names, if any. What is then done with it is the host's: it checks whether that may
-run here. A job that cannot is said once, and tried again after a while.
+The root names them, with their versions; a definition is fetched when its version is new. What is
+then done with it is the host's: it fetches the package that the definition may name, and checks
+whether that may run here. A job that cannot is said once, and tried again after a while.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
+from urllib.parse import quote
 
 import msgspec
 
@@ -24,19 +25,18 @@ AGAIN = 300.0
 class JobHost(Protocol):
     """What runs jobs in this agent. A job that is started again has another version."""
 
-    def start(self, ticket: JobTicket, definition: bytes, package: bytes | None) -> None:
-        """Run a job. `definition` is what GET /jobs/NAME/definition answers, `package` what it
-        names. MillstreamError if it cannot be run here, or must not be."""
+    def start(self, ticket: JobTicket, definition: bytes, fetch: Callable[[str], bytes]) -> None:
+        """Run a job. `definition` is what GET /jobs/NAME/definition answers; `fetch` gets a package
+        by its hash. MillstreamError if it cannot be run here, or must not be."""
 
     def stop(self, name: str) -> None:
         """End a job; what it has made is sent still."""
 
 
 class _Published(msgspec.Struct):
-    """What of a definition says where the code is."""
+    """What of a definition is looked at here."""
 
     version: str
-    package: str | None = None
 
 
 class JobHosting:
@@ -68,10 +68,7 @@ class JobHosting:
             published = msgspec.json.decode(definition, type=_Published)
             if published.version != ticket.version:
                 return  # it has changed meanwhile: the next hello brings the new ticket
-            package = None
-            if published.package is not None:
-                package = self._fetched(f"/packages/{published.package}")
-            self._host.start(ticket, definition, package)
+            self._host.start(ticket, definition, self._package)
         except SILENT:
             return  # asked for again after the next hello
         except (MillstreamError, msgspec.DecodeError) as error:
@@ -82,6 +79,9 @@ class JobHosting:
         else:
             self._failed.pop(ticket, None)
             self.running[ticket.name] = ticket
+
+    def _package(self, name: str) -> bytes:
+        return self._fetched(f"/packages/{quote(name, safe='')}")
 
     def _fetched(self, path: str) -> bytes:
         answer = self._root.get(path)

@@ -14,7 +14,7 @@ from threading import Condition, Thread
 
 import msgspec
 
-from millstream.agent.job_hosting import JobHosting
+from millstream.agent.job_hosting import JobHost, JobHosting
 from millstream.agent.outbox import Say
 from millstream.agent.wire import SILENT, Answer, Wire, answer_of
 from millstream.trees.messages import Hello, HelloAnswer, JobTicket, Seat
@@ -46,8 +46,7 @@ class Membership:
         self._greeted = connect(root.url, root.name)
         """The root, for hellos: they do not wait for long."""
         self._say, self._clock = say, clock
-        self.hosting: JobHosting | None = None
-        """Runs the jobs that the root wants; None: this agent has its own."""
+        self._hosting: JobHosting | None = None
         self._changed = Condition()
         self._wire: tuple[str, Wire] | None = None
         self._said = ""
@@ -74,6 +73,23 @@ class Membership:
             if seat is not None and wire.url == self._wire_of(seat).url:
                 self._member.parent_failed(seat, self._clock())
                 self._changed.notify_all()
+
+    def lost(self, wire: Wire) -> bool:
+        with self._changed:
+            return wire.url in self._lost_urls()
+
+    def _lost_urls(self) -> set[str]:
+        return {url.rstrip("/") for url in self._member.lost}
+
+    @property
+    def hosts(self) -> bool:
+        """Whether it runs the jobs that the root wants; else this agent has its own."""
+        return self._hosting is not None
+
+    def host(self, host: JobHost) -> None:
+        """Run the jobs that the root wants."""
+        self._member.hosts = True
+        self._hosting = JobHosting(host, self._root, self._say, self._clock)
 
     def children(self, job: str) -> set[str]:
         """The children that are there and run a job."""
@@ -169,9 +185,9 @@ class Membership:
             self._say(f"node {after.parent!r} at {after.url} is the parent now")
         elif after is None and before is not None and came is not None:
             self._say("there is no parent any more: messages go to the root")
-        if self.hosting is not None and wanted is not None:
-            self.hosting.follow(wanted)
-            self.runs(*self.hosting.running.values())
+        if self._hosting is not None and wanted is not None:
+            self._hosting.follow(wanted)
+            self.runs(*self._hosting.running.values())
 
     def _wire_of(self, seat: Seat) -> Wire:
         with self._changed:

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, unquote
 import msgspec
 
 from millstream.agent.addresses import advertised
+from millstream.agent.job_hosting import JobHost
 from millstream.agent.membership import ANSWER_WITHIN, Membership
 from millstream.agent.options import Options
 from millstream.agent.outbox import Outbox, Say
@@ -23,8 +24,10 @@ from millstream.agent.serving import Asked, Serving
 from millstream.agent.told import Told
 from millstream.agent.ways import LaidWays, Ways
 from millstream.agent.wire import Answer, Way, Wire, answer_of
+from millstream.errors import CommandError
 from millstream.trees.messages import JobTicket, NewsQuestion
 from millstream.trees.tree_member import TreeMember
+from millstream.trees.tree_placement import DEEPEST
 from millstream.windows.placed import PlacedJob
 
 _question = msgspec.json.Decoder(NewsQuestion)
@@ -42,7 +45,9 @@ class JobLink:
         parent: Callable[[Told], Parent] | None,
         say: Say,
         clock: Callable[[], float],
+        levels: int = 1,
     ) -> None:
+        """`levels` of parents may be above it."""
         self.told = Told(ways, placed, node, say, clock)
         self.parent = None if parent is None else parent(self.told)
         merging = self.parent
@@ -54,6 +59,9 @@ class JobLink:
             if isinstance(way, Wire):
                 ways.failed(way)
 
+        def lost(way: Way) -> bool:
+            return isinstance(way, Wire) and ways.lost(way)
+
         self.sender = Sender(
             outbox,
             placed,
@@ -62,6 +70,8 @@ class JobLink:
             told=self.told,
             say=say,
             failed=failed,
+            lost=lost,
+            levels=levels,
             clock=clock,
         )
         self._name, self._ways = placed.name, ways
@@ -81,11 +91,11 @@ class JobLink:
     def status(self) -> dict[str, Any]:
         """The part of the agent's status that says how panes go out."""
         sender, parent = self.sender, self.parent
-        direct = sender.direct if parent is None else parent.direct
+        detour = sender.detour if parent is None else parent.detour
         up = self._ways.up(self._name)
         told: dict[str, Any] = {
             "sending_paused": sender.paused or (parent.paused if parent else None),
-            "to": "root" if direct or up is None else up.name,
+            "to": "root" if detour or up is None else up.name,
         }
         if parent is not None:
             told["children"] = parent.children()
@@ -162,11 +172,29 @@ class Network:
             )
 
         serves = None if self._serving is None else parent
-        link = JobLink(placed, options.node, outbox, self.ways, serves, self._say, self._clock)
+        link = JobLink(
+            placed,
+            options.node,
+            outbox,
+            self.ways,
+            serves,
+            self._say,
+            self._clock,
+            1 if self.membership is None else DEEPEST,
+        )
         self._links[placed.name] = link
-        if self.membership is not None and self.membership.hosting is None:
+        if self.membership is not None and not self.membership.hosts:
             self.membership.runs(*(JobTicket(name, "") for name in self._links))
         return link
+
+    def host(self, host: JobHost) -> None:
+        """Run the jobs that the root wants, and no others; before `start`."""
+        if self.membership is None:
+            raise CommandError(
+                "the root can tell an agent its jobs only if it places it: leave --parent and "
+                "--children out, or name the application's file"
+            )
+        self.membership.host(host)
 
     def unlink(self, job: str, seconds: float = 1.0) -> None:
         """A job has ended here."""

@@ -64,6 +64,7 @@ class Parent:
         """`children` are those that there are now, `depth` is how many parents are above."""
         self._what = f"the merged panes of job {placed.name!r}"
         self._placed, self._node, self._told, self._ways = placed, node, told, ways
+        self._nodes = frozenset(placed.nodes)
         self._most, self._say, self._clock = most_bytes, say, clock
         self._children, self._depth = children, depth
         self._path = stream_path(placed.panes)
@@ -100,9 +101,9 @@ class Parent:
         return None if self._last is None else self._last.paused
 
     @property
-    def direct(self) -> bool:
-        """Whether what is merged goes to the root, not to this agent's own parent."""
-        return self._last is self._root
+    def detour(self) -> bool:
+        """Whether what is merged goes to the root though this agent has a parent."""
+        return self._up is not None and self._last is self._root
 
     def children(self) -> dict[str, int | None]:
         """By child: the pane after the last that it has said something of."""
@@ -161,7 +162,7 @@ class Parent:
             message = heard(line)
         except msgspec.DecodeError as error:
             raise ValueError(f"a message must have its panes and nodes: {error}") from None
-        strangers = [node for node in message.nodes if node not in self._placed.nodes]
+        strangers = [node for node in message.nodes if node not in self._nodes]
         if strangers or not message.nodes:
             raise ValueError(
                 f"it must be of nodes of job {self._placed.name!r}; got {strangers or 'none'}"

@@ -42,20 +42,24 @@ class Sender:
         told: Told,
         say: Say,
         failed: Callable[[Way], None] = lambda way: None,
+        lost: Callable[[Way], bool] = lambda way: False,
+        levels: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`parent` gives the one that there is now; `failed` is told of one that does not
-        answer."""
+        """`parent` gives the one that there is now; `failed` is told of one that does not answer,
+        and `lost` says of a former one whether that was so. There may be several `levels` of
+        parents above it, each of which waits half as long as the one above."""
         self._what = f"the panes of job {placed.name!r}"
         self._outbox, self._told, self._clock, self._say = outbox, told, clock, say
         self._path = stream_path(placed.panes)
         self._root = Trying(root, self._what, clock, say)
-        self._current, self._failed = parent, failed
+        self._current, self._failed, self._lost = parent, failed, lost
         self._parent: Trying | None = None
-        self._patience = max(ACCEPTED_WITHIN, patience_of(placed.job, 0) + 5)
+        waits = sum(patience_of(placed.job, depth) for depth in range(levels))
+        self._patience = max(ACCEPTED_WITHIN, waits + 5)
         self._delivery = PaneDelivery(self._patience)
-        self.direct = parent() is None
-        """Whether panes go to the root, not to the parent."""
+        self.detour = False
+        """Whether panes go to the root though there is a parent."""
         self._last = self._root
         self._said = ""
         """What was last said of a parent's refusal."""
@@ -118,13 +122,13 @@ class Sender:
             group = groups[decision.group]
             if isinstance(decision, Remove):
                 if decision.by_parent:
-                    self._goes(direct=False)
+                    self._goes(detour=False)
                 self._remove(group)
             elif decision.by_parent and parent is not None:
                 self._by_parent(group, parent)
             else:
                 if decision.detour:
-                    self._goes(direct=True)
+                    self._goes(detour=True)
                 self._directly(group)
         return 0.0
 
@@ -133,7 +137,7 @@ class Sender:
         way = self._current()
         was = self._parent
         if was is not None and was.way is not way:
-            if was.health.silent:
+            if was.health.silent or self._lost(was.way):
                 self._delivery.lost(was.name)
             self._parent = was = None
         if way is None:
@@ -160,7 +164,7 @@ class Sender:
                 self._said = ""
         except ClientError as error:
             self._delivery.refused(group.number)
-            self.direct = True
+            self.detour = True
             self._say_once(f"{error}; for now they go to the root")
 
     def _directly(self, group: Group) -> None:
@@ -174,11 +178,11 @@ class Sender:
         body = lines(entry.body for entry in entries)
         return body, key_of(entries, body)
 
-    def _goes(self, *, direct: bool) -> None:
+    def _goes(self, *, detour: bool) -> None:
         """Say so, if the panes go another way now."""
-        if direct != self.direct:
-            self.direct = direct
-            if direct and self._parent is not None:
+        if detour != self.detour:
+            self.detour = detour
+            if detour and self._parent is not None:
                 self._say(f"panes go to the root now, not by {self._parent.name}")
             elif self._parent is not None:
                 self._say(f"panes go by {self._parent.name} again, not to the root")

@@ -24,6 +24,7 @@ from uuid import uuid4
 
 import msgspec
 
+from millstream.agent.link_health import LONGEST_HEEDED
 from millstream.agent.outbox import Say
 from millstream.agent.ways import Ways
 from millstream.agent.wire import SILENT, Answer, Wire, job_path
@@ -72,6 +73,8 @@ class Told:
         """A parent that gave no news, and until when it is not asked."""
         self._quiet = ""
         """What was last said of why nothing is heard."""
+        self._heeded = 0.0
+        """Seconds that the last one asked wants us to wait."""
         self._stopped = Event()
         self._failure: Exception | None = None
         self._thread = Thread(target=self._run, name="told", daemon=True)
@@ -140,7 +143,7 @@ class Told:
 
     def poll(self, wait: float = 0.0) -> bool:
         """Ask once; whether there was an answer."""
-        wire = self._asked()
+        wire, self._heeded = self._asked(), 0.0
         with self._changed:
             question = self._inquiry.question(wire.url, self._nodes(), wait)
         try:
@@ -153,6 +156,7 @@ class Told:
             return False
         if news is None:
             later = answer.verdict() == "later"
+            self._heeded = min(answer.retry_after or 0.0, LONGEST_HEEDED)
             self._unheard(wire, _refused(answer, wire), AVOIDED if later else REFUSED)
             return False
         with self._changed:
@@ -183,7 +187,8 @@ class Told:
         try:
             while not self._stopped.is_set():
                 answered = self.poll(PARENT_WAIT if self._asked_for else WAIT)
-                pause = (EVERY if answered else AFTER_SILENCE) * uniform(0.8, 1.2)
+                pause = EVERY if answered else max(AFTER_SILENCE, self._heeded)
+                pause *= uniform(0.8, 1.2)
                 self._stopped.wait(pause)
         except Exception as error:
             self._failure = error

@@ -26,6 +26,9 @@ class Ways(Protocol):
     def failed(self, wire: Wire) -> None:
         """A parent did not answer."""
 
+    def lost(self, wire: Wire) -> bool:
+        """Whether a former parent was given up since it did not answer, whoever found that out."""
+
 
 class LaidWays:
     """Ways that do not change."""
@@ -46,3 +49,6 @@ class LaidWays:
 
     def failed(self, wire: Wire) -> None:
         """It is looked at again by whoever sends."""
+
+    def lost(self, wire: Wire) -> bool:
+        return False

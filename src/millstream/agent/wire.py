@@ -135,6 +135,8 @@ class Wire:
         self._base = parts.path.rstrip("/")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._timeout, self._token, self._ca = timeout, token, ca
+        if ca is not None:
+            trusting(ca)
         self._connections: dict[int, HTTPConnection] = {}
         """By the thread that uses it."""
         self._hung_up: set[int] = set()
@@ -235,8 +237,9 @@ class Wire:
         timeout = min(CONNECT_TIMEOUT, self._timeout)
         connection: HTTPConnection
         if self._secure:
-            context = trusting(self._ca)
-            connection = HTTPSConnection(self._host, self._port, timeout=timeout, context=context)
+            connection = HTTPSConnection(
+                self._host, self._port, timeout=timeout, context=trusting(self._ca)
+            )
         else:
             connection = HTTPConnection(self._host, self._port, timeout=timeout)
         try:

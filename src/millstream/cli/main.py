@@ -15,6 +15,7 @@ import click
 from millstream import __version__
 from millstream.cli.actions import actions
 from millstream.cli.agent import agent
+from millstream.cli.agents import agents
 from millstream.cli.check import check
 from millstream.cli.deadletters import deadletters
 from millstream.cli.dev import dev
@@ -73,7 +74,7 @@ def main(debug: bool) -> None:
     """
 
 
-READING = (tail, slates, jobs, feeds, deadletters, actions, check, graph)
+READING = (tail, slates, jobs, agents, feeds, deadletters, actions, check, graph)
 for command in (new, dev, run, serve, send, pack, agent, reducers, *READING, verify, vacuum):
     main.add_command(command)
 

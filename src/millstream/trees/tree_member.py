@@ -38,6 +38,7 @@ from millstream.trees.tree_placement import EVERY, LEASE
 SOONEST = 0.5
 """Seconds between two hellos, at least."""
 LONGEST_EVERY = 60.0
+MOST_LOST = 100
 MISSED = 3
 """After so many hellos that did not come a child is not waited for."""
 
@@ -83,6 +84,8 @@ class TreeMember:
     """The jobs that its parent merges; none before the parent has said so."""
     wanted: list[JobTicket] | None = None
     """The jobs that the root wants it to run; None: it has not said."""
+    lost: set[str] = field(default_factory=set)
+    """The urls of parents that did not answer, until one is taken again."""
     _gone: bool = False
     """Whether the parent of this seat does not answer."""
     _every: float = EVERY
@@ -140,6 +143,9 @@ class TreeMember:
         """The parent of a seat did not answer something."""
         if seat.number == self.seat.number and self.seat.parent and not self._gone:
             self._gone, self._due = True, now
+            if len(self.lost) >= MOST_LOST:
+                self.lost.clear()
+            self.lost.add(self.seat.url)
             self.path, self.merges = [], frozenset()
 
     def heard(self, hello: Hello, now: float) -> HelloAnswer:
@@ -176,6 +182,7 @@ class TreeMember:
         if seat is not None and seat.number > self.seat.number:
             same = not self._gone and seat.parent == self.seat.parent and seat.url == self.seat.url
             self.seat, self._gone = seat, False
+            self.lost.discard(seat.url)
             if not same:
                 self.path, self.merges = [], frozenset()
             self._due = now
