@@ -77,6 +77,13 @@ def check_form(source: Source, address: str) -> None:
                 f"files; got it with the address {address}; did you mean "
                 f"{formats[0]}:{address.partition(':')[2]}?"
             )
+    plain = form == "text" and source.text.pattern is None
+    for word, field in (("key", source.key), ("ts", source.ts)):
+        if plain and isinstance(field, str) and field != "line":
+            raise DefinitionError(
+                f"source {source.name!r}: {word} must be 'line', which is all that a line of text "
+                f"has without a pattern; got {field!r}; give it a pattern with that group"
+            )
     if source.jump is not None and form == LOG:
         raise DefinitionError(
             f"source {source.name!r}: jump must be left out, or be of files, where the records "

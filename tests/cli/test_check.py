@@ -127,6 +127,7 @@ def test_an_agent_that_could_not_start(
             8,
             "source 'lines': ts must be one of the pattern's groups, a; got 'b'",
         ),
+        ("source = 'text:in'\nkey = 'host'", 7, "source 'lines': key must be 'line', which is"),
         (
             "source = 'json:in'\npattern = '(?P<a>.)'",
             7,

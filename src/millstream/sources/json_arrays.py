@@ -27,7 +27,12 @@ from millstream.sources.formats import CHUNK_RECORDS, Bad, Chunk, shown
 HELD_BYTES = 32 * 1024 * 1024
 """Elements of so many bytes are kept between the two looks at a file."""
 _decode = msgspec.json.Decoder().decode
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|["\[\]{},]', re.S)
+_TEXT = rb'"(?:[^"\\]++|\\.)*+"'
+_PLAIN = rb'[^{}\[\]"]*+'
+_TOKEN = re.compile(
+    rb"\{%b(?:%b%b)*+\}|%b|" % (_PLAIN, _TEXT, _PLAIN, _TEXT) + rb'["\[\]{},]', re.S
+)
+"""An object with no other value that has brackets, a text, a bracket, or a comma."""
 _QUOTE, _COMMA = ord('"'), ord(",")
 _CLOSES = {ord("]"): ord("["), ord("}"): ord("{")}
 _ARRAY = re.compile(rb"\s*\[\s*(\S)")
@@ -148,6 +153,8 @@ def elements(read: Callable[[int], bytes]) -> Iterator[Element]:
                     break
                 continue
             if byte in b"[{":
+                if end - place > 1:  # a whole object
+                    continue
                 opened.append(byte)
                 if len(opened) == 1:
                     begin = end
