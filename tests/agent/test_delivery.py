@@ -100,8 +100,9 @@ def test_what_a_lost_parent_had_goes_to_the_root_at_once() -> None:
 
 
 def test_where_a_node_begins_is_for_the_root_only() -> None:
-    """A message of no panes is never accepted, so a parent could lose it."""
-    delivery, panes = PaneDelivery(PATIENCE), {1: [(7, 7)]}
+    """A message of no panes is never accepted, so a parent could lose it; a group that has one
+    among others too."""
+    delivery, panes = PaneDelivery(PATIENCE), {1: [(7, 8), (8, 8)]}
     above = ("p1", LinkHealth())
-    done = delivery.decide(0.0, panes, panes.__getitem__, lambda *_: True, LinkHealth(), above)
+    done = delivery.decide(0.0, panes, panes.__getitem__, lambda *_: False, LinkHealth(), above)
     assert done == Send(1, by_parent=False, detour=False)

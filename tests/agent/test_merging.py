@@ -337,3 +337,13 @@ def test_messages_of_other_trees_stay_apart() -> None:
     """A root that takes each tree by itself could not tell what came twice."""
     found = [heard(body_of(message("a", 1, tree="a", x=1))), heard(body_of(message("b", 1, x=1)))]
     assert len(together(placed().job, found)) == 2
+
+
+def test_a_log_that_is_over_is_not_waited_for() -> None:
+    """Of a node that says so nothing follows."""
+    panes = ActivePanes(placed("a", "b").job, {"a", "b"}, PATIENCE)
+    over = body_of({**message("b", 1, 1), "over": True})  # type: ignore[typeddict-unknown-key]
+    panes.put(heard(over), 0.0)
+    assert panes.due(0.0) == [over]
+    panes.put(heard(said("a", 5, x=1)), 0.0)
+    assert panes.due(0.0) == [said("a", 5, x=1)]

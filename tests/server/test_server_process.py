@@ -199,7 +199,20 @@ def test_a_certificate_that_is_none(store):
 def test_options_are_passed_on_whole():
     """What is written is read back the same, paths and all."""
     options = Options(
-        Path("/a b/é"), "::1", 0, "token", Path("c"), Path("k"), ("x", "y:1"), 1, 2.5, 3.5, 4.5, 6
+        Path("/a b/é"),
+        "::1",
+        0,
+        "token",
+        Path("c"),
+        Path("k"),
+        ("x", "y:1"),
+        1,
+        2.5,
+        3.5,
+        4,
+        5,
+        6.5,
+        7,
     )
     assert b"\n" not in written(options)
     assert options_in(written(options)) == options

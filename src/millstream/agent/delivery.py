@@ -8,8 +8,9 @@ not come within the time that parents may take, or if the parent is gone, it goe
 directly, which ignores what it has. It never goes to another parent: that one would merge it with
 panes of others, and if the root had it already, it would ignore all of them.
 
-What a parent refuses for good goes to the root too: only the root's refusal is the last word. Where
-a node begins, a message of no panes, is told to the root only.
+What a parent refuses for good goes to the root too: only the root's refusal is the last word. So
+does a group with a message of no panes, which says where a node begins or that its log is over: it
+could not be seen from what is accepted whether a parent has lost it.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ class _Known:
     """Whether only the root may have it now."""
 
     @property
-    def any_panes(self) -> bool:
-        return any(pane < until for pane, until in self.panes)
+    def only_panes(self) -> bool:
+        return all(pane < until for pane, until in self.panes)
 
 
 class PaneDelivery:
@@ -95,10 +96,10 @@ class PaneDelivery:
                 known = self._known[group] = _Known(panes_of(group))
             by_parent = False
             if known is not None:
-                if known.any_panes and all(accepted(*panes) for panes in known.panes):
+                if known.only_panes and all(accepted(*panes) for panes in known.panes):
                     return Remove(group, known.taken)
                 in_time = not known.parent or now - known.since < self._patience
-                open_to_parents = known.any_panes and in_time and not known.direct
+                open_to_parents = known.only_panes and in_time and not known.direct
                 if open_to_parents and known.taken:
                     wait = min(wait, LOOK_EVERY)
                     continue
@@ -108,7 +109,7 @@ class PaneDelivery:
             health = parent[1] if by_parent and parent is not None else root
             if health.not_before > now:
                 return Rest(min(wait, health.not_before - now))
-            detour = not by_parent and known is not None and known.any_panes
+            detour = not by_parent and known is not None and known.only_panes
             return Send(group, by_parent, detour)
         return Rest(wait)
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
 import msgspec
@@ -49,6 +49,8 @@ class Heard(msgspec.Struct):
     partials: msgspec.Raw
     tree: str = ""
     span: str = ""
+    over: bool = False
+    """Whether nothing follows of these nodes."""
     line: bytes = b""
     """The whole of it, as it came."""
 
@@ -117,7 +119,7 @@ class ActivePanes:
         pane, until = message.pane, message.until
         for node in message.nodes:
             if node in self._said:
-                self._said[node].add(pane if pane < until else -inf, until)
+                self._said[node].add(pane if pane < until else -inf, inf if message.over else until)
         if pane == until:
             self._release([message.line])
         elif self._gone.meets(pane, until) or self._unwanted(pane):
@@ -155,9 +157,10 @@ class ActivePanes:
         return ready
 
     def heard_of(self) -> dict[str, int | None]:
-        """By node that is waited for: up to which pane it has said something; None: nothing yet."""
+        """By node that is waited for: up to which pane it has said something; None: nothing yet, or
+        that all is said."""
         last = {node: max(said, default=(0, -inf))[1] for node, said in self._said.items()}
-        return {node: None if until == -inf else int(until) for node, until in last.items()}
+        return {node: int(until) if isfinite(until) else None for node, until in last.items()}
 
     def next_due(self) -> float:
         """When to call `due` again: at once (-inf), at that time, or when more was put in (inf)."""
