@@ -269,12 +269,12 @@ def test_the_rest_of_the_extent(tmp_path: Path, log: Path, root: Root) -> None:
 
 
 def test_files_that_are_not_read_are_named(tmp_path: Path, log: Path, root: Root) -> None:
-    """A compressed file is said once, and not taken for lines."""
+    """A compressed file that cannot be read is said once, and not taken for lines."""
     write(log, (100, "a"))
-    (tmp_path / "app.log.1.gz").write_bytes(b"\x1f\x8b\n")
+    (tmp_path / "app.log.1.zst").write_bytes(b"\x28\xb5\n")
     with running(tmp_path, root, placed(range="1s"), once=True) as agent:
         status = agent.ended()
-    assert [line for line in agent.said if "app.log.1.gz is compressed" in line]
+    assert [line for line in agent.said if "app.log.1.zst is compressed" in line]
     assert (status["read"], status["dead"]) == (1, 0)
 
 

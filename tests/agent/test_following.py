@@ -283,9 +283,9 @@ def test_lines_that_are_too_long(log: Log) -> None:
 
 def test_compressed_files_are_left_alone(log: Log) -> None:
     """They are named, so that it can be said, and not read."""
-    (log.folder / "app.log.1.gz").write_bytes(b"\x1f\x8b\n\n")
+    (log.folder / "app.log.1.zst").write_bytes(b"\x28\xb5\n\n")
     assert log.read() == []
-    assert {Path(name).name for name in log.follower.left_alone} == {"app.log.1.gz"}
+    assert {Path(name).name for name in log.follower.left_alone} == {"app.log.1.zst"}
 
 
 def test_one_file_by_two_names(log: Log) -> None:

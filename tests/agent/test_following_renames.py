@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from millstream.agent import following, listing
-from millstream.agent.files import LogFile
-from millstream.agent.following import Follower, Gap
+from millstream.agent.files import Gap, LogFile
+from millstream.agent.following import Follower
 
 Rotate = Callable[[], None]
 

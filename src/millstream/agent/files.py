@@ -39,6 +39,10 @@ class Mark:
     """How long it was when last looked at."""
     done: bool
     """Whether it was read to its end and the log went on in another file."""
+    written: int = 0
+    """When it was written last, in nanoseconds; 0 in marks of before."""
+    first: int | None = None
+    """The time of its first line, if that has one."""
 
     def described(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
@@ -55,33 +59,54 @@ class Chunk:
     too_long: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Part of a log that was not read and cannot be any more."""
+
+    name: str
+    offset: int
+    known_bytes: int
+    """How many are known to be missing; there may have been more."""
+    why: str
+
+    def __str__(self) -> str:
+        least = f"{self.known_bytes:,} bytes or more" if self.known_bytes else "what came after it"
+        return f"{self.name}: {self.why}; read up to byte {self.offset:,}, {least} cannot be read"
+
+
 class LogFile:
     """A file that is followed; `offset` is where its first unread line begins."""
 
-    def __init__(self, path: Path, offset: int = 0) -> None:
-        """Open it; OSError if that cannot be."""
+    def __init__(
+        self, path: Path, offset: int = 0, packed: tuple[os.stat_result, bytes] | None = None
+    ) -> None:
+        """Open it; OSError if that cannot be. `packed`: it is a compressed file, which is not
+        opened yet, and how it begins when it is unpacked."""
         self.path = path
-        self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.fd = -1 if packed else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            stat = os.fstat(self.fd)
-            self.id = id_of(stat)
-            self.size, self.written = stat.st_size, stat.st_mtime_ns
-            self.head = os.pread(self.fd, HEAD, 0)
+            stat, self.head = packed or (os.fstat(self.fd), os.pread(self.fd, HEAD, 0))
         except OSError:
             os.close(self.fd)
             raise
+        self.id = id_of(stat)
+        self.size, self.written = stat.st_size, stat.st_mtime_ns
+        if packed:  # how long it is unpacked is not known
+            self.size = max(stat.st_size, offset + 1)
         self.longest = self.size
         """How long it was, since it began."""
         self.final = False
         """Whether nothing follows: its last line is whole, with or without its end."""
         self.offset = offset
-        self.tail = os.pread(self.fd, min(TAIL, offset), max(0, offset - TAIL))
+        self.tail = b"" if packed else os.pread(self.fd, min(TAIL, offset), max(0, offset - TAIL))
         self.missing = False
         """Whether no name leads to it any more."""
         self.since = 0.0
         """When it was last seen to change; the follower's clock."""
         self.order: tuple[int, int, str] = (0, 0, "")
         """Which file is read first: see `following`."""
+        self.first: int | None = None
+        """The time of its first line."""
         self._scanned = 0
         """How far a line that is too long was looked through for its end."""
         self._tried = -1
@@ -175,6 +200,11 @@ class LogFile:
             return None
         return line if end else None
 
+    def first_line(self) -> bytes | None:
+        """The line that it begins with, if it is there whole."""
+        line, end, _ = os.pread(self.fd, 65_536, 0).partition(b"\n")
+        return line if end else None
+
     def put_back(self, chunk: Chunk, kept: int) -> Chunk:
         """Have read only so much of what was read last, up to the end of a line."""
         self.offset = self._scanned = chunk.start + kept
@@ -206,7 +236,10 @@ class LogFile:
         at = self.offset if offset is None else offset
         before = (self.tail if tail is None else tail)[-min(TAIL, at) :] if at else b""
         name, head = str(self.path), fingerprint(self.head)
-        return Mark(self.id, name, head, at, fingerprint(before), max(self.size, at), done)
+        size = max(self.size, at)
+        return Mark(
+            self.id, name, head, at, fingerprint(before), size, done, self.written, self.first
+        )
 
     def is_at(self, mark: Mark) -> bool:
         """Whether it has what a mark says was read: it is that file, or a copy of it."""
@@ -284,6 +317,23 @@ class LogFile:
         self.tail = (self.tail + read[-TAIL:])[-TAIL:]
         self.offset += size
         self._scanned, self._tried = self.offset, -1
+
+
+def gap_of(file: LogFile, why: str) -> Gap:
+    """What is missing of a file that cannot be read any more."""
+    return Gap(str(file.path), file.offset, max(0, file.longest - file.offset), why)
+
+
+def have_same_bytes(file: LogFile, other: LogFile) -> bool:
+    """Whether two files that are open have the same bytes, as far as the other was read."""
+    to = min(file.size, other.offset)
+    if not to or not other.is_open:
+        return False
+    spots = ((0, min(HEAD, to)), (max(0, to - TAIL), to))
+    return all(
+        os.pread(file.fd, end - start, start) == os.pread(other.fd, end - start, start)
+        for start, end in spots
+    )
 
 
 def id_of(stat: os.stat_result) -> str:

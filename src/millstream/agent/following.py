@@ -13,22 +13,22 @@ written last. What is known of a file does not hang on its name (see `files`), s
 Several that have lines to read, such as two logs of one machine, are read pane by pane (`pane_of`):
 none runs ahead of the others by more than that, so that no line is late for another's sake.
 
-Files with the ending of a compressed one are left alone. A last line without its end waits for it.
+Compressed files are read too, if they have what was not read before (`packed_files`). A last line
+without its end waits for it.
 """
 
 from __future__ import annotations
 
-import os
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from millstream.agent.files import Chunk, LogFile, Mark, length_of
+from millstream.agent.files import Chunk, Gap, LogFile, Mark, gap_of, have_same_bytes, length_of
 from millstream.agent.listing import Listing, beside, id_at
+from millstream.agent.packed_files import PackedFiles, TornFile, UnpackedFile, rotation_number
 from millstream.agent.seeking import places
+from millstream.agent.slicing import lines_of, size_of
 from millstream.agent.stamping import Stamps
 
 LINGER = 60.0
@@ -40,21 +40,6 @@ MOST_OPEN = 256
 
 FirstTime = Callable[[bytes], int | None]
 """The time of a line, or the pane that it is in; None if that cannot be said."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Part of a log that was not read and cannot be any more."""
-
-    name: str
-    offset: int
-    known_bytes: int
-    """How many are known to be missing; there may have been more."""
-    why: str
-
-    def __str__(self) -> str:
-        least = f"{self.known_bytes:,} bytes or more" if self.known_bytes else "what came after it"
-        return f"{self.name}: {self.why}; read up to byte {self.offset:,}, {least} cannot be read"
 
 
 class Follower:
@@ -71,8 +56,10 @@ class Follower:
         position: Sequence[dict[str, Any]] | None = None,
         once: bool = False,
         stamps: Stamps | None = None,
+        scratch: Path | None = None,
     ) -> None:
-        """`position` is where an earlier one was; `once`: nothing is written any more."""
+        """`position` is where an earlier one was; `once`: nothing is written any more; `scratch`:
+        where compressed files are unpacked."""
         self._listing = Listing(patterns)
         self._clock = clock
         self._gap = gap
@@ -88,9 +75,12 @@ class Follower:
         """Of files that cannot be read now: where they go on when they can."""
         self.unreadable: dict[str, str] = {}
         """Names of files that could not be read, and why."""
-        for mark in position or ():
-            self._resume(Mark(**mark))
+        marks = [Mark(**mark) for mark in position or ()]
+        self._packed = PackedFiles(first_time, marks, scratch, once=once)
+        for mark in marks:
+            self._resume(mark)
         self.look()
+        self._packed.started(self._marks())
         if stamps is not None:
             here = {file.id for file in self._files} | self._away.keys()
             stamps.keep_only(here | self._listing.found().keys())
@@ -102,7 +92,7 @@ class Follower:
 
     @property
     def left_alone(self) -> set[str]:
-        """Names of compressed files."""
+        """Names of compressed files that cannot be read."""
         return self._listing.left_alone
 
     def look(self) -> None:
@@ -110,8 +100,9 @@ class Follower:
         for one in list(self._away):
             self._resume(self._away.pop(one))
         now, found = self._clock(), self._listing.found()
+        packed = self._listing.packed
         for file in list(self._files):
-            path = found.pop(file.id, None)
+            path = found.pop(file.id, None) or packed.get(file.id)
             file.missing = path is None
             file.path = path or file.path
             self._look_at(file, now)
@@ -125,6 +116,9 @@ class Follower:
             if one not in followed and not self._meet(one, path, now):
                 self.look()  # it was renamed just now, and others may be older than those met
                 return
+        for one, path in packed.items():
+            if one not in followed and self._packed.needs_look(one, path):
+                self._meet_packed(one, path)
         self._files.sort(key=lambda file: file.order)
 
     def read(self) -> Chunk | None:
@@ -145,6 +139,11 @@ class Follower:
             except FileNotFoundError:
                 self._was_cut_off(file)
                 return self.read()
+            except TornFile:
+                self._files.remove(file)
+                if (gap := self._packed.tear(file.id, file.path)) is not None:
+                    self._gap(gap)
+                continue
             except OSError as error:  # the others go on, and it is tried again
                 self._cannot_read(file.path, error)
                 continue
@@ -166,9 +165,7 @@ class Follower:
 
     def _up_to(self, chunk: Chunk, pane: int) -> Chunk:
         """The lines of a chunk up to the end of a pane, in which another file goes on."""
-        lines = [] if chunk.too_long else chunk.data.split(b"\n")
-        if lines and not lines[-1]:
-            lines.pop()
+        lines = [] if chunk.too_long else lines_of(chunk)
 
         def is_past(line: bytes) -> bool:
             of = self._pane_of(line)
@@ -178,10 +175,13 @@ class Follower:
             return chunk
         # Logs are in order, or nearly: the end of the pane is found by halves.
         kept = max(1, bisect_left(lines, True, key=is_past))
-        return chunk.file.put_back(chunk, sum(map(len, lines[:kept])) + kept)
+        return chunk.file.put_back(chunk, size_of(lines[:kept]))
 
     def position(self, chunk: Chunk | None = None, at: int = 0) -> list[dict[str, Any]]:
         """Where all files were read to, as JSON; of the chunk's file, `at` bytes into the chunk."""
+        return [mark.described() for mark in self._marks(chunk, at)]
+
+    def _marks(self, chunk: Chunk | None = None, at: int = 0) -> list[Mark]:
         marks = []
         for number, file in enumerate(self._files):
             later = number + 1 < len(self._files)
@@ -190,7 +190,7 @@ class Follower:
                 marks.append(file.mark(done=False, offset=chunk.start + at, tail=before))
             else:
                 marks.append(file.mark(done=later and file.at_end))
-        return [mark.described() for mark in (*marks, *self._away.values())]
+        return [*marks, *self._away.values(), *self._packed.marks]
 
     def again(
         self, start: Sequence[dict[str, Any]], end: Sequence[dict[str, Any]]
@@ -222,7 +222,7 @@ class Follower:
         if file.missing or file is not self._files[-1]:  # the log went on in another
             if not file.at_end:
                 file.end()
-            elif file.missing:
+            elif file.missing or isinstance(file, UnpackedFile):
                 self._let_go(file)
             else:
                 file.close()
@@ -231,14 +231,16 @@ class Follower:
         self._files.remove(file)
         self._begins_again(file)
         file.close()
-        if not file.at_end:
-            self._gap(_gap_of(file, "it was deleted before it was read"))
+        if file.at_end:
+            self._packed.settle(file.mark(done=True))
+        elif not self._resume_copy(file.mark(done=False), file.id, file.order):
+            self._gap(gap_of(file, "it was deleted before it was read"))
 
     def _was_cut_off(self, file: LogFile) -> None:
         """The rest of what was in it may be in a copy; then it begins again."""
         mark = file.mark(done=False)
         if file.longest and not self._resume_copy(mark, file.id, file.order):
-            self._gap(_gap_of(file, "it was cut off"))
+            self._gap(gap_of(file, "it was cut off"))
         try:
             if not file.is_open:
                 file.reopen()
@@ -290,17 +292,7 @@ class Follower:
 
     def _may_be_copy(self, file: LogFile) -> bool:
         """Whether it has the bytes of a file that we follow, as far as either was read."""
-        for other in self._files:
-            to = min(file.size, other.offset)
-            if not to or not other.is_open or file.id == other.id:
-                continue
-            spots = ((0, min(256, to)), (max(0, to - 64), to))
-            if all(
-                os.pread(file.fd, end - start, start) == os.pread(other.fd, end - start, start)
-                for start, end in spots
-            ):
-                return True
-        return False
+        return any(have_same_bytes(file, other) for other in self._files if other.id != file.id)
 
     def _follow(self, file: LogFile, now: float) -> None:
         file.since = now
@@ -319,11 +311,22 @@ class Follower:
                 one.close()
 
     def _put_in_order(self, file: LogFile) -> None:
-        line, end, _ = os.pread(file.fd, 65_536, 0).partition(b"\n")
-        at = self._first_time(line) if end else None
-        rotated = re.search(r"\.(\d{1,4})$", file.path.name)
-        number = -int(rotated[1]) if rotated else 0  # log.2 is older than log.1
+        line = file.first_line()
+        at = file.first = None if line is None else self._first_time(line)
+        number = -rotation_number(file.path.name)  # log.2 is older than log.1
         file.order = (file.written // 1_000 if at is None else at, number, str(file.path))
+
+    def _meet_packed(self, one: str, path: Path) -> None:
+        """A compressed file that is new: read it from where it was read to, if it is to be."""
+        try:
+            met = self._packed.meet(one, path, self._marks(), {file.id for file in self._files})
+        except OSError as error:
+            self._cannot_read(path, error)
+            return
+        if isinstance(met, Gap):
+            self._gap(met)
+        elif met is not None:
+            self._follow(met, self._clock())
 
     def _resume(self, mark: Mark) -> None:
         """Go on with a file where a mark says, if it is still there, or a copy of it."""
@@ -348,7 +351,10 @@ class Follower:
                 return
             self._begins_again(file)
             file.close()
-        if self._resume_copy(mark, mark.id) or mark.done:
+        if self._resume_copy(mark, mark.id):
+            return
+        if mark.done:
+            self._packed.settle(mark)
             return
         if mark.size:
             why = "it was cut off" if str(path) == mark.name else "it is gone"
@@ -377,12 +383,16 @@ class Follower:
                     self._held.pop(file.id)[0].close()
                 self._follow(file, self._clock())
                 file.order = order or file.order
-                if self._stamps is not None:
-                    self._stamps.also(mark.id + file.key.removeprefix(file.id), file.key)
+                self._also_stamped(mark, file)
                 return True
             file.close()
-        return False
+        copy = None if mark.done else self._packed.copy_of(mark, self._listing.packed, known)
+        if copy is not None:
+            self._follow(copy, self._clock())
+            copy.order = order or copy.order
+            self._also_stamped(mark, copy)
+        return copy is not None
 
-
-def _gap_of(file: LogFile, why: str) -> Gap:
-    return Gap(str(file.path), file.offset, max(0, file.longest - file.offset), why)
+    def _also_stamped(self, mark: Mark, file: LogFile) -> None:
+        if self._stamps is not None:
+            self._stamps.also(mark.id + file.key.removeprefix(file.id), file.key)

@@ -12,8 +12,8 @@ from dataclasses import asdict
 from typing import Any
 
 from millstream.agent.dead_letters import DeadLetters
-from millstream.agent.files import Chunk
-from millstream.agent.following import Follower, Gap
+from millstream.agent.files import Chunk, Gap
+from millstream.agent.following import Follower
 from millstream.agent.limits import Limits
 from millstream.agent.outbox import Outbox
 from millstream.agent.pacing import Pacing, Windows
@@ -55,6 +55,7 @@ class JobPanes:
         assert placed.logs is not None
         self.placed, self._node, self._state, self._outbox = placed, node, state, outbox
         self._limits, self._around, self._sending = limits, around, sending
+        self.folder = state.folder
         self._grace = microseconds(placed.logs.grace, "logs: grace")
         self._lateness = microseconds(placed.logs.lateness, "logs: lateness")
         restart = restart_from(outbox.newest())

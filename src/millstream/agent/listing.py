@@ -9,7 +9,9 @@ from pathlib import Path
 
 from millstream.agent.files import id_of
 
-COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip")
+PACKED = (".gz", ".bz2", ".xz")
+"""Endings of compressed files that can be read (`packed_files`)."""
+LEFT_ALONE = (".zst", ".lz4", ".zip")
 
 
 class Listing:
@@ -19,7 +21,9 @@ class Listing:
         self._patterns = patterns
         self._last: dict[str, Path] = {}
         self.left_alone: set[str] = set()
-        """Names of compressed files."""
+        """Names of compressed files that cannot be read."""
+        self.packed: dict[str, Path] = {}
+        """Those that can, as of the last listing."""
 
     def found(self) -> dict[str, Path]:
         """The files that there are.
@@ -33,8 +37,9 @@ class Listing:
 
     def _listed(self) -> dict[str, Path]:
         found: dict[str, Path] = {}
+        self.packed = {}
         for name in sorted({name for one in self._patterns for name in glob(one, recursive=True)}):
-            if name.endswith(COMPRESSED):
+            if name.endswith(LEFT_ALONE):
                 self.left_alone.add(name)
                 continue
             try:
@@ -42,7 +47,8 @@ class Listing:
             except OSError:
                 continue  # it went in between
             if os.path.isfile(name):
-                found.setdefault(id_of(stat), Path(name))
+                files = self.packed if name.endswith(PACKED) else found
+                files.setdefault(id_of(stat), Path(name))
         return found
 
 

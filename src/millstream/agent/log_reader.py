@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from millstream.agent.following import Follower, Gap
+from millstream.agent.files import Gap
+from millstream.agent.following import Follower
 from millstream.agent.job_panes import JobPanes
 from millstream.agent.slicing import Slicer
 from millstream.agent.surroundings import Surroundings
@@ -46,6 +47,7 @@ class LogReader:
             position=job.position,
             once=once,
             stamps=job.stamps,
+            scratch=job.folder,
         )
         job.follower = self.follower
         notes.of_files(self.follower)

@@ -22,7 +22,9 @@ class FileNotes:
     def of_files(self, follower: Follower) -> None:
         """Files that match and are not read."""
         not_read = {name: f"cannot be read: {why}" for name, why in follower.unreadable.items()}
-        not_read |= dict.fromkeys(follower.left_alone, "is compressed, and not read")
+        not_read |= dict.fromkeys(
+            follower.left_alone, "is compressed in a way that is not known here, and not read"
+        )
         for name in sorted(not_read.keys() - self._not_read):
             self._say(f"{name} {not_read[name]}")
         self._not_read |= not_read.keys()
