@@ -11,10 +11,9 @@ written last. What is known of a file does not hang on its name (see `files`), s
   cannot be known. That is a *gap*: it is told, with the bytes that are known to be missing.
 
 Several that have lines to read, such as two logs of one machine, are read pane by pane (`pane_of`):
-none runs ahead of the others by more than that, so that no line is late for another's sake.
-
-Compressed files are read too, if they have what was not read before (`packed_files`). A last line
-without its end waits for it.
+none runs ahead of the others by more than that, so that no line is late for another's sake. Of
+compressed files that is read which was not read before (`packed_files`). A last line without its
+end waits for it.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from millstream.agent.files import Chunk, Gap, LogFile, Mark, gap_of, have_same_bytes, length_of
+from millstream.agent.framing import Framing
 from millstream.agent.listing import Listing, beside, id_at
 from millstream.agent.packed_files import PackedFiles, TornFile, UnpackedFile, rotation_number
 from millstream.agent.seeking import places
@@ -33,6 +33,8 @@ from millstream.agent.stamping import Stamps
 
 LINGER = 60.0
 """Seconds of silence after which a file that was deleted or rotated away is closed."""
+SILENCE = 1.0
+"""Seconds without a line after which the last record of a file is whole, if it may have several."""
 HOLD = 10.0
 """Seconds that a file which has all that was read of another may be a copy of it in the making."""
 MOST_OPEN = 256
@@ -57,15 +59,17 @@ class Follower:
         once: bool = False,
         stamps: Stamps | None = None,
         scratch: Path | None = None,
+        framing: Framing | None = None,
     ) -> None:
         """`position` is where an earlier one was; `once`: nothing is written any more; `scratch`:
-        where compressed files are unpacked."""
+        where compressed files are unpacked; `framing`: which lines are one record."""
         self._listing = Listing(patterns)
+        self.left_alone = self._listing.left_alone
+        """Names of compressed files that cannot be read."""
         self._clock = clock
         self._gap = gap
         self._first_time, self._pane_of = first_time, pane_of
-        self._once = once
-        self._stamps = stamps
+        self._once, self._framing, self._stamps = once, framing, stamps
         self._files: list[LogFile] = []
         self._panes: dict[str, tuple[int, int | None]] = {}
         """By file: a place, and the pane of the line that begins there."""
@@ -90,11 +94,6 @@ class Follower:
         """Whether no file was found yet."""
         return not self._files and not self._held
 
-    @property
-    def left_alone(self) -> set[str]:
-        """Names of compressed files that cannot be read."""
-        return self._listing.left_alone
-
     def look(self) -> None:
         """See what became of the files, and which are new."""
         for one in list(self._away):
@@ -117,7 +116,7 @@ class Follower:
                 self.look()  # it was renamed just now, and others may be older than those met
                 return
         for one, path in packed.items():
-            if one not in followed and self._packed.needs_look(one, path):
+            if one not in followed and self._packed.needs_look(one, path, now):
                 self._meet_packed(one, path)
         self._files.sort(key=lambda file: file.order)
 
@@ -141,7 +140,7 @@ class Follower:
                 return self.read()
             except TornFile:
                 self._files.remove(file)
-                if (gap := self._packed.tear(file.id, file.path)) is not None:
+                if gap := self._packed.tear(file.id, file.path, self._clock()):
                     self._gap(gap)
                 continue
             except OSError as error:  # the others go on, and it is tried again
@@ -217,6 +216,8 @@ class Follower:
             self._was_cut_off(file)
         elif file.size != before:
             file.since = now
+        if now - file.since >= SILENCE:
+            file.is_silent()
         if now - file.since < LINGER or file.unread:
             return
         if file.missing or file is not self._files[-1]:  # the log went on in another
@@ -295,7 +296,7 @@ class Follower:
         return any(have_same_bytes(file, other) for other in self._files if other.id != file.id)
 
     def _follow(self, file: LogFile, now: float) -> None:
-        file.since = now
+        file.since, file.framing = now, self._framing
         if self._once:
             file.end()
         self._put_in_order(file)
@@ -319,7 +320,8 @@ class Follower:
     def _meet_packed(self, one: str, path: Path) -> None:
         """A compressed file that is new: read it from where it was read to, if it is to be."""
         try:
-            met = self._packed.meet(one, path, self._marks(), {file.id for file in self._files})
+            known = {file.id: file for file in self._files}
+            met = self._packed.meet(one, path, self._marks(), known, self._clock())
         except OSError as error:
             self._cannot_read(path, error)
             return

@@ -13,7 +13,8 @@ from typing import Any
 
 from millstream.agent.dead_letters import DeadLetters
 from millstream.agent.files import Chunk, Gap
-from millstream.agent.following import Follower
+from millstream.agent.following import SILENCE, Follower
+from millstream.agent.framing import Framing
 from millstream.agent.limits import Limits
 from millstream.agent.outbox import Outbox
 from millstream.agent.pacing import Pacing, Windows
@@ -34,6 +35,8 @@ from millstream.windows.placed import PlacedJob
 
 MEASURED = 0.25
 """Seconds between two looks at the memory."""
+HELD_BACK = int((SILENCE + 1) * 1_000_000)
+"""Microseconds that the last record may be held back, if records have several lines."""
 
 
 class JobPanes:
@@ -58,6 +61,11 @@ class JobPanes:
         self.folder = state.folder
         self._grace = microseconds(placed.logs.grace, "logs: grace")
         self._lateness = microseconds(placed.logs.lateness, "logs: lateness")
+        self.framing: Framing | None = None
+        """Which lines are one record, if not each alone."""
+        if placed.logs.starts is not None:
+            self.framing = Framing(placed.logs.starts, placed.logs.encoding or "utf-8")
+            self._grace += HELD_BACK
         restart = restart_from(outbox.newest())
         self.position = restart.position
         """Where in the log it begins to read."""

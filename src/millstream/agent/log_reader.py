@@ -48,6 +48,7 @@ class LogReader:
             once=once,
             stamps=job.stamps,
             scratch=job.folder,
+            framing=job.framing,
         )
         job.follower = self.follower
         notes.of_files(self.follower)
