@@ -18,83 +18,125 @@ over, and says so. When the log is idle, panes end by the clock, a second after 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from threading import Event
 from typing import Any
 
-from millstream.agent.job_panes import JobPanes
+from millstream.agent.agent_job import AgentJob
+from millstream.agent.job_orders import JobOrders
 from millstream.agent.limits import Limits
 from millstream.agent.looping import Loop, Ticks
 from millstream.agent.options import Options, check_tree
 from millstream.agent.outbox import Outbox, Say
 from millstream.agent.parent import Parent
 from millstream.agent.sending import Sender
-from millstream.agent.state import State
+from millstream.agent.state import FolderLock, job_folder
 from millstream.agent.summary import summary, undone
 from millstream.agent.surroundings import Surroundings
 from millstream.agent.told import Told
 from millstream.agent.wire import Wire
-from millstream.errors import RunError
+from millstream.errors import CommandError, RunError
 from millstream.model.place import shown_path
 from millstream.windows.placed import PlacedJob
 
 
-def run_agent(placed: PlacedJob, options: Options, stop: Event, say: Say) -> dict[str, object]:
-    """Run until `stop` is set, or until the log or the job is at its end; how it was at the end.
+def run_agent(
+    placed: PlacedJob | Sequence[PlacedJob],
+    options: Options,
+    stop: Event,
+    say: Say,
+    orders: JobOrders | None = None,
+) -> dict[str, object]:
+    """Run until `stop` is set, or until the log or all jobs are at their end; how it was at the
+    end, of several jobs by name, in `jobs`. With `orders` jobs come and go while it runs.
 
     StoreLocked if another agent uses the state; ClientError if the root will never take its panes;
     RunError if it was to read a log once, and was stopped before the root had all of it.
     """
-    check_tree(placed, options)
-    root = Wire(options.root, options.token)
-    state = State(options.state, placed, options.node)
+    jobs = [placed] if isinstance(placed, PlacedJob) else [*placed]
+    for job in jobs:
+        check_tree(job, options)
+    if len(jobs) != 1 and options.serve is not None:
+        raise CommandError("--serve must be of an agent with one job; start one for each job")
+    if isinstance(placed, PlacedJob) and orders is None:
+        ended = _run(jobs, options, stop, say, orders, lambda name: options.state)
+        return ended[placed.name]
+    lock = FolderLock(options.state)
     try:
-        outbox = Outbox(state.folder / "outbox", options.buffer, say)
-        told = Told(Wire(options.root, options.token), placed, options.node, say)
+        folder = partial(job_folder, options.state)
+        return {"jobs": _run(jobs, options, stop, say, orders, folder, locked=True)}
+    finally:
+        lock.close()
+
+
+def _run(
+    jobs: Sequence[PlacedJob],
+    options: Options,
+    stop: Event,
+    say: Say,
+    orders: JobOrders | None,
+    folder: Callable[[str], Path],
+    *,
+    locked: bool = False,
+) -> dict[str, dict[str, Any]]:
+    """Run jobs, each with its folder; `locked`: the folder of the agent has its lock."""
+
+    def open_job(placed: PlacedJob) -> AgentJob:
+        own, link = folder(placed.name), partial(DirectLink, options=options, say=say)
+        mine = locked and own == options.state
+        return AgentJob(placed, options, own, link, limits, around, locked=mine)
+
+    tick = Ticks(lambda: loop.tick(), lambda: loop.tell(), time.monotonic)
+    around = Surroundings(say, stop, tick, time.monotonic, lambda: time.time_ns() // 1_000)
+    limits = Limits(options.memory, around)
+    loop = Loop(options, limits, around, open_job, orders)
+    try:
+        for placed in jobs:
+            loop.start(placed)
+        loop.run()
+        while not stop.is_set() and not loop.drained(0.25):
+            tick()
+    finally:
+        loop.close()
+    _say_how_it_was(loop, options, folder, say)
+    return loop.ended
+
+
+class DirectLink:
+    """A job's panes go to the root, or to a parent that was named, and it may be one itself."""
+
+    def __init__(self, placed: PlacedJob, outbox: Outbox, *, options: Options, say: Say) -> None:
+        self._options = options
+        root = Wire(options.root, options.token)
+        self.told = Told(Wire(options.root, options.token), placed, options.node, say)
         up = Wire(options.parent[1], options.token) if options.parent else None
-        parent = _parent(placed, options, root, up, told, say)
-        sender = Sender(outbox, placed, root=root, parent=parent or up, told=told, say=say)
-        beside: list[Told | Sender | Parent] = [told, sender]
-        if parent is not None:
-            beside.append(parent)
-            host, port = parent.address
+        self._parent = _parent(placed, options, root, up, self.told, say)
+        self._sender = Sender(
+            outbox, placed, root=root, parent=self._parent or up, told=self.told, say=say
+        )
+        self._threads: list[Told | Sender | Parent] = [self.told, self._sender]
+        if self._parent is not None:
+            self._threads.append(self._parent)
+            host, port = self._parent.address
             say(f"listens at {host}:{port} for the panes of {', '.join(options.children)}")
 
-        def check() -> None:
-            for one in beside:
-                one.check()
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
 
-        tick = Ticks(check, lambda: panes.tell(), time.monotonic)
-        around = Surroundings(say, stop, tick, time.monotonic, lambda: time.time_ns() // 1_000)
-        limits = Limits(options.memory, around)
-        limits.outboxes.append(outbox)
-        panes = JobPanes(
-            placed,
-            options.node,
-            options.whole_tree,
-            state,
-            outbox,
-            told,
-            limits,
-            around,
-            lambda: _sending(options, sender, parent),
-        )
-        loop = Loop(panes, options, limits, around)
-        for one in beside:
-            one.start()
-        try:
-            loop.run()
-            while not stop.is_set() and not sender.drain(0.25):
-                tick()
-        finally:
-            loop.close()
-            for one in reversed(beside):
-                one.stop(1.0)
-            status = {**panes.status(), "unsent": outbox.panes, "ended": True}
-            state.status(status)
-        _say_how_it_was(status, options, say)
-        return status
-    finally:
-        state.close()
+    def check(self) -> None:
+        for thread in self._threads:
+            thread.check()
+
+    def stop(self, seconds: float) -> None:
+        for thread in reversed(self._threads):
+            thread.stop(seconds)
+
+    def status(self) -> dict[str, Any]:
+        """The part of the status that says how panes go out."""
+        return _sending(self._options, self._sender, self._parent)
 
 
 def _sending(options: Options, sender: Sender, parent: Parent | None) -> dict[str, Any]:
@@ -109,14 +151,21 @@ def _sending(options: Options, sender: Sender, parent: Parent | None) -> dict[st
     return told
 
 
-def _say_how_it_was(status: dict[str, Any], options: Options, say: Say) -> None:
-    for sentence in summary(status, options.state):
-        say(sentence)
-    left = undone(status)
-    if options.once and left:
-        raise RunError(f"{left}; start it again: it goes on where it was")
-    if status["unsent"]:
-        say(f"{left}: they wait in {shown_path(options.state)} until it is started again")
+def _say_how_it_was(loop: Loop, options: Options, folder: Callable[[str], Path], say: Say) -> None:
+    undone_jobs = []
+    for name, status in loop.ended.items():
+        whose = f"{name}: " if len(loop.ended) > 1 else ""
+        for sentence in summary(status, folder(name)):
+            say(f"{whose}{sentence}")
+        left = undone(status)
+        if options.once and left:
+            undone_jobs.append(f"{whose}{left}")
+        elif status["unsent"]:
+            say(f"{whose}{left}: they wait in {shown_path(folder(name))} until it is started again")
+    if loop.failures:
+        raise loop.failures[0]
+    if undone_jobs:
+        raise RunError(f"{'; '.join(undone_jobs)}; start it again: it goes on where it was")
 
 
 def _parent(

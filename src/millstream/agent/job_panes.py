@@ -7,8 +7,8 @@ outbox, with the place in the log after it, before the next slice is taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
 from millstream.agent.dead_letters import DeadLetters
@@ -90,7 +90,8 @@ class JobPanes:
             choose=self._choose,
             silent=self._rounds.in_rounds,
         )
-        self.first_time, self.pane_of = self._reading.first_time, self._reading.pane_of
+        self.first_time, self.place_of = self._reading.first_time, self._reading.place_of
+        self.pane_size = placed.job.span.pane
         self.stamps: Stamps | None = None
         """When records without a time were first seen."""
         if placed.job.span.axis == "time" and not self._reading.has_times:
@@ -107,6 +108,15 @@ class JobPanes:
         """Of how many lines of it the bytes were added up."""
         self._measured = around.clock()
         self._done = False
+
+    @property
+    def kin(self) -> Hashable:
+        """Jobs with the same can take the lines of one reading: these are the same records, and
+        files are read in the same order."""
+        assert self.placed.logs is not None
+        like = replace(self.placed.logs, ahead="1d", jump="1h", lateness="0s", grace="250ms")
+        job = self.placed.job
+        return like, "counted" if job.span.axis in ("records", "bytes") else job.sequence
 
     @property
     def over(self) -> bool:
