@@ -23,8 +23,8 @@ section 4). The file names the functions and the graph; it builds the same `App`
                           fidelity = { area = 0.5, drawn = true } | { spatial = 0.5 } |
                           { temporal = 0.5 } | { error = 0.05, confidence = 0.95 },
                           shed, seed, bounds, most, confidence
-    [jobs.NAME.logs]      panes come from agents: format, pattern, ts, unit, time_format, zone,
-                          ahead, jump, lateness, grace
+    [jobs.NAME.logs]      panes come from agents: format, pattern, starts, encoding, ts, unit,
+                          time_format, zone, ahead, jump, lateness, grace
     [feeds.NAME]          coherency, limit, k, t, keep, backfill, pushes, memory, ratio, policy,
                           latency, percentile, strategy
     [run]                 store, shards, tasks, ...: see `millstream.settings`

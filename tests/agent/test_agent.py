@@ -18,7 +18,7 @@ from taking_root import Root
 import millstream as ms
 from millstream.agent import job_panes, limits
 from millstream.agent.limits import Limits
-from millstream.agent.options import Options, job_of
+from millstream.agent.options import Options, jobs_of
 from millstream.agent.outbox import Outbox
 from millstream.agent.surroundings import Surroundings
 from millstream.errors import CommandError, DefinitionError, StoreError, StoreLocked
@@ -315,24 +315,27 @@ def test_once_without_a_file(tmp_path: Path, root: Root) -> None:
 
 
 def test_which_job() -> None:
-    """A wrong name of a job or node is answered with the nearest; a job without logs is refused."""
+    """Without a name all that have the node; a wrong name of a job or node is answered with the
+    nearest; a job without logs is refused."""
     app = ms.App("shop")
     job = ms.windows.Job(map=runs.words, combine=runs.add, range="1s")
     app.source("web1")
     app.add(job, name="streamed", nodes=["web1"])
     with pytest.raises(DefinitionError, match="no job that takes panes from agents"):
-        job_of(app, None, "web1")
+        jobs_of(app, [], "web1")
     for name in ("errors", "visits"):
         app.add(job, name=name, nodes=["web1", "web2"], logs=ms.windows.Logs(ts="ts"))
-    with pytest.raises(CommandError, match="which one: there are errors, visits"):
-        job_of(app, None, "web1")
+    app.add(job, name="others", nodes=["web2"], logs=ms.windows.Logs(ts="ts"))
+    assert [one.name for one in jobs_of(app, [], "web1")] == ["errors", "visits"]
+    with pytest.raises(CommandError, match="no job of app 'shop' has a node 'wbe2'; did you mean"):
+        jobs_of(app, [], "wbe2")
     with pytest.raises(CommandError, match="did you mean 'errors'"):
-        job_of(app, "eror", "web1")
+        jobs_of(app, ["eror"], "web1")
     with pytest.raises(CommandError, match="did you mean 'web2'"):
-        job_of(app, "errors", "wbe2")
+        jobs_of(app, ["errors"], "wbe2")
     with pytest.raises(CommandError, match="makes its panes from streams"):
-        job_of(app, "streamed", "web1")
-    assert job_of(app, "visits", "web2").name == "visits"
+        jobs_of(app, ["streamed"], "web1")
+    assert [one.name for one in jobs_of(app, ["visits"], "web2")] == ["visits"]
 
 
 @pytest.mark.parametrize("root", ["", "root:8470", "ftp://root", "http://"])

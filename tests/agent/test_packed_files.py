@@ -129,9 +129,9 @@ def test_a_torn_file_waits_until_it_is_whole(log: Log) -> None:
     for size in (0, 1, 5, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
         log.start() if size == 0 else None
-        assert log.read() == (["5 e"] if size == 0 else [])
+        assert log.read(5) == (["5 e"] if size == 0 else [])
     path.write_bytes(whole)
-    assert len(log.read()) == 2_000
+    assert len(log.read(5)) == 2_000
     assert log.read() == []
     assert log.gaps == []
 
@@ -145,12 +145,23 @@ def test_a_torn_file_and_the_file_that_it_is_made_of(log: Log) -> None:
     log.start()
     assert log.read() == ["1 a", "2 b"]
     (log.folder / "app.log.1.gz").write_bytes(packed)
-    assert log.read() == []
+    assert log.read(5) == []
     (log.folder / "app.log.1").unlink()
     assert log.read() == log.read(100) == []
     log.again()
     assert log.read() == []
     assert log.gaps == []
+
+
+def test_one_that_only_begins_alike(log: Log) -> None:
+    """Two files that begin with the same lines are two files, though nothing of one was read."""
+    log.write("1 a")
+    log.write("1 a", "2 b", to="app.log.1")
+    pack(log.folder / "app.log.1")
+    log.start()
+    assert sorted(log.read()) == ["1 a", "1 a", "2 b"]
+    log.again()
+    assert log.read() == []
 
 
 def test_torn_for_good(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_logs_that_no_agent_could_read(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--node", "web3"), "job 'errors' has no node 'web3'"),
+        (("--node", "web3"), "no job of app 'errors' has a node 'web3'"),
         (("--node", "web1", "--job", "eror"), "app 'errors' has no job 'eror'"),
     ],
 )

@@ -5,12 +5,12 @@ No Spark, no JVM, and no library but msgspec. Reading:
 - `options`: what it is told when it starts
 - `files`, `listing`, `following`: the files of a log as they grow, are rotated, cut off and deleted
 - `packed_files`: rotations that were compressed
-- `lines`, `stamping`: from a line to a record and its time
+- `framing`, `lines`, `stamping`: from lines to a record and its time
 - `slicing`, `line_times`, `combining`, `reading`, `open_panes`: from lines to panes
 - `pacing`, `rounds`, `remaking`, `seeking`: which panes are made at all, and in which order
 - `limits`, `memory`: when reading waits
 - `restart`, `state`, `dead_letters`: what is kept on disk
-- `log_reader`: one reading of a log, for all jobs that read it alike
+- `node_log`: one reading of a log, for all jobs that read it alike
 - `job_panes`, `sent_panes`: one job's panes over it, and what it has told
 - `looping`, `surroundings`, `agent`: the loop, what its parts share, and all of it together
 - `summary`: what is said at the end

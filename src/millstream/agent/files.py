@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+from millstream.agent.framing import Framing
+
 HEAD, TAIL = 256, 64
 """Bytes of a file's beginning, and of what was read last, that it is known by."""
 PIECE = 256 * 1024
@@ -97,6 +99,10 @@ class LogFile:
         """How long it was, since it began."""
         self.final = False
         """Whether nothing follows: its last line is whole, with or without its end."""
+        self.framing: Framing | None = None
+        """Which lines are one record, if not each alone."""
+        self._silent_at = -1
+        """The size at which nothing was written for a while."""
         self.offset = offset
         self.tail = b"" if packed else os.pread(self.fd, min(TAIL, offset), max(0, offset - TAIL))
         self.missing = False
@@ -169,17 +175,22 @@ class LogFile:
         """Nothing follows: take the last line as it is."""
         self.final, self._tried = True, -1
 
+    def is_silent(self) -> None:
+        """Nothing was written for a while: take the last record as it is."""
+        if self.framing is not None and self._tried == self.size and self._silent_at != self.size:
+            self._silent_at, self._tried = self.size, -1
+
     def read(self) -> Chunk | None:
         """The next whole lines; None: none yet.
 
         FileNotFoundError if the file was cut off before or while it was read.
         """
         data = os.pread(self.fd, PIECE, self.offset)
-        if b"\n" not in data and len(data) == PIECE:
+        if not self._whole(data) and len(data) == PIECE:
             data = os.pread(self.fd, LONGEST + 1, self.offset)
         if not self.look():
             raise FileNotFoundError(f"{self.path} was cut off")
-        size = data.rfind(b"\n") + 1
+        size = self._whole(data)
         if not size and len(data) > LONGEST:
             return self._past_long_line()
         if not size and self.final:
@@ -269,6 +280,14 @@ class LogFile:
         finally:
             if not was_open:
                 self.close()
+
+    def _whole(self, data: bytes) -> int:
+        """How many bytes of what follows are of whole lines or, if several are one, records."""
+        end = data.rfind(b"\n") + 1
+        at_end = self.offset + len(data) >= self.size
+        if self.framing is None or (at_end and (self.final or self._silent_at == self.size)):
+            return end
+        return self.framing.whole(data) or (end if len(data) > LONGEST else 0)
 
     def _has_what_was_read(self) -> bool:
         """Whether it begins as it did, and what was read last is in its place."""

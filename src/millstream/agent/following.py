@@ -11,28 +11,30 @@ written last. What is known of a file does not hang on its name (see `files`), s
   cannot be known. That is a *gap*: it is told, with the bytes that are known to be missing.
 
 Several that have lines to read, such as two logs of one machine, are read pane by pane (`pane_of`):
-none runs ahead of the others by more than that, so that no line is late for another's sake.
-
-Compressed files are read too, if they have what was not read before (`packed_files`). A last line
-without its end waits for it.
+none runs ahead of the others by more than that, so that no line is late for another's sake. Of
+compressed files that is read which was not read before (`packed_files`). A last line without its
+end waits for it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from millstream.agent.files import Chunk, Gap, LogFile, Mark, gap_of, have_same_bytes, length_of
+from millstream.agent.framing import Framing
 from millstream.agent.listing import Listing, beside, id_at
 from millstream.agent.packed_files import PackedFiles, TornFile, UnpackedFile, rotation_number
+from millstream.agent.pane_order import PaneOrder
 from millstream.agent.seeking import places
-from millstream.agent.slicing import lines_of, size_of
 from millstream.agent.stamping import Stamps
 
 LINGER = 60.0
 """Seconds of silence after which a file that was deleted or rotated away is closed."""
+SILENCE = 1.0
+"""Seconds without a line after which the last record of a file is whole, if it may have several."""
 HOLD = 10.0
 """Seconds that a file which has all that was read of another may be a copy of it in the making."""
 MOST_OPEN = 256
@@ -57,18 +59,21 @@ class Follower:
         once: bool = False,
         stamps: Stamps | None = None,
         scratch: Path | None = None,
+        framing: Framing | None = None,
     ) -> None:
         """`position` is where an earlier one was; `once`: nothing is written any more; `scratch`:
-        where compressed files are unpacked."""
+        where compressed files are unpacked; `framing`: which lines are one record."""
         self._listing = Listing(patterns)
+        self.left_alone = self._listing.left_alone
+        """Names of compressed files that cannot be read."""
         self._clock = clock
         self._gap = gap
-        self._first_time, self._pane_of = first_time, pane_of
-        self._once = once
-        self._stamps = stamps
+        self._first_time = first_time
+        self._once, self._framing = once, framing
+        self.stamps = [] if stamps is None else [stamps]
+        """Journals of the times of lines, one for each job that needs them."""
         self._files: list[LogFile] = []
-        self._panes: dict[str, tuple[int, int | None]] = {}
-        """By file: a place, and the pane of the line that begins there."""
+        self.order = PaneOrder(pane_of)
         self._held: dict[str, tuple[LogFile, float]] = {}
         """Files that may be copies in the making, since when."""
         self._away: dict[str, Mark] = {}
@@ -91,9 +96,18 @@ class Follower:
         return not self._files and not self._held
 
     @property
-    def left_alone(self) -> set[str]:
-        """Names of compressed files that cannot be read."""
-        return self._listing.left_alone
+    def offsets(self) -> dict[str, int]:
+        """By what a file is: how far it was read."""
+        return {file.id: file.offset for file in self._files}
+
+    @property
+    def missing(self) -> set[str]:
+        """Files that are held open, and have no name any more."""
+        return {file.id for file in self._files if file.missing}
+
+    def is_read(self, one: str) -> bool:
+        """Whether a file was read to its end."""
+        return any(file.id == one and file.at_end for file in self._files)
 
     def look(self) -> None:
         """See what became of the files, and which are new."""
@@ -117,14 +131,16 @@ class Follower:
                 self.look()  # it was renamed just now, and others may be older than those met
                 return
         for one, path in packed.items():
-            if one not in followed and self._packed.needs_look(one, path):
+            if one not in followed and self._packed.needs_look(one, path, now):
                 self._meet_packed(one, path)
         self._files.sort(key=lambda file: file.order)
 
-    def read(self) -> Chunk | None:
-        """The next lines of the oldest file that has any; None if all is read for now."""
-        waiting = [file for file in self._files if file.unread]
-        panes = [self._next_pane(file) for file in waiting] if len(waiting) > 1 else [None]
+    def read(self, most: Mapping[str, int] | None = None) -> Chunk | None:
+        """The next lines of the oldest file that has any; None if all is read for now. No file of
+        `most` is read farther than it says."""
+        ends = most or {}
+        waiting = [one for one in self._files if one.unread and one.offset < ends.get(one.id, inf)]
+        panes = [self.order.next_pane(file) for file in waiting] if len(waiting) > 1 else [None]
         # What does not say its pane goes first, so that it holds up nobody.
         inorder = sorted(
             range(len(waiting)), key=lambda one: (panes[one] is not None, panes[one] or 0)
@@ -138,44 +154,23 @@ class Follower:
                 chunk = file.read()
             except FileNotFoundError:
                 self._was_cut_off(file)
-                return self.read()
+                return self.read(most)
             except TornFile:
                 self._files.remove(file)
-                if (gap := self._packed.tear(file.id, file.path)) is not None:
+                if gap := self._packed.tear(file.id, file.path, self._clock()):
                     self._gap(gap)
                 continue
             except OSError as error:  # the others go on, and it is tried again
                 self._cannot_read(file.path, error)
                 continue
+            if chunk is not None and chunk.start + chunk.size > ends.get(file.id, inf):
+                chunk = file.put_back(chunk, ends[file.id] - chunk.start)
             if chunk is not None:
                 file.since = self._clock()
                 others = [panes[one] for one in inorder[turn + 1 :]]
                 known = [pane for pane in others if pane is not None]
-                return self._up_to(chunk, min(known)) if known else chunk
+                return self.order.up_to(chunk, min(known)) if known else chunk
         return None
-
-    def _next_pane(self, file: LogFile) -> int | None:
-        """The pane of the next line of a file."""
-        offset, pane = self._panes.get(file.id, (-1, None))
-        if offset != file.offset:
-            line = file.peek()
-            pane = None if line is None else self._pane_of(line)
-            self._panes[file.id] = (file.offset, pane)
-        return pane
-
-    def _up_to(self, chunk: Chunk, pane: int) -> Chunk:
-        """The lines of a chunk up to the end of a pane, in which another file goes on."""
-        lines = [] if chunk.too_long else lines_of(chunk)
-
-        def is_past(line: bytes) -> bool:
-            of = self._pane_of(line)
-            return of is not None and of > pane
-
-        if not lines or not is_past(lines[-1]):
-            return chunk
-        # Logs are in order, or nearly: the end of the pane is found by halves.
-        kept = max(1, bisect_left(lines, True, key=is_past))
-        return chunk.file.put_back(chunk, size_of(lines[:kept]))
 
     def position(self, chunk: Chunk | None = None, at: int = 0) -> list[dict[str, Any]]:
         """Where all files were read to, as JSON; of the chunk's file, `at` bytes into the chunk."""
@@ -217,6 +212,8 @@ class Follower:
             self._was_cut_off(file)
         elif file.size != before:
             file.since = now
+        if now - file.since >= SILENCE:
+            file.is_silent()
         if now - file.since < LINGER or file.unread:
             return
         if file.missing or file is not self._files[-1]:  # the log went on in another
@@ -256,9 +253,9 @@ class Follower:
 
     def _begins_again(self, file: LogFile) -> None:
         """What is known of the times of its records is not of those that it will have."""
-        self._panes.pop(file.id, None)
-        if self._stamps is not None:
-            self._stamps.begin_again(file.key)
+        self.order.forget(file)
+        for stamps in self.stamps:
+            stamps.begin_again(file.key)
 
     def _meet(self, one: str, path: Path, now: float) -> bool:
         """A file that is new: a copy in the making is held back, until it is known what it is.
@@ -295,7 +292,7 @@ class Follower:
         return any(have_same_bytes(file, other) for other in self._files if other.id != file.id)
 
     def _follow(self, file: LogFile, now: float) -> None:
-        file.since = now
+        file.since, file.framing = now, self._framing
         if self._once:
             file.end()
         self._put_in_order(file)
@@ -319,7 +316,8 @@ class Follower:
     def _meet_packed(self, one: str, path: Path) -> None:
         """A compressed file that is new: read it from where it was read to, if it is to be."""
         try:
-            met = self._packed.meet(one, path, self._marks(), {file.id for file in self._files})
+            known = {file.id: file for file in self._files}
+            met = self._packed.meet(one, path, self._marks(), known, self._clock())
         except OSError as error:
             self._cannot_read(path, error)
             return
@@ -394,5 +392,5 @@ class Follower:
         return copy is not None
 
     def _also_stamped(self, mark: Mark, file: LogFile) -> None:
-        if self._stamps is not None:
-            self._stamps.also(mark.id + file.key.removeprefix(file.id), file.key)
+        for stamps in self.stamps:
+            stamps.also(mark.id + file.key.removeprefix(file.id), file.key)

@@ -1,4 +1,4 @@
-"""One job's panes at an agent, made of the lines of a reading of the log (`log_reader`).
+"""One job's panes at an agent, made of the lines of a reading of the log (`node_log`).
 
 Several jobs may take the lines of one reading. Each has its own panes, its own counts, its own
 outbox and its own restart point, and knows nothing of the others. A pane that ends is in the
@@ -7,13 +7,14 @@ outbox, with the place in the log after it, before the next slice is taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
 from millstream.agent.dead_letters import DeadLetters
 from millstream.agent.files import Chunk, Gap
-from millstream.agent.following import Follower
+from millstream.agent.following import SILENCE, Follower
+from millstream.agent.framing import Framing
 from millstream.agent.limits import Limits
 from millstream.agent.outbox import Outbox
 from millstream.agent.pacing import Pacing, Windows
@@ -34,6 +35,8 @@ from millstream.windows.placed import PlacedJob
 
 MEASURED = 0.25
 """Seconds between two looks at the memory."""
+HELD_BACK = int((SILENCE + 1) * 1_000_000)
+"""Microseconds that the last record may be held back, if records have several lines."""
 
 
 class JobPanes:
@@ -58,6 +61,11 @@ class JobPanes:
         self.folder = state.folder
         self._grace = microseconds(placed.logs.grace, "logs: grace")
         self._lateness = microseconds(placed.logs.lateness, "logs: lateness")
+        self.framing: Framing | None = None
+        """Which lines are one record, if not each alone."""
+        if placed.logs.starts is not None:
+            self.framing = Framing(placed.logs.starts, placed.logs.encoding or "utf-8")
+            self._grace += HELD_BACK
         restart = restart_from(outbox.newest())
         self.position = restart.position
         """Where in the log it begins to read."""
@@ -82,7 +90,8 @@ class JobPanes:
             choose=self._choose,
             silent=self._rounds.in_rounds,
         )
-        self.first_time, self.pane_of = self._reading.first_time, self._reading.pane_of
+        self.first_time, self.place_of = self._reading.first_time, self._reading.place_of
+        self.pane_size = placed.job.span.pane
         self.stamps: Stamps | None = None
         """When records without a time were first seen."""
         if placed.job.span.axis == "time" and not self._reading.has_times:
@@ -99,6 +108,15 @@ class JobPanes:
         """Of how many lines of it the bytes were added up."""
         self._measured = around.clock()
         self._done = False
+
+    @property
+    def kin(self) -> Hashable:
+        """Jobs with the same can take the lines of one reading: these are the same records, and
+        files are read in the same order."""
+        assert self.placed.logs is not None
+        like = replace(self.placed.logs, ahead="1d", jump="1h", lateness="0s", grace="250ms")
+        job = self.placed.job
+        return like, "counted" if job.span.axis in ("records", "bytes") else job.sequence
 
     @property
     def over(self) -> bool:

@@ -8,6 +8,7 @@ be read raises InputError.
 from __future__ import annotations
 
 import time
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from typing import Any
 
@@ -36,9 +37,12 @@ def record_reader(logs: Logs) -> RecordOf:
     >>> record_reader(Logs(pattern=r"(?P<host>\\S+) (?P<status>\\d+)"))(b"web1 200")
     {'host': 'web1', 'status': '200'}
     """
+    encoding = logs.encoding or "utf-8"
     if logs.format == "json":
-        return _json
-    return line_reader(logs.pattern, errors="replace")
+        return _json if encoding == "utf-8" else _json_in(encoding)
+    read = line_reader(logs.pattern, encoding=encoding, errors="replace")
+    # A byte-order mark at the beginning of a file is no part of its first line.
+    return lambda line: read(line.removeprefix(BOM_UTF8))
 
 
 def time_reader(logs: Logs, where: str, wall: Callable[[], int] = wall_clock) -> TimeOf | None:
@@ -68,9 +72,15 @@ def _json(line: bytes) -> Any:
     try:
         return _decode(line)
     except msgspec.DecodeError as error:
+        if line.startswith(BOM_UTF8):
+            return _json(line.removeprefix(BOM_UTF8))
         raise InputError(f"a line must be JSON: {error}") from None
     except UnicodeDecodeError:
         raise InputError("a line must be UTF-8") from None
+
+
+def _json_in(encoding: str) -> RecordOf:
+    return lambda line: _json(line.removeprefix(BOM_UTF8).decode(encoding, "replace").encode())
 
 
 def _kept(path: str, plain: TimeOf) -> TimeOf:

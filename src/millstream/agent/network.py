@@ -46,8 +46,10 @@ class JobLink:
         say: Say,
         clock: Callable[[], float],
         levels: int = 1,
+        gone: Callable[[], None] = lambda: None,
     ) -> None:
-        """`levels` of parents may be above it."""
+        """`levels` of parents may be above it; `gone` is called once it has stopped."""
+        self._gone = gone
         self.told = Told(ways, placed, node, say, clock)
         self.parent = None if parent is None else parent(self.told)
         merging = self.parent
@@ -87,6 +89,7 @@ class JobLink:
     def stop(self, seconds: float) -> None:
         for thread in reversed(self._threads()):
             thread.stop(seconds)
+        self._gone()
 
     def status(self) -> dict[str, Any]:
         """The part of the agent's status that says how panes go out."""
@@ -181,10 +184,10 @@ class Network:
             self._say,
             self._clock,
             1 if self.membership is None else DEEPEST,
+            lambda: self._unlinked(placed.name),
         )
         self._links[placed.name] = link
-        if self.membership is not None and not self.membership.hosts:
-            self.membership.runs(*(JobTicket(name, "") for name in self._links))
+        self._tell_jobs()
         return link
 
     def host(self, host: JobHost) -> None:
@@ -196,12 +199,6 @@ class Network:
             )
         self.membership.host(host)
 
-    def unlink(self, job: str, seconds: float = 1.0) -> None:
-        """A job has ended here."""
-        link = self._links.pop(job, None)
-        if link is not None:
-            link.stop(seconds)
-
     def start(self) -> None:
         if self._serving is not None:
             self._serving.start()
@@ -209,21 +206,28 @@ class Network:
             self.membership.start()
 
     def check(self) -> None:
-        """Raise what has ended a thread, if it was not `stop`."""
+        """Raise what has ended the thread that all jobs share, if it was not `stop`."""
         if self.membership is not None:
             self.membership.check()
-        for link in list(self._links.values()):
-            link.check()
 
     def stop(self, seconds: float = 1.0) -> None:
         """Take nothing more, send on what is here if there is time, and end."""
         self._stopping = True
         if self._serving is not None:
             self._serving.stop()
-        for job in list(self._links):
-            self.unlink(job, seconds)
+        for link in list(self._links.values()):
+            link.stop(seconds)
         if self.membership is not None:
             self.membership.stop(seconds)
+
+    def _unlinked(self, job: str) -> None:
+        self._links.pop(job, None)
+        self._tell_jobs()
+
+    def _tell_jobs(self) -> None:
+        """Those above learn with the next hello which jobs run here."""
+        if self.membership is not None and not self.membership.hosts:
+            self.membership.runs(*(JobTicket(name, "") for name in self._links))
 
     def _children(self, job: str) -> Collection[str]:
         if self.membership is None:

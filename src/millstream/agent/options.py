@@ -6,6 +6,7 @@ same one that the root runs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -126,19 +127,34 @@ def check_tree(placed: PlacedJob, options: Options) -> None:
         )
 
 
-def job_of(app: App, name: str | None, node: str) -> PlacedJob:
-    """The job that the agent of a node is to make panes for."""
+def jobs_of(app: App, names: Sequence[str], node: str) -> list[PlacedJob]:
+    """The jobs that the agent of a node is to make panes for: those that are named, or all that
+    have the node."""
     jobs = {one: part for one, part in app.parts.items() if isinstance(part, PlacedJob)}
-    with_logs = [one for one, job in jobs.items() if job.logs is not None]
+    with_logs = {one: job for one, job in jobs.items() if job.logs is not None}
     if not with_logs:
         raise DefinitionError(
             f"app {app.name!r} has no job that takes panes from agents; say how its logs are read, "
             "as in app.add(job, name='errors', nodes=['web1'], logs=ms.windows.Logs(ts='time'))"
         )
-    if name is None:
-        if len(with_logs) > 1:
-            raise CommandError(f"--job must say which one: there are {', '.join(with_logs)}")
-        name = with_logs[0]
+    if not names:
+        here = [job for job in with_logs.values() if node in job.nodes]
+        if not here:
+            known = sorted({one for job in with_logs.values() for one in job.nodes})
+            raise CommandError(
+                f"no job of app {app.name!r} has a node {node!r}; {did_you_mean(node, known)}"
+            )
+        return here
+    return [_named(app, jobs, with_logs, name, node) for name in dict.fromkeys(names)]
+
+
+def _named(
+    app: App,
+    jobs: Mapping[str, PlacedJob],
+    with_logs: Mapping[str, PlacedJob],
+    name: str,
+    node: str,
+) -> PlacedJob:
     if name not in jobs:
         raise CommandError(f"app {app.name!r} has no job {name!r}; {did_you_mean(name, with_logs)}")
     if name not in with_logs:

@@ -44,6 +44,8 @@ OPENERS: dict[str, Callable[..., Any]] = {
     ".xz": lzma.open,
 }
 PIECE = 1024 * 1024
+AGAIN = 2.0
+"""Seconds after which a file that was not whole is looked at again."""
 REMEMBERED = 32
 """Files that were read and are gone whose marks are kept."""
 BROKEN = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
@@ -122,8 +124,8 @@ class PackedFiles:
         self._gone = deque[Mark](maxlen=REMEMBERED)
         self._settled: dict[str, int] = {}
         """Files that need not be looked at again, and when they were written."""
-        self._torn: dict[str, tuple[int, int]] = {}
-        """Files that were not whole: their size and time then."""
+        self._torn: dict[str, tuple[int, int, float]] = {}
+        """Files that were not whole: their size and time then, and when that was."""
         self._awaited: set[str] = set()
         """Those that are to be read when they are."""
         self._first_start = not marks
@@ -146,31 +148,38 @@ class PackedFiles:
             self._gone.append(mark)
         self._settled[mark.id] = mark.written
 
-    def needs_look(self, one: str, path: Path) -> bool:
-        """Whether it is not yet known what a file is."""
+    def needs_look(self, one: str, path: Path, now: float) -> bool:
+        """Whether it is not yet known what a file is, and it is time to see."""
         try:
             stat = os.stat(path)
         except OSError:
             return False
-        if self._torn.get(one) == (stat.st_size, stat.st_mtime_ns):
-            return False
+        if one in self._torn:
+            size, written, tried = self._torn[one]
+            changed = (size, written) != (stat.st_size, stat.st_mtime_ns)
+            return changed and now - tried >= AGAIN
         return self._settled.get(one) != stat.st_mtime_ns
 
     def meet(
-        self, one: str, path: Path, marks: Iterable[Mark], followed: Collection[str]
+        self,
+        one: str,
+        path: Path,
+        marks: Iterable[Mark],
+        followed: Mapping[str, LogFile],
+        now: float,
     ) -> UnpackedFile | Gap | None:
         """A file that needs a look: to be read from where it was read to, or lost, or neither.
         OSError if it cannot be opened."""
         stat = os.stat(path)
         try:
-            verdict, mark = self.judge(path, marks)
+            verdict, mark = self.judge(path, marks, followed)
+            self._torn.pop(one, None)
             if verdict == "read" or (mark is None and one in self._awaited):
                 return UnpackedFile(path, 0, self._scratch)
-            known = mark is not None and (mark.id in followed or mark.written == stat.st_mtime_ns)
-            if mark is not None and not known:
+            if mark is not None and mark.id not in followed and mark.written != stat.st_mtime_ns:
                 return UnpackedFile(path, mark.offset, self._scratch)
         except TornFile:
-            return self.tear(one, path, to_read=self._first_start)
+            return self.tear(one, path, now, to_read=self._first_start)
         self._settled[one] = stat.st_mtime_ns
         if verdict != "doubtful":
             return None
@@ -178,11 +187,11 @@ class PackedFiles:
         why = "it is compressed, and it cannot be told whether it was read"
         return Gap(str(path), 0, 0, why)
 
-    def tear(self, one: str, path: Path, *, to_read: bool = True) -> Gap | None:
+    def tear(self, one: str, path: Path, now: float, *, to_read: bool = True) -> Gap | None:
         """A file is not whole: it is looked at again when it has changed."""
         with suppress(OSError):
             stat = os.stat(path)
-            self._torn[one] = (stat.st_size, stat.st_mtime_ns)
+            self._torn[one] = (stat.st_size, stat.st_mtime_ns, now)
         if to_read:
             self._awaited.add(one)
         return Gap(str(path), 0, 0, "it is compressed, and not whole") if self._once else None
@@ -197,7 +206,9 @@ class PackedFiles:
                     return UnpackedFile(path, mark.offset, self._scratch)
         return None
 
-    def judge(self, path: Path, known: Iterable[Mark]) -> tuple[Verdict, Mark | None]:
+    def judge(
+        self, path: Path, known: Iterable[Mark], followed: Mapping[str, LogFile]
+    ) -> tuple[Verdict, Mark | None]:
         """What to do with a file, and the mark of the one that it is, if it is known.
 
         TornFile if that cannot be said yet.
@@ -208,7 +219,8 @@ class PackedFiles:
             if mark.written == written and mark.offset >= mark.size:
                 return "known", mark
         for mark in alike:
-            if has_read(path, mark):
+            file = followed.get(mark.id)
+            if has_read(path, mark) if file is None or not file.is_open else is_copy(path, file):
                 return "known", mark
         if self._first_start:
             return "read", None
@@ -245,6 +257,21 @@ def has_read(path: Path, mark: Mark) -> bool:
         return fingerprint(bytes_at(path, mark.offset - size, size)) == mark.tail
     except OSError:
         return False
+
+
+def is_copy(path: Path, file: LogFile) -> bool:
+    """Whether all that there is of a compressed file is in another one, which is open: it is made
+    of that, or is being made."""
+    at = 0
+    try:
+        with _opened(path) as stream:
+            while piece := stream.read(PIECE):
+                if os.pread(file.fd, len(piece), at) != piece:
+                    return False
+                at += len(piece)
+    except BROKEN:
+        pass  # when it is whole its time is another, and it is looked at again
+    return True
 
 
 def rotation_number(name: str) -> int:

@@ -105,14 +105,14 @@ class Reading:
         low, high = self._bounds_of(self.panes.newest)
         return min(1.0, max(0.0, (self._position(self._last) - low) / (high - low)))
 
-    def pane_of(self, line: bytes) -> int | None:
-        """The pane that a line is in, by what it says; None if it does not say."""
+    def place_of(self, line: bytes) -> int | None:
+        """Where on the axis a line is, by what it says; None if it does not say."""
         try:
             if self._counted or (self._time_of is None and self._span.axis == "time"):
                 return None
             record = self._record_of(line.rstrip(b"\n"))
             ts = 0 if self._time_of is None else self._time_of(record)
-            return self._span.pane_of(self._maker.position_of(self.making, record, ts))
+            return self._maker.position_of(self.making, record, ts)
         except Exception:
             return None
 

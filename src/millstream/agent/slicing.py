@@ -69,11 +69,11 @@ class Slicer:
 
 
 def lines_of(chunk: Chunk) -> list[bytes]:
-    """The lines of a chunk, without their ends."""
-    lines = chunk.data.split(b"\n")
+    """The lines of a chunk, without their ends; or its records, if they have several lines."""
+    lines, framing = chunk.data.split(b"\n"), chunk.file.framing
     if not lines[-1]:
         lines.pop()
-    return lines
+    return lines if framing is None else framing.joined(lines)
 
 
 def size_of(lines: Sequence[bytes]) -> int:

@@ -6,6 +6,9 @@ outbox/                panes that the root does not have yet, and the restart po
 stamps.jsonl           when records without a time were first seen
 dead-letters.jsonl     lines that could not be read or mapped
 status.json            how it is, about every second
+
+The folder of an agent of several jobs has one of these for each, `jobs/NAME`. One that was the
+folder of a single job goes on being that job's.
 """
 
 from __future__ import annotations
@@ -23,12 +26,11 @@ from millstream.model.duration import shown_duration
 from millstream.windows.placed import PlacedJob
 
 
-class State:
-    """The folder, locked."""
+class FolderLock:
+    """A folder that this process alone uses."""
 
-    def __init__(self, folder: Path, placed: PlacedJob, node: str) -> None:
-        """StoreLocked: another agent uses it; StoreError: it is of another job or node."""
-        self.folder = folder
+    def __init__(self, folder: Path) -> None:
+        """StoreLocked: another agent uses it; StoreError: it cannot be made."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
             flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
@@ -49,7 +51,23 @@ class State:
             ) from None
         os.ftruncate(self._handle, 0)
         os.pwrite(self._handle, str(os.getpid()).encode(), 0)
-        self._check(placed, node)
+
+    def close(self) -> None:
+        os.close(self._handle)
+
+
+class State:
+    """The folder of a job, locked."""
+
+    def __init__(self, folder: Path, placed: PlacedJob, node: str) -> None:
+        """StoreLocked: another agent uses it; StoreError: it is of another job or node."""
+        self.folder = folder
+        self._lock = FolderLock(folder)
+        try:
+            self._check(placed, node)
+        except BaseException:
+            self.close()
+            raise
 
     def status(self, told: dict[str, Any]) -> None:
         """Write how the agent is; a disk that is full does not matter to it."""
@@ -59,7 +77,7 @@ class State:
             pass
 
     def close(self) -> None:
-        os.close(self._handle)
+        self._lock.close()
 
     def _check(self, placed: PlacedJob, node: str) -> None:
         path, span = self.folder / "agent.json", placed.job.span
@@ -70,7 +88,6 @@ class State:
             return
         before = msgspec.json.decode(known)
         if before != mine:
-            os.close(self._handle)
             if {**before, "pane": 0} == {**mine, "pane": 0}:
                 panes = [_size(span.axis, one) for one in (before["pane"], span.pane)]
                 raise StoreError(
@@ -85,6 +102,15 @@ class State:
                 f"{self.folder}: this state is of {shown[0]}, and the agent is of {shown[1]}; name "
                 "another folder with --state"
             )
+
+
+def job_folder(state: Path, name: str) -> Path:
+    """The folder of one of several jobs: a part of the agent's, or that itself if it was the job's
+    alone."""
+    known = read_record(state / "agent.json")
+    if known is not None and msgspec.json.decode(known)["job"] == name:
+        return state
+    return state / "jobs" / name
 
 
 def _size(axis: str, pane: int) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,11 +16,21 @@ from millstream.errors import CommandError
 from millstream.model.place import shown_path
 from millstream.model.size import byte_count
 
+if TYPE_CHECKING:
+    from millstream.agent.options import Options
+    from millstream.windows.placed import PlacedJob
+
 
 @click.command()
-@click.argument("app")
-@click.option("--job", metavar="NAME", help="Which of its jobs, if it has several.")
-@click.option("--node", required=True, metavar="NAME", help="Which of the job's nodes this is.")
+@click.argument("app", required=False)
+@click.option(
+    "--job",
+    "jobs",
+    multiple=True,
+    metavar="NAME",
+    help="Which of its jobs. Repeatable.  [default: all that have the node]",
+)
+@click.option("--node", required=True, metavar="NAME", help="Which of the jobs' nodes this is.")
 @click.option(
     "--log",
     "patterns",
@@ -36,7 +45,7 @@ from millstream.model.size import byte_count
 @click.option(
     "--state",
     type=click.Path(path_type=Path),
-    help="What it needs to go on.  [default: ./.millstream/agents/JOB-NODE]",
+    help="What it needs to go on.  [default: ./.millstream/agents/JOB-NODE; without APP, NODE]",
 )
 @click.option("--memory", default="50MiB", show_default=True, help="Memory it may have.")
 @click.option("--buffer", default="256MiB", show_default=True, help="Panes that wait on disk.")
@@ -66,32 +75,67 @@ from millstream.model.size import byte_count
     type=click.Path(path_type=Path),
     help="A file with the server's token.  [default: MILLSTREAM_TOKEN]",
 )
-def agent(app: str, job: str | None, node: str, **flags: Any) -> None:
-    """Follow the log of a node and send its panes to a job of an application that runs.
+def agent(app: str | None, jobs: tuple[str, ...], node: str, **flags: Any) -> None:
+    """Follow the log of a node and send its panes to jobs of an application that runs.
 
     APP is the application's file, the same one that the root runs, or a package of it, which must
-    be allowed here. Started again, the agent goes on
-    where it was: nothing is lost, nothing counted twice. STATE/status.json says how it is.
+    be allowed here. Without APP the root says which jobs the node has to run. All jobs share one
+    reading of the log. Started again, the agent goes on where it was: nothing is lost, nothing
+    counted twice. STATE/status.json says how it is.
 
     \b
     Examples:
         millstream agent app.py --node web1 --log '/var/log/app.log*' --root http://root:8470
         millstream agent app.py --node web2 --log old.log --root http://root:8470 --once
         millstream agent app.py --node web3 --log app.log --root http://root:8470 --serve 8480
+        millstream agent --node web4 --log app.log --root http://root:8470 --allow release.key.pub
     """
-    from millstream.agent.agent import run_agent
-    from millstream.agent.options import Options, job_of
+    from millstream.agent.agent import run_hosted, run_jobs
+    from millstream.agent.options import jobs_of
+    from millstream.agent.state import job_folder
     from millstream.cli.packaged import application
+    from millstream.packages.keys import allowed_of
 
-    folder = flags["state"] or Path(".millstream/agents")
-    placed = job_of(application(app, flags["allow"], folder / "packages"), job, node)
-    options = Options(
+    state: Path | None = flags["state"]
+    if app is None:
+        for what, given in (("--once", flags["once"]), ("--job", jobs)):
+            if given:
+                raise CommandError(
+                    f"{what} needs the application's file: without it the root says which jobs "
+                    "there are, and for how long"
+                )
+        options = _options(node, state or Path(".millstream/agents") / node, flags)
+        _give_way(flags["nice"])
+        kept = shown_path(options.state)
+        say(f"agent of node {node} for the jobs of {options.root}, state {kept}")
+        allowed = allowed_of(flags["allow"])
+        stoppable(lambda stop: run_hosted(allowed, options, stop, say))
+        return
+    base = state or Path(".millstream/agents")
+    placed = jobs_of(application(app, flags["allow"], base / "packages"), jobs, node)
+    folders: dict[Path, PlacedJob] = {}
+    for one in placed:
+        if state is None:
+            folders[base / f"{one.name}-{node}"] = one
+        else:
+            folders[job_folder(state, one.name) if len(placed) > 1 else state] = one
+    options = _options(node, state or next(iter(folders)), flags)
+    _give_way(flags["nice"])
+    for folder, one in folders.items():
+        say(f"agent of job {one.name}, node {node}, state {shown_path(folder)}")
+    stoppable(lambda stop: run_jobs(folders, options, stop, say))
+
+
+def _options(node: str, state: Path, flags: dict[str, Any]) -> Options:
+    from millstream.agent.options import Options
+
+    return Options(
         node=node,
         patterns=flags["patterns"],
         root=flags["root"],
         parent=_parent(flags["parent"]),
         tree=flags["tree"] or "",
-        state=flags["state"] or Path(".millstream/agents") / f"{placed.name}-{node}",
+        state=state,
         memory=byte_count(flags["memory"], "--memory"),
         buffer=byte_count(flags["buffer"], "--buffer"),
         once=flags["once"],
@@ -105,13 +149,6 @@ def agent(app: str, job: str | None, node: str, **flags: Any) -> None:
         ca=flags["ca"],
         version=__version__,
     )
-    _give_way(flags["nice"])
-    say(f"agent of job {placed.name}, node {node}, state {shown_path(options.state)}")
-
-    def work(stop: Event) -> dict[str, object]:
-        return run_agent(placed, options, stop, say)
-
-    stoppable(work)
 
 
 def _give_way(nice: int) -> None:

@@ -16,7 +16,7 @@ from millstream.setting_values import check_form
 @click.command()
 @click.argument("app")
 @click.option("--node", metavar="NAME", help="See whether the agent of this node could start.")
-@click.option("--job", metavar="NAME", help="Of which job, if there are several.")
+@click.option("--job", metavar="NAME", help="For this job.  [default: all that have the node]")
 def check(app: str, node: str | None, job: str | None) -> None:
     """Check an application without running it.
 
@@ -35,9 +35,9 @@ def check(app: str, node: str | None, job: str | None) -> None:
         if source.name in addresses:
             check_form(source, addresses[source.name])
     if node is not None:
-        from millstream.agent.options import job_of
+        from millstream.agent.options import jobs_of
 
-        job_of(target.app, job, node)
+        jobs_of(target.app, [] if job is None else [job], node)
     elif job is not None:
         raise CommandError("--job says of which job a node's agent is; say the node with --node")
     maps = len(workflow.functions) - len(workflow.updates)

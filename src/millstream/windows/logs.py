@@ -7,11 +7,12 @@ ms.windows.Logs(pattern=r"(?P<host>\\S+) .* \\[(?P<time>[^]]+)\\]",
 
 from __future__ import annotations
 
+from codecs import lookup
 from dataclasses import dataclass
 
 from millstream.errors import DefinitionError
 from millstream.model.duration import Duration, microseconds, shown_duration
-from millstream.model.line_records import check_pattern
+from millstream.model.line_records import check_pattern, check_starts
 from millstream.model.path import is_path
 from millstream.model.source import TIME_UNITS, TimeOf
 from millstream.model.time_text import check_time_text
@@ -31,6 +32,11 @@ class Logs:
     """`json`: a line is a JSON value. `text`: a line is `{"line": TEXT}`."""
     pattern: str | None = None
     """Of text: the record is the pattern's named groups; a line that does not match is dead."""
+    starts: str | None = None
+    """A regular expression: a record begins at a line that it matches, and the lines that follow
+    are of it, with their line ends between them."""
+    encoding: str | None = None
+    """Of the log; None: UTF-8."""
     ts: TimeOf = None
     """A field, a dotted path or a function of the record."""
     unit: str | None = None
@@ -93,6 +99,10 @@ class Logs:
             raise DefinitionError(
                 f"logs: unit must be one of {', '.join(TIME_UNITS)}; got {self.unit!r}"
             )
+        if self.starts is not None:
+            check_starts(self.starts, "logs")
+        if self.encoding is not None:
+            object.__setattr__(self, "encoding", _encoding(self.encoding))
         microseconds(self.grace, "logs: grace")
         microseconds(self.ahead, "logs: ahead")
         microseconds(self.jump, "logs: jump")
@@ -127,3 +137,25 @@ class Logs:
             raise DefinitionError(
                 f"{where} must be one of {of}, {', '.join(sorted(names))}; got {field!r}"
             )
+
+
+def _encoding(given: object) -> str:
+    """Python's name of an encoding whose lines end as those of ASCII do.
+
+    >>> _encoding("Latin1"), _encoding("UTF8")
+    ('iso8859-1', 'utf-8')
+    """
+    try:
+        name = lookup(str(given)).name
+        ascii_bytes = bytes(range(128))
+        if name == "utf-8" or (
+            ascii_bytes.decode(name) == ascii_bytes.decode("ascii")
+            and all(len(bytes([one]).decode(name, "replace")) == 1 for one in range(128, 256))
+        ):
+            return name
+    except (LookupError, UnicodeError, TypeError):
+        pass
+    raise DefinitionError(
+        "logs: encoding must be utf-8 or one with a byte for each character, such as latin-1, "
+        f"since places in a log are bytes; got {given!r}"
+    )

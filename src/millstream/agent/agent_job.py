@@ -1,0 +1,90 @@
+"""One job at an agent: its folder, its outbox, its link to the root, and its panes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from millstream.agent.job_panes import JobPanes
+from millstream.agent.limits import Limits
+from millstream.agent.options import Options
+from millstream.agent.outbox import Outbox
+from millstream.agent.pacing import Windows
+from millstream.agent.state import State
+from millstream.agent.surroundings import Surroundings
+from millstream.windows.placed import PlacedJob
+
+
+class PaneLink(Protocol):
+    """How the panes of a job go out, and what is heard of its windows; with threads of its own."""
+
+    @property
+    def told(self) -> Windows: ...
+
+    def start(self) -> None: ...
+
+    def check(self) -> None:
+        """Raise what has ended it."""
+
+    def stop(self, seconds: float) -> None: ...
+
+    def status(self) -> dict[str, Any]:
+        """The part of the status that says how panes go out."""
+
+
+Link = Callable[[PlacedJob, Outbox], PaneLink]
+
+
+class AgentJob:
+    """A job that an agent runs. One thread."""
+
+    def __init__(
+        self,
+        placed: PlacedJob,
+        options: Options,
+        folder: Path,
+        link: Link,
+        limits: Limits,
+        around: Surroundings,
+    ) -> None:
+        """StoreLocked: another agent uses its folder; StoreError: the folder is of another job or
+        node."""
+        self.placed, self.folder = placed, folder
+        self._limits, self._around = limits, around
+        self._state = State(folder, placed, options.node)
+        try:
+            self.outbox = Outbox(folder / "outbox", options.buffer, around.say)
+            self._link = link(placed, self.outbox)
+            self.panes = JobPanes(
+                placed,
+                options.node,
+                options.whole_tree,
+                self._state,
+                self.outbox,
+                self._link.told,
+                limits,
+                around,
+                self._link.status,
+            )
+        except BaseException:
+            self._state.close()
+            raise
+        limits.outboxes.append(self.outbox)
+
+    def start(self) -> None:
+        self._link.start()
+
+    def check(self) -> None:
+        """Raise what keeps its panes from being sent for good."""
+        self._link.check()
+
+    def close(self) -> dict[str, Any]:
+        """End it; how it was at the end."""
+        self.panes.close()
+        self._link.stop(1.0)
+        self._limits.outboxes.remove(self.outbox)
+        status = {**self.panes.status(), "unsent": self.outbox.panes, "ended": True}
+        self._state.status(status)
+        self._state.close()
+        return status
