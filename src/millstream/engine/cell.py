@@ -19,9 +19,12 @@ from millstream.engine.beat import Beat
 from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
 from millstream.engine.feeder import Feeder, Redo
+from millstream.engine.final_phase import BEYOND, FinalStep
 from millstream.engine.gate import Gate
+from millstream.engine.key_run import Due
 from millstream.engine.ordering import by_key, content_order
 from millstream.engine.plan import Plan
+from millstream.engine.progress import greatest
 from millstream.engine.room import Room, abandoned
 from millstream.engine.router import Outbox, Router
 from millstream.engine.sweep import age_of
@@ -84,6 +87,12 @@ class Cell:
         self.swept = 0
         self.evicted = 0
         """How many slates went because there was no room for them."""
+        self.reach = 0
+        """The longest time that an event has set a timer ahead in this batch."""
+        self.latest: int | None = None
+        """The greatest ts of the events that came, if it has timers."""
+        self.fired: int | None = None
+        """In a final phase, the latest timer that fired."""
         self.large: tuple[str, int] | None = None
         """The key and the bytes of the largest slate that is over the workflow's `slate_warn`."""
         self.outbox = Outbox()
@@ -127,7 +136,7 @@ class Cell:
             due = admission.left_over()
             due.extend(arrived or Columns())
         if self._gate is not None:
-            due = self._gate.take(due, BEGINNING if beat.horizon is None else beat.horizon)
+            due = self._gate.take(due, self._open_until(beat))
         if admission is not None:
             due = admission.admit(due)
             self._turn_away(admission, router)
@@ -139,6 +148,12 @@ class Cell:
             router.run_map(self.number, due, outbox=self.outbox)  # the router counts its events
         else:
             self._feed(self._update, due, timed, beat, router)
+
+    def _open_until(self, beat: Beat) -> int:
+        """How far the gate is open."""
+        if beat.final is not None and beat.final.takes(self.name):
+            return BEYOND
+        return BEGINNING if beat.horizon is None else beat.horizon
 
     def _turn_away(self, admission: Admission, router: Router) -> None:
         """Drop or divert what is past the limit."""
@@ -172,6 +187,9 @@ class Cell:
             groups.setdefault(key, [])
         values = decode_values(due.values)
         streams, slates = self._plan.streams, self._slates
+        timers = self._timers_of(beat)
+        if self._has_timers and due:
+            self.latest = greatest(self.latest, max(due.ts))
         for (key, indices), row in zip(groups.items(), self._rows(list(groups)), strict=True):
             order = content_order(due, indices, streams) if len(indices) > 1 else indices
             again = feeder.plain
@@ -184,7 +202,9 @@ class Cell:
                 except Redo:
                     pass
             before = unpack_slate(row).timers if row is not None and self._has_timers else {}
-            fed = feeder.feed(key, row, due, values, order, beat.horizon, beat.clock, again=again)
+            fed = feeder.feed(key, row, due, values, order, timers, beat.clock, again=again)
+            self.reach = max(self.reach, fed.reach)
+            self.fired = greatest(self.fired, fed.fired)
             if fed.row is not None or row is not None:
                 slates[key] = fed.row
                 self.made += (fed.row is not None) - (row is not None)
@@ -225,10 +245,19 @@ class Cell:
         for row, _ in self._view.scan(prefix, after_prefix(prefix)):
             changed[row[len(prefix) :].decode()] = None
 
+    def _timers_of(self, beat: Beat) -> Due:
+        """Which timers of a key fire in this batch, after its events."""
+        if beat.final is None:
+            return Due(beat.timers, beat.clock, beat.horizon)
+        limit = beat.final.limits.get(self.name)
+        return Due(None, None, limit=limit, all_waiting=beat.final.all_waiting)
+
     def _due_timers(self, beat: Beat) -> dict[bytes, str]:
         """The rows of the timer index that are due, with the key that each is of."""
         found = {}
-        limits: list[tuple[Clock, int | None]] = [("event", beat.horizon), ("wall", beat.clock)]
+        if beat.final is not None:
+            return self._closed_timers(beat.final)
+        limits: list[tuple[Clock, int | None]] = [("event", beat.timers), ("wall", beat.clock)]
         for clock, until in limits:
             if until is not None:
                 prefix, end = (
@@ -239,6 +268,15 @@ class Cell:
                     found[row] = timer_parts(prefix, row)[1]
                 self._timers_from[clock] = max(self._timers_from[clock], end)
         return found
+
+    def _closed_timers(self, final: FinalStep) -> dict[bytes, str]:
+        """The same in a final phase."""
+        limit = final.limits.get(self.name)
+        if limit is None:
+            return {}
+        prefix = self._timer_prefix["event"]
+        last = after_prefix(prefix) if final.all_waiting else timers_until(prefix, limit)
+        return {row: timer_parts(prefix, row)[1] for row in self._timer_rows(prefix, last)}
 
     def _timer_rows(self, first: bytes, last: bytes | None) -> Iterator[bytes]:
         order = self._index_order
