@@ -67,7 +67,8 @@ class Run:
 
         >>> import millstream as ms
         >>> app = ms.App("visits", order="event-time")
-        >>> app.source("views", key="user", ts="at")
+        >>> app.source("views", key="user", ts="at", unit="s")
+        >>> app.output("visits")
         >>> app.add(ms.elements.Sessionise(gap="30m"), keys="views", publishes="visits")
         >>> visits = run(app, {"views": [{"user": "ann", "at": 0}, {"user": "ann", "at": 60}]})
         >>> visits.stream("visits")
