@@ -17,6 +17,7 @@ from millstream.model.app import App
 from millstream.model.event import Event
 from millstream.model.workflow import Workflow
 from millstream.reference import Reference
+from millstream.reference_final import end_event_time
 from millstream.sinks.files import read_rows
 from millstream.sinks.log_sink import read_log_rows
 from millstream.stores.contract import after_prefix
@@ -60,7 +61,8 @@ def read_outcome(workflow: Workflow, folder: Path) -> Outcome:
         for row in kept_rows(store, "late")
     ]
     letters = sorted(letter_key(row) for row in kept_rows(store, "deadletters"))
-    end = decoded(Home.open(store).read_progress()).highest
+    progress = decoded(Home.open(store).read_progress())
+    end = progress.highest if progress.ended is None else progress.ended.at
     return Outcome(living(workflow, stored_slates(store), end), streams, late, letters)
 
 
@@ -138,21 +140,27 @@ def stored_slates(store: Path) -> Slates:
     return found
 
 
-def reference_over(app: App, events: Iterable[Event], late: Iterable[Event]) -> Outcome:
-    """What the reference makes of `events`, less those that were late."""
+def reference_over(
+    app: App, events: Iterable[Event], late: Iterable[Event], *, final: bool = True
+) -> Outcome:
+    """What the reference makes of `events`, less those that were late; to the end of event time
+    unless the last run was not `final`."""
     workflow, kept, gone = app.checked(), list(events), list(late)
     for event in gone:
         kept.remove(event)
     reference = Reference(workflow)
     reference.feed(kept)
     reference.drain()
+    if final:
+        end_event_time(reference)
     slates: Slates = {
         owner: (slate.last, slate.data, slate.timers, slate.entries)
         for owner, slate in reference.slates.items()
     }
     streams = {name: content_sorted(reference.streams[name]) for name in workflow.outputs}
     letters = sorted(letter_key(letter) for letter in reference.dead_letters)
-    return Outcome(living(workflow, slates, reference.highest), streams, gone, letters)
+    end = reference.highest if reference.ended is None else reference.ended
+    return Outcome(living(workflow, slates, end), streams, gone, letters)
 
 
 def compared(app: App, events: Iterable[Event], found: Outcome) -> Difference:

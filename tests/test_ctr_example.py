@@ -196,7 +196,7 @@ def test_the_engine_finds_them_too(
         size = random.randrange(1, 150)
         engine.batch(events[:size])
         events = events[size:]
-    engine.settle(final=True)
+    engine.settle(final=False)  # the traffic's last records lie behind the last hour that counts
     assert engine.late == []
     assert engine.letters == []
     assert windows(event.value for event in engine.streams["ctr"]) == true_rates(arrivals)
@@ -217,7 +217,7 @@ def test_spark_finds_them(spark: Any, tmp_path: Path) -> None:
             path.write_text("\n".join(lines[part::3]) + "\n")
         addresses[name] = f"json:{tmp_path / name}"
     sinks = {"ctr": f"json:{tmp_path / 'out'}"}
-    given = Settings("ctr", tmp_path / "store", addresses, sinks, available_now=True, final=True)
+    given = Settings("ctr", tmp_path / "store", addresses, sinks, available_now=True)
     summary = run(in_python(), given, context=spark)
     assert (summary.late, summary.dead_letters) == (0, 0)
     rows = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from elements.example_files import run_example
+from elements.example_files import is_final, run_example
 from test_docs import examples
 
 from millstream import testing
@@ -120,7 +120,7 @@ def test_examples_on_spark_are_the_reference(spark: Any, tmp_path: Path) -> None
             {name: f"json:{folder / name}" for name in workflow.outputs},
             shards=2,
             available_now=True,
-            final=True,
+            final=is_final(example),
         )
         assert run(app, settings, context=spark).dead_letters == 0
         expected = run_example(example)

@@ -8,6 +8,8 @@ docs/concepts.md):
   order `(ts, stream, value bytes)`; what it emits is later than its input.
 - A timer at T fires after all events with ts up to T. Timers past the last event do not fire:
   time goes only as far as the greatest ts of any event.
+- Where event time was ended (`--final`, see reference_final.py), the timers that are left wait
+  until an event comes that is later than the end.
 - An event is emitted as it stands when it is yielded; what the function changes later is not in it.
   A value that is left out is the input's as it came, even if the function has changed its copy.
 - An event that fails leaves the slate, the streams and the timers as if it had not come. One that
@@ -46,6 +48,8 @@ from millstream.model.slate import Table, over_limit
 from millstream.model.workflow import Workflow
 
 EVENT, TIMER = 0, 1
+Entry = tuple[int, int, str, str, str, bytes]
+"""An event or a timer to come: (ts, kind, function, key, stream or timer's name, value)."""
 Owner = tuple[str, str]
 """(update, key): who owns a slate."""
 
@@ -89,24 +93,46 @@ class Reference:
             if update.slate is not Table:
                 slate_codec(update.slate)  # a slate that cannot be coded is found here, at once
         self._delays = {s.name: s.delay for s in workflow.declared}
-        self._heap: list[tuple[int, int, str, str, str, bytes]] = []
+        self.heap: list[Entry] = []
+        """Events and timers to come."""
+        self.ended: int | None = None
+        """Where event time last ended: timers up to it wait for an event that is later."""
+        self.reach: dict[str, int] = {}
+        """The longest time that an event of each update has set a timer ahead."""
+        self.fed_since_end = False
+        """Whether an event has come since event time was last ended."""
+        self.returning: list[Entry] | None = None
+        """While functions are closed: events along feedback edges, for the next time round."""
 
     def feed(self, events: Iterable[Event]) -> None:
         """Put events onto their streams; `drain` processes them."""
         for event in events:
+            self.fed_since_end = True
             self._publish(event)
 
     def drain(self) -> None:
         """Process every event, and every event-time timer up to the last event."""
-        while self._heap:
-            ts, kind, name, key, detail, value = self._heap[0]
-            if kind == TIMER and (self.highest is None or ts > self.highest):
-                return
-            heapq.heappop(self._heap)
+        left: list[Entry] = []  # timers that an end has left, while events before it are processed
+        while self.heap:
+            ts, kind, name, key, detail, value = entry = self.heap[0]
+            if self.highest is None or ts > self.highest:
+                break
+            heapq.heappop(self.heap)
             if kind == EVENT:
-                self._deliver(name, Event(detail, ts, key, decode_value(value)))
+                self.deliver(name, Event(detail, ts, key, decode_value(value)))
+            elif not self._is_past_end:
+                left.append(entry)
             elif self._is_set((name, key), detail, "event", ts):
-                self._fire((name, key), detail, Timer(ts, key, detail, "event"))
+                self.fire((name, key), detail, Timer(ts, key, detail, "event"))
+        for entry in left:
+            heapq.heappush(self.heap, entry)
+        if left and self._is_past_end:
+            self.drain()
+
+    @property
+    def _is_past_end(self) -> bool:
+        """Whether event time has gone on since it was ended, if it was."""
+        return self.ended is None or (self.highest is not None and self.highest > self.ended)
 
     def tick(self, clock: int) -> None:
         """Move the wall clock forward and fire the wall timers that it passes."""
@@ -119,18 +145,22 @@ class Reference:
         )
         for at, owner, name in due:
             if self._is_set(owner, name, "wall", at):
-                self._fire(owner, name, Timer(at, owner[1], name, "wall"))
+                self.fire(owner, name, Timer(at, owner[1], name, "wall"))
         self.drain()
 
-    def _publish(self, event: Event) -> None:
+    def _publish(self, event: Event, emitter: str | None = None) -> None:
         value = encode_value(event.value)
         self.streams[event.stream].append(event._replace(value=decode_value(value)))
         self.highest = event.ts if self.highest is None else max(self.highest, event.ts)
         for reader in self.workflow.subscribers(event.stream):
             entry = (event.ts, EVENT, reader.name, event.key, event.stream, value)
-            heapq.heappush(self._heap, entry)
+            edge = (emitter or "", event.stream, reader.name)
+            if self.returning is not None and edge in self.workflow.feedback:
+                self.returning.append(entry)
+            else:
+                heapq.heappush(self.heap, entry)
 
-    def _deliver(self, name: str, event: Event) -> None:
+    def deliver(self, name: str, event: Event) -> None:
         function = self.workflow.function(name)
         if isinstance(function, Map):
             self._guarded(function, event, None, lambda: self._map(function, event))
@@ -167,7 +197,7 @@ class Reference:
             raise over_limit(len(data), self.workflow.slate_limit)
         self.slates[update.name, event.key] = Slate(last, data)
 
-    def _fire(self, owner: Owner, name: str, timer: Timer) -> None:
+    def fire(self, owner: Owner, name: str, timer: Timer) -> None:
         """Run the timer function of an owner whose timer has come; the timer is then spent."""
         update = self.workflow.update(owner[0])
         slate = self.slates[owner]
@@ -204,6 +234,7 @@ class Reference:
             memory = codec.decode(slate.data) if slate.data else codec.fresh()
         firing = isinstance(given, Timer)
         events, timers, forgotten = [], dict(slate.timers), False
+        reach = self.reach.get(update.name, 0)
         for effect in effects(function(given, memory)):
             if isinstance(effect, Emit):
                 events.append(_carried(emitted(update, effect, event, self._delays)))
@@ -212,13 +243,17 @@ class Reference:
                     raise no_timer_function(update)
                 now = event.ts if effect.clock == "event" else self.clock
                 same = firing and isinstance(given, Timer) and given.clock == effect.clock
-                timers[effect.name] = (effect.clock, timer_time(effect, now, firing=same))
+                at = timer_time(effect, now, firing=same)
+                timers[effect.name] = (effect.clock, at)
+                if effect.clock == "event" and not firing:
+                    reach = max(reach, at - now)
             elif isinstance(effect, Forget):
                 forgotten = True
             else:
                 raise not_an_effect(effect)
         owner = (update.name, event.key)
         if forgotten:
+            self.reach[update.name] = reach
             self.slates.pop(owner, None)
             return events
         entries = dict(slate.entries)
@@ -230,10 +265,11 @@ class Reference:
         data = b"" if update.slate is Table else readable_slate(update.slate, memory)
         if len(data) > limit:
             raise over_limit(len(data), limit)
+        self.reach[update.name] = reach
         self.slates[owner] = Slate(last, data, entries, timers)
         for name, (clock, at) in timers.items():
             if clock == "event" and slate.timers.get(name) != (clock, at):
-                heapq.heappush(self._heap, (at, TIMER, update.name, event.key, name, b""))
+                heapq.heappush(self.heap, (at, TIMER, update.name, event.key, name, b""))
         return events
 
     def _guarded(
@@ -264,7 +300,7 @@ class Reference:
             )
             return
         for emitted_event in events:
-            self._publish(emitted_event)
+            self._publish(emitted_event, function.name)
 
     def _is_set(self, owner: Owner, name: str, clock: Clock, at: int) -> bool:
         slate = self.slates.get(owner)

@@ -62,7 +62,7 @@ class Settings:
     available_now: bool = False
     """Process what is there, then stop."""
     final: bool = False
-    """There is nothing to come: let all waiting events through at the end."""
+    """There is nothing to come: end event time, so that all that waits for it comes out."""
     batch_bytes: int = 32 * MIB
     """About how much input one batch takes, at most."""
     batch_seconds: int = 2 * SECOND

@@ -27,6 +27,7 @@ from millstream.model.text_form import TextRecord, text_records
 from millstream.model.time_jumps import jumping
 from millstream.nearest import did_you_mean
 from millstream.reference import Reference
+from millstream.reference_final import end_event_time
 
 Given = Iterable[Event | tuple[str, int, str, Any]] | Mapping[str, Iterable[Any]]
 """Events, or records by source: each source's own key and ts then make the events."""
@@ -91,6 +92,23 @@ class Run:
         self._reference.tick(target)
         return self
 
+    def final(self) -> Run:
+        """End event time, as `--final` does: waiting events are processed, waiting timers fire.
+
+        >>> import millstream as ms
+        >>> app = ms.App("visits", order="event-time")
+        >>> app.source("views", key="user", ts="at", unit="s")
+        >>> app.output("visits")
+        >>> app.add(ms.elements.Sessionise(gap="30m"), keys="views", publishes="visits")
+        >>> visits = run(app, {"views": [{"user": "ann", "at": 0}, {"user": "ann", "at": 60}]})
+        >>> visits.stream("visits")
+        []
+        >>> [event.value["events"] for event in visits.final().stream("visits")]
+        [2]
+        """
+        end_event_time(self._reference)
+        return self
+
     @property
     def clock(self) -> int:
         return self._reference.clock
@@ -138,9 +156,13 @@ class Run:
             yield Event(name, ts, key, record)
 
 
-def run(app: App, events: Given = (), *, clock: int | datetime = 0) -> Run:
-    """Run an application in memory over events, or over records by source."""
-    return Run(app, clock).feed(events)
+def run(app: App, events: Given = (), *, clock: int | datetime = 0, final: bool = False) -> Run:
+    """Run an application in memory over events, or over records by source.
+
+    `final`: end event time after them, as `--final` does.
+    """
+    result = Run(app, clock).feed(events)
+    return result.final() if final else result
 
 
 def check_algebra(algebra: Algebra, events: Iterable[Event]) -> None:

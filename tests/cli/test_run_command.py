@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -231,6 +232,22 @@ def test_events_that_wait_at_the_end_are_told(millstream, retail, spark):
     said = millstream(*RUN, "--available-now").stderr.splitlines()
     assert said[-1] == "millstream: 2 events wait for the horizon; --final lets them through"
     assert "horizon" not in millstream(*RUN).stderr
+
+
+def test_timers_that_wait_and_the_end_of_event_time_are_told(millstream, retail, spark):
+    """A run over what is there says that open sessions wait; a final one, where event time was
+    ended, since what comes before that is late from now on."""
+    spark.result = RunSummary(batches=1, events=3, late=0, dead_letters=0, seconds=0.0, timers=True)
+    said = millstream(*RUN, "--available-now").stderr.splitlines()
+    assert said[-1].startswith("millstream: timers wait for event time to go on")
+    assert said[-1].endswith("--final fires them")
+    spark.result = replace(spark.result, ended=1_772_452_200_000_000)
+    said = millstream(*RUN, "--final").stderr.splitlines()
+    assert said[-1] == (
+        "millstream: event time was ended at 2026-03-02T11:50:00Z: an event that comes from now on "
+        "with a time up to that is late"
+    )
+    assert "timers wait" not in "".join(said)
 
 
 def test_a_line_says_what_is_out_of_the_ordinary():

@@ -15,11 +15,15 @@ _BLOCK = re.compile(r"^```toml\n(.*?)^```$", re.S | re.M)
 
 
 def run_example(name: str) -> ms.testing.Run:
-    """What `millstream run examples/elements/NAME.toml --final` comes to."""
+    """What `millstream run examples/elements/NAME.toml` comes to, as the file says to run it."""
     app, given = read_app(ROOT / "examples" / "elements" / f"{name}.toml")
-    return ms.testing.run(
-        app, {source: _records(address) for source, address in given["sources"].items()}
-    )
+    records = {source: _records(address) for source, address in given["sources"].items()}
+    return ms.testing.run(app, records, final=is_final(name))
+
+
+def is_final(name: str) -> bool:
+    """Whether an example is to be run with `--final`."""
+    return "--final" in (ROOT / "examples" / "elements" / f"{name}.toml").read_text()
 
 
 def _records(address: str) -> list[Any]:

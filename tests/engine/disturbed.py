@@ -11,6 +11,7 @@ from engine.in_process import InProcess
 
 from bench.crashing import Crash, CrashingStore
 from millstream.engine.columns import Columns
+from millstream.engine.final_phase import FinalStep
 from millstream.engine.layers import Task
 from millstream.engine.progress import Report
 from millstream.engine.router import Placed
@@ -56,17 +57,19 @@ class Crashing(InProcess):
 
     commits: int = 0
 
-    def batch(self, events: Sequence[Event], *, final: bool = False) -> None:
+    def batch(
+        self, events: Sequence[Event], *, final: bool = False, step: FinalStep | None = None
+    ) -> None:
         store, clock = self.store, self.clock
         assert isinstance(store, CrashingStore)
         store.left = self.commits
         try:
-            super().batch(events, final=final)
+            super().batch(events, final=final, step=step)
         except Crash:
             store.left = None
             self.epoch += 1
             self.clock = clock  # the offset log replays the batch with its clock
             for number in range(self.shards):
                 store.shard(number).roll_back(self.epoch, self.progress.batch)
-            super().batch(events, final=final)
+            super().batch(events, final=final, step=step)
         store.left = None

@@ -15,6 +15,7 @@ import msgspec
 from millstream.codec import decode_value, encode_value
 from millstream.driver.next_beat import next_beat
 from millstream.engine.columns import Columns
+from millstream.engine.final_phase import FinalStep, next_step, stepped
 from millstream.engine.horizon import Lane, is_due
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task, run_whole
@@ -51,7 +52,9 @@ class InProcess:
         self.store = self.store or MemoryStore(self.shards)
         self.plan = Plan(self.workflow, self.shards, frozenset(self.workflow.streams))
 
-    def batch(self, events: Sequence[Event], *, final: bool = False) -> None:
+    def batch(
+        self, events: Sequence[Event], *, final: bool = False, step: FinalStep | None = None
+    ) -> None:
         """One batch, its clock a second after the last."""
         self.clock += 1_000_000
         number = self.progress.batch + 1
@@ -64,12 +67,15 @@ class InProcess:
             started=0,
             final=final,
             lane=self.lane,
+            step=step,
         )
         run = self._one_task if self.lane == "one-task" else self._shuffled
         reports = run(beat, events)
         for report in reports:
             self._collect(msgspec.msgpack.decode(msgspec.msgpack.encode(report), type=Report))
         self.progress = advanced(self.progress, reports, number, self.clock, {})
+        if step is not None:
+            stepped(self.workflow, step, self.progress, reports)
         for function in self.workflow.functions:
             owed = deliveries_to(self.progress, function.name)
             assert owed.residual == 0, (function.name, owed)
@@ -150,10 +156,15 @@ class InProcess:
         self.letters.extend(map(sink_row, report.letters))
 
     def settle(self, *, final: bool) -> None:
-        """Beat until nothing is due; `final` lets all waiting events through."""
+        """Beat until nothing is due; `final` ends event time, as `--final` does."""
         for use_final in (False, True) if final else (False,):
             beats = 0
             while is_due(self.workflow, self.progress, self.clock, 0, use_final):
                 self.batch([], final=use_final)
                 beats += 1
                 assert beats < 10_000, "the beats do not end"
+        beats = 0
+        while final and (step := next_step(self.workflow, self.progress, asked=True)):
+            self.batch([], final=True, step=step)
+            beats += 1
+            assert beats < 10_000, "the final phase does not end"

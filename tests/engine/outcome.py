@@ -22,6 +22,7 @@ from millstream.model.event import Event
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow
 from millstream.reference import Reference
+from millstream.reference_final import end_event_time
 from millstream.stores.contract import Store
 from millstream.stores.layout import (
     pack_slate,
@@ -87,10 +88,10 @@ class Outcome:
 
 
 def of_reference(workflow: Workflow, events: Iterable[Event], shards: int) -> Outcome:
-    """What the reference makes of the events."""
+    """What the reference makes of the events, to the end of event time."""
     reference = Reference(workflow)
     reference.feed(events)
-    reference.drain()
+    end_event_time(reference)
     rows: Rows = {}
     for (name, key), slate in reference.slates.items():
         shard = shard_of(name, key, shards)
@@ -110,7 +111,11 @@ def of_reference(workflow: Workflow, events: Iterable[Event], shards: int) -> Ou
         "emitted": {name: len(some) for name, some in streams.items()},
         "failed": dict(Counter(one.function or one.stream for one in reference.dead_letters)),
     }
-    return Outcome(rows, streams, _sorted(letters), counts, _ttls(workflow), reference.highest)
+    return Outcome(rows, streams, _sorted(letters), counts, _ttls(workflow), _end(reference))
+
+
+def _end(reference: Reference) -> int | None:
+    return reference.highest if reference.ended is None else reference.ended
 
 
 def of_engine(run: InProcess) -> Outcome:

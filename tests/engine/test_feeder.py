@@ -14,6 +14,7 @@ from millstream.codec import canonical
 from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
 from millstream.engine.feeder import Feeder, Redo
+from millstream.engine.key_run import Due
 from millstream.engine.ordering import content_order
 from millstream.engine.plan import Plan
 from millstream.engine.readback import SMALL
@@ -51,7 +52,9 @@ class Fed:
                 return self.feeder.feed_plain("k", row, events, list(ts), order)
             except Redo:
                 pass
-        return self.feeder.feed("k", row, events, list(ts), order, horizon, 0, again=again).row
+        return self.feeder.feed(
+            "k", row, events, list(ts), order, Due(horizon, 0, horizon), 0, again=again
+        ).row
 
 
 def test_many_failures_cost_as_many_calls() -> None:

@@ -118,6 +118,8 @@ def _updates(draw: st.DrawFn, shape: tuple[Any, ...], timers: bool, wall: bool) 
         timed,
         draw(_sometimes(_timer_failures, 3)) if timed else None,
         draw(st.sampled_from((0, 0, 0, 2, 5))),
+        # On the wall's clock there would be no end of it.
+        timed and not wall and draw(st.booleans()),
     )
 
 

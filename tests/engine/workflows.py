@@ -23,7 +23,7 @@ from millstream.model.slate import Table
 
 MOST_HOPS = 3
 MOST_ALARMS = 3
-"""How many timers a slate's timer function may set."""
+"""How many timers a slate's timer function may set, unless it is endless."""
 
 Sends = Literal["left out", "changed, left out", "dict", "tuple", "bytes", "memory"]
 Keeps = Literal["chain", "list", "tuple", "int keys", "passing tuple", "shared", "event", "large"]
@@ -96,6 +96,8 @@ class UpdateSpec(MapSpec):
     timer_failure: Failure | None = None
     forgets: int = 0
     """Forget the slate for one in so many inputs (and timers); 0: never."""
+    endless: bool = False
+    """Whether the timer function always sets a timer again."""
 
 
 Spec = MapSpec | UpdateSpec
@@ -184,7 +186,7 @@ def _of_timer(spec: UpdateSpec, fired: Timer, slate: Any) -> Iterator[Any]:
     event = Event("", fired.ts, fired.key, None)
     yield from _sent(spec, event, number, hops, slate)
     again = _read(slate, "alarms", 0)
-    if spec.alarms and again < MOST_ALARMS:
+    if spec.alarms and (again < MOST_ALARMS or spec.endless):
         _write(slate, "alarms", again + 1)
         alarm = spec.alarms[number % len(spec.alarms)]
         yield alarm.set(fired.ts + 1)

@@ -26,9 +26,9 @@ PUSHES = 100
 class Counting(InProcess):
     """Counts what is sent to consumers in each batch."""
 
-    def batch(self, events: Any, *, final: bool = False) -> None:
+    def batch(self, events: Any, **given: Any) -> None:
         self.streams.clear()
-        super().batch(events, final=final)
+        super().batch(events, **given)
 
     def sent(self) -> int:
         return len(self.streams.get("feeds.push", []))

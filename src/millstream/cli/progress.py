@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -221,10 +221,16 @@ def _troubles(late: int, dead: int, dropped: int = 0, diverted: int = 0, evicted
     return words + (f", {dead:,} dead letter{'' if dead == 1 else 's'}" if dead else "")
 
 
-def waiting_hint(result: RunSummary) -> str | None:
-    """What to say of events that wait when a run over what is there has ended."""
-    if not result.waiting:
-        return None
-    waits = "event waits" if result.waiting == 1 else "events wait"
-    them = "it" if result.waiting == 1 else "them"
-    return f"{result.waiting:,} {waits} for the horizon; --final lets {them} through"
+def end_hints(result: RunSummary, *, final: bool) -> Iterator[str]:
+    """What to say when a run over what is there has ended: of what waits, or of the end of time."""
+    if result.waiting:
+        waits = "event waits" if result.waiting == 1 else "events wait"
+        them = "it" if result.waiting == 1 else "them"
+        yield f"{result.waiting:,} {waits} for the horizon; --final lets {them} through"
+    if result.timers and not final:
+        yield "timers wait for event time to go on (open sessions, windows); --final fires them"
+    if result.ended is not None:
+        yield (
+            f"event time was ended at {moment(result.ended)}: an event that comes from now on with "
+            "a time up to that is late"
+        )

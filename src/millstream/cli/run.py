@@ -11,7 +11,7 @@ from millstream.actions.address import addresses_of
 from millstream.cli.check import checked
 from millstream.cli.failing import tell_in_one_line
 from millstream.cli.place_options import place_options
-from millstream.cli.progress import say, summary, waiting_hint
+from millstream.cli.progress import end_hints, say, summary
 from millstream.cli.running import run_served
 from millstream.cli.serving_options import serving_options
 from millstream.config import load
@@ -44,7 +44,7 @@ def _limits(
     "--final",
     is_flag=True,
     default=None,
-    help="The same, and let waiting events through: nothing is to come.",
+    help="The same, and end event time: waiting events are processed, event-time timers fire.",
 )
 @click.option("--shards", metavar="N", help="Shards of the store, fixed once made.  [default: 16]")
 @click.option("--tasks", metavar="N", help="Tasks at once.  [default: the number of cores]")
@@ -81,10 +81,14 @@ def run(app: str, **flags: Any) -> None:
     a live page shows it, events can be sent to it and slates read over HTTP; a source without an
     address takes what is sent.
 
+    With --final nothing is to come: when all input is processed, open sessions and windows come
+    out. In event-time order an event that comes after that with a time before the end is late.
+
     \b
     Examples:
         millstream run app.py
         millstream run app.py --source checkins=json:data/checkins --available-now
+        millstream run sessions.py --source clicks=json:clicks --available-now --final
         millstream run app.toml
         millstream run app.py --source checkins=json:in --sink hot=parquet:out
 
@@ -121,8 +125,7 @@ def _run(app: App, settings: Settings) -> None:
     say(f"app {app.name}, store {shown_path(settings.store)}, starting Spark ...")
     result = run_served(app, settings)
     say(f"{summary(result)}; store {shown_path(settings.store)}")
-    hint = waiting_hint(result) if settings.available_now else None
-    if hint:
+    for hint in end_hints(result, final=settings.final) if settings.available_now else ():
         say(hint)
     if result.dead_letters:
         say(f"see what failed: millstream deadletters --store {shown_path(settings.store)}")

@@ -27,6 +27,7 @@ from millstream.driver.sink_retry import Stopped
 from millstream.driver.slate_warnings import LargeSlates, UnrankedSlates
 from millstream.driver.start import Started
 from millstream.driver.worker_thread import WorkerThread
+from millstream.engine.final_phase import stepped
 from millstream.engine.horizon import Lane
 from millstream.engine.points import reach
 from millstream.engine.progress import Report, advanced
@@ -238,6 +239,7 @@ class Driver:
             lane=plan.lane,
             fresh={split.source for split in plan.splits},
             target_seconds=self._settings.batch_seconds / 1e6,
+            step=plan.step,
         )
         groups = grouped(plan.splits, self._tasks)
         path, shards = home.path.absolute(), home.facts.shards
@@ -249,6 +251,8 @@ class Driver:
         staged = self._publisher.stage(plan.batch, reports, synced=synced)
         reach("slates-committed", plan.batch)
         after = advanced(before, reports, plan.batch, plan.clock, plan.positions)
+        if plan.step is not None:
+            stepped(self._workflow, plan.step, after, reports)
         after.staged, self._lane = staged, plan.lane
         after.last_batches = self._flushing.last_batches()
         after.written = clock()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from millstream.driver.pace import TARGET_SECONDS, shares_of
 from millstream.engine.beat import Beat
+from millstream.engine.final_phase import FinalStep
 from millstream.engine.horizon import Lane, earliest_of, held_back, horizon_of, step_from
 from millstream.engine.sweep import sweep_until
 from millstream.model.workflow import Workflow
@@ -24,12 +26,17 @@ def next_beat(
     lane: Lane,
     fresh: Collection[str] = (),
     target_seconds: float = TARGET_SECONDS,
+    step: FinalStep | None = None,
 ) -> Beat:
     """The beat of the batch that follows `progress`.
 
     `fresh` are the sources that bring records in it. In the shuffled lane the horizon takes one
-    step a batch; one task loops over its steps.
+    step a batch; one task loops over its steps. `step`: what it does in a final phase.
     """
+    if step is not None:
+        shares = shares_of(workflow, progress.costs, target_seconds)
+        beat = Beat(epoch, batch, clock, step.horizon, progress.horizon, shares=shares)
+        return replace(beat, final=step)
     target = horizon_of(workflow, progress, clock, started, final, fresh)
     earliest = earliest_of(progress)
     horizon = held_back(progress, target)
@@ -55,4 +62,5 @@ def next_beat(
         sweep,
         progress.sources if goes_on and not limited else None,
         started,
+        None if progress.ended is None else progress.ended.at,
     )

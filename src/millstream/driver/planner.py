@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from millstream.driver.inputs import Input, commit, open_input, position_of, register
 from millstream.driver.job import SourceSplit
 from millstream.driver.pace import divided, first_intake, slowed
+from millstream.engine.final_phase import FinalStep, next_step
 from millstream.engine.horizon import Lane, is_due, lane_of, pressure_of
 from millstream.engine.progress import least
 from millstream.model.workflow import Workflow
@@ -54,6 +55,8 @@ class BatchPlan:
     oldest: int | None
     """When its oldest record came in, if that is known."""
     lane: Lane = "one-task"
+    step: FinalStep | None = None
+    """What it does in a final phase, if it is part of one."""
 
 
 class Left(NamedTuple):
@@ -112,6 +115,8 @@ class Planner:
     def next(self, progress: Progress) -> BatchPlan | None:
         """The batch after `progress`, of what the last look has found; None if there is none."""
         now = max(self._clock(), progress.clock + 1)
+        if progress.final is not None:  # it was begun, by this start or an earlier one
+            return self._final_plan(progress, now)
         pressure = pressure_of(self._workflow, progress, now, self.started)
         taken = self._take(progress, pressure)
         if taken:
@@ -119,7 +124,14 @@ class Planner:
         for final in (False, True) if self._settings.final else (False,):
             if is_due(self._workflow, progress, now, self.started, final):
                 return self._plan(progress, now, taken, final=final)
-        return None
+        return self._final_plan(progress, now) if self._settings.final else None
+
+    def _final_plan(self, progress: Progress, now: int) -> BatchPlan | None:
+        """The next batch of the final phase, if there is one."""
+        step = next_step(self._workflow, progress, asked=True)
+        if step is None:
+            return None
+        return replace(self._plan(progress, now, {}, final=True), step=step)
 
     def _take(self, progress: Progress, pressure: float) -> dict[str, Position]:
         """How far the next batch takes each source that has more; none while pressure is full."""

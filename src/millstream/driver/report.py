@@ -54,6 +54,10 @@ class RunSummary:
     dropped: int = 0
     diverted: int = 0
     evicted: int = 0
+    timers: bool = False
+    """Whether event-time timers wait at the end for event time to go on."""
+    ended: int | None = None
+    """Where event time was ended, in event-time order: what comes later up to it is late."""
 
 
 def told(

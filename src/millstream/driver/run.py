@@ -78,6 +78,8 @@ def run(
         sum(after.dropped.values()) - sum(before.dropped.values()),
         sum(after.diverted.values()) - sum(before.diverted.values()),
         sum(after.evicted.values()) - sum(before.evicted.values()),
+        after.least_timer is not None,
+        after.horizon if settings.final and workflow.order == "event-time" else None,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from millstream.codec import decode_value, decode_values
 from millstream.engine.beat import Beat
-from millstream.engine.cell import BEGINNING, Cell
+from millstream.engine.cell import Cell
 from millstream.engine.columns import Columns
 from millstream.engine.combining import LEAST, written
 from millstream.engine.plan import Plan
@@ -51,8 +51,7 @@ class AggregateCell(Cell):
         """Merge the partials that have come, and the events that are due."""
         partials = arrived if self._combined and arrived is not None else Columns()
         if self._gate is not None:
-            horizon = BEGINNING if beat.horizon is None else beat.horizon
-            due = self._gate.take(None if self._combined else arrived, horizon)
+            due = self._gate.take(None if self._combined else arrived, self._open_until(beat))
             if due:
                 partials.extend(router.combined(self.number, due))
         if not partials:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from millstream.stores.progress import SourceProgress
+
+if TYPE_CHECKING:
+    from millstream.engine.final_phase import FinalStep
 
 LEAST_SHARE = 64
 """Events of a key that a batch takes however long they take."""
@@ -35,3 +39,14 @@ class Beat:
     records bring (`horizon.further`); None: it may not."""
     started: int | None = None
     """The clock when the run began; None: idle time does not count."""
+    ended: int | None = None
+    """Where a final phase has ended event time: timers up to it wait until it goes on."""
+    final: FinalStep | None = None
+    """What this batch does in a final phase; None: it is not part of one."""
+
+    @property
+    def timers(self) -> int | None:
+        """Event-time timers up to it fire; None: none do."""
+        if self.final is not None or self.horizon is None:
+            return None
+        return self.horizon if self.ended is None or self.horizon > self.ended else None

@@ -7,7 +7,6 @@ higher horizon, and sees its own changes.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from time import perf_counter_ns
 
@@ -19,26 +18,24 @@ from millstream.engine.beat import Beat
 from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
 from millstream.engine.feeder import Feeder, Redo
+from millstream.engine.final_phase import BEYOND
 from millstream.engine.gate import Gate
 from millstream.engine.ordering import by_key, content_order
 from millstream.engine.plan import Plan
+from millstream.engine.progress import greatest
 from millstream.engine.room import Room, abandoned
 from millstream.engine.router import Outbox, Router
 from millstream.engine.sweep import age_of
+from millstream.engine.timer_index import TimerIndex, due_in
 from millstream.model.event import Clock
 from millstream.model.function import Update
 from millstream.model.slate import Table, overlay
 from millstream.stores.contract import View, after_prefix
 from millstream.stores.layout import (
-    Timers,
     outbox_of,
     outbox_row,
     slates_of,
     table_of,
-    timer_parts,
-    timer_row,
-    timers_of,
-    timers_until,
     unpack_slate,
 )
 
@@ -84,6 +81,12 @@ class Cell:
         self.swept = 0
         self.evicted = 0
         """How many slates went because there was no room for them."""
+        self.reach = 0
+        """The longest time that an event has set a timer ahead in this batch."""
+        self.latest: int | None = None
+        """The greatest ts of the events that came, if it has timers."""
+        self.fired: int | None = None
+        """In a final phase, the latest timer that fired."""
         self.large: tuple[str, int] | None = None
         """The key and the bytes of the largest slate that is over the workflow's `slate_warn`."""
         self.outbox = Outbox()
@@ -92,10 +95,7 @@ class Cell:
         self._beat = beat
         self._slates: dict[str, bytes | None] = {}
         self._tables: dict[str, dict[str, bytes | None]] = {}
-        self._index: Rows = {}
-        self._index_order: list[bytes] = []
-        """The rows of `_index`, in order but for those added since it was last asked for."""
-        self._index_sorted = 0
+        self._timers = TimerIndex(view, self.name)
         self._stale_outbox: list[bytes] = []
         self._gate = Gate(view, self.name, beat.passed) if plan.waits else None
         self._update = function if isinstance(function, Update) else None
@@ -110,12 +110,6 @@ class Cell:
             self.room = Room(self._update, plan.rooms[number], view, self._entries)
         self._has_timers = self._update is not None and self._update.on_timer is not None
         self._prefix = slates_of(self.name)
-        self._timer_prefix: dict[Clock, bytes] = {
-            "event": timers_of(self.name, "event"),
-            "wall": timers_of(self.name, "wall"),
-        }
-        self._timers_from: dict[Clock, bytes] = dict(self._timer_prefix)
-        """Where the index begins: every timer before it has fired or died."""
         if number in plan.emitters:
             prefix = outbox_of(self.name)
             self._stale_outbox = [row for row, _ in view.scan(prefix, after_prefix(prefix))]
@@ -127,11 +121,11 @@ class Cell:
             due = admission.left_over()
             due.extend(arrived or Columns())
         if self._gate is not None:
-            due = self._gate.take(due, BEGINNING if beat.horizon is None else beat.horizon)
+            due = self._gate.take(due, self._open_until(beat))
         if admission is not None:
             due = admission.admit(due)
             self._turn_away(admission, router)
-        timed = self._due_timers(beat) if self._has_timers else {}
+        timed = self._timers.due(due_in(beat, self.name)) if self._has_timers else {}
         if not due and not timed:
             return
         due = due if due is not None else Columns()
@@ -139,6 +133,12 @@ class Cell:
             router.run_map(self.number, due, outbox=self.outbox)  # the router counts its events
         else:
             self._feed(self._update, due, timed, beat, router)
+
+    def _open_until(self, beat: Beat) -> int:
+        """How far the gate is open."""
+        if beat.final is not None and beat.final.takes(self.name):
+            return BEYOND
+        return BEGINNING if beat.horizon is None else beat.horizon
 
     def _turn_away(self, admission: Admission, router: Router) -> None:
         """Drop or divert what is past the limit."""
@@ -172,6 +172,9 @@ class Cell:
             groups.setdefault(key, [])
         values = decode_values(due.values)
         streams, slates = self._plan.streams, self._slates
+        timers = due_in(beat, self.name)
+        if self._has_timers and due:
+            self.latest = greatest(self.latest, max(due.ts))
         for (key, indices), row in zip(groups.items(), self._rows(list(groups)), strict=True):
             order = content_order(due, indices, streams) if len(indices) > 1 else indices
             again = feeder.plain
@@ -184,18 +187,18 @@ class Cell:
                 except Redo:
                     pass
             before = unpack_slate(row).timers if row is not None and self._has_timers else {}
-            fed = feeder.feed(key, row, due, values, order, beat.horizon, beat.clock, again=again)
+            fed = feeder.feed(key, row, due, values, order, timers, beat.clock, again=again)
+            self.reach = max(self.reach, fed.reach)
+            self.fired = greatest(self.fired, fed.fired)
             if fed.row is not None or row is not None:
                 slates[key] = fed.row
                 self.made += (fed.row is not None) - (row is not None)
-            self._keep_index(key, before, fed.timers)
+            self._timers.follow(key, before, fed.timers)
             if fed.wiped:
                 self._wipe(key)
             if fed.entries:
                 self._tables.setdefault(key, {}).update(fed.entries)
-        for row in timed:
-            if row not in self._index:  # every timer that was due has fired or died
-                self._change_index(row, None)
+        self._timers.spend(timed)
         if feeder.large is not None and (self.large is None or feeder.large[1] > self.large[1]):
             self.large = feeder.large
         self.fed += len(due) - sum(letter.timer is None for letter in feeder.dead)
@@ -224,47 +227,6 @@ class Cell:
             changed[entry] = None
         for row, _ in self._view.scan(prefix, after_prefix(prefix)):
             changed[row[len(prefix) :].decode()] = None
-
-    def _due_timers(self, beat: Beat) -> dict[bytes, str]:
-        """The rows of the timer index that are due, with the key that each is of."""
-        found = {}
-        limits: list[tuple[Clock, int | None]] = [("event", beat.horizon), ("wall", beat.clock)]
-        for clock, until in limits:
-            if until is not None:
-                prefix, end = (
-                    self._timer_prefix[clock],
-                    timers_until(self._timer_prefix[clock], until),
-                )
-                for row in self._timer_rows(self._timers_from[clock], end):
-                    found[row] = timer_parts(prefix, row)[1]
-                self._timers_from[clock] = max(self._timers_from[clock], end)
-        return found
-
-    def _timer_rows(self, first: bytes, last: bytes | None) -> Iterator[bytes]:
-        order = self._index_order
-        if len(order) > self._index_sorted:
-            order.sort()  # cheap: all but the last ones are in order
-            self._index_sorted = len(order)
-        start, stop = bisect_left(order, first), len(order)
-        if last is not None:
-            stop = bisect_left(order, last)
-        changed = [(row, self._index[row]) for row in order[start:stop]]
-        return (row for row, _ in overlay(changed, self._view.scan(first, last)))
-
-    def _change_index(self, row: bytes, value: bytes | None) -> None:
-        if row not in self._index:
-            self._index_order.append(row)
-        self._index[row] = value
-
-    def _keep_index(self, key: str, before: Timers, after: Timers) -> None:
-        """Let the index of timers follow a slate's timers."""
-        if before == after:
-            return
-        old, new = set(before.values()), set(after.values())
-        for clock, at in old - new:
-            self._change_index(timer_row(self._timer_prefix[clock], at, key), None)
-        for clock, at in new - old:
-            self._change_index(timer_row(self._timer_prefix[clock], at, key), b"")
 
     def take_outbox(self) -> Outbox:
         """Feedback events that a further step of this batch will take at once."""
@@ -300,7 +262,7 @@ class Cell:
     def _drop(self, update: Update, key: str, row: bytes) -> None:
         """Delete a slate, with its timers and its entries."""
         self._slates[key] = None
-        self._keep_index(key, unpack_slate(row).timers, {})
+        self._timers.follow(key, unpack_slate(row).timers, {})
         if update.slate is Table:
             self._wipe(key)
         self.made -= 1
@@ -313,7 +275,7 @@ class Cell:
             table = table_of(self.name, key)
             for entry, value in entries.items():
                 rows[table + entry.encode()] = value
-        rows.update(self._index)
+        rows.update(self._timers.changes)
         if self.room is not None:
             rows.update(self.room.changes())
         elif self._update is not None:
@@ -333,11 +295,7 @@ class Cell:
 
     def least_timer(self, clock: Clock) -> int | None:
         """The time of the earliest timer that is set, after this batch."""
-        if not self._has_timers:
-            return None
-        prefix = self._timer_prefix[clock]
-        row = next(self._timer_rows(self._timers_from[clock], after_prefix(prefix)), None)
-        return None if row is None else timer_parts(prefix, row)[0]
+        return self._timers.least(clock) if self._has_timers else None
 
     def least_waiting(self) -> int | None:
         return self._gate.least() if self._gate is not None else None

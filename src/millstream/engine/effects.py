@@ -23,6 +23,8 @@ class Effects:
     def __init__(self, plan: Plan, number: int) -> None:
         self.function = plan.functions[number]
         self.emitted = Columns()
+        self.reach = 0
+        """How far ahead `apply` has set an event-time timer, at most, since this was last 0."""
         self._numbers = plan.stream_number
         self._delays = plan.delays
         publishes = self.function.publishes
@@ -86,6 +88,8 @@ class Effects:
                 now = event.ts if effect.clock == "event" else clock
                 at = timer_time(effect, now, firing=firing == effect.clock)
                 timers[effect.name] = (effect.clock, at)
+                if effect.clock == "event" and at - now > self.reach:
+                    self.reach = at - now
             elif type(effect) is Forget:
                 forget = True
             else:

@@ -24,7 +24,7 @@ from typing import Any
 from millstream.codec import SlateCodec, decode_value, slate_codec
 from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
-from millstream.engine.key_run import Fed, KeyRun
+from millstream.engine.key_run import Due, Fed, KeyRun
 from millstream.engine.key_run import Redo as Redo
 from millstream.engine.readback import SMALL, read_back
 from millstream.errors import FunctionError
@@ -131,12 +131,12 @@ class Feeder:
         events: Columns,
         values: list[Any],
         order: list[int],
-        horizon: int | None,
+        timers: Due,
         clock: int,
         *,
         again: bool = False,
     ) -> Fed:
-        """Feed a key its events, and its timers up to `horizon` and `clock`.
+        """Feed a key its events, and the timers that are due.
 
         `again`: the plain way raised, and may have changed the values.
         """
@@ -144,12 +144,12 @@ class Feeder:
             mark, dead = self.effects.mark(), len(self.dead)
             try:
                 quick = KeyRun(self, key, row, clock, careful=False)
-                return quick.through(events, values, order, horizon)
+                return quick.through(events, values, order, timers)
             except Redo:
                 self.effects.undo(mark)
                 del self.dead[dead:]
         fresh = {index: decode_value(events.values[index]) for index in order}
-        return KeyRun(self, key, row, clock, careful=True).through(events, fresh, order, horizon)
+        return KeyRun(self, key, row, clock, careful=True).through(events, fresh, order, timers)
 
     def note(self, key: str, size: int) -> None:
         """A slate will be stored with so many bytes."""

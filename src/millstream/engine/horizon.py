@@ -123,7 +123,8 @@ def is_due(
     horizon = horizon_of(workflow, progress, clock, started, final)
     if horizon is None:
         return False
-    pending = least(progress.least_waiting, progress.least_timer)
+    ended = progress.ended is not None and horizon <= progress.ended.at
+    pending = least(progress.least_waiting, None if ended else progress.least_timer)
     return pending is not None and pending <= horizon
 
 

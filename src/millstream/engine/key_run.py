@@ -7,7 +7,7 @@ See feeder.py for when a key goes this way.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.codec import SlateCodec, decode_value, encode_value
 from millstream.engine.columns import Columns
@@ -30,7 +30,7 @@ class Redo(Exception):  # not an error: it asks for the other way
 class Fed:
     """What feeding a key came to: its new row (None: no slate), timers, and a table's changes."""
 
-    __slots__ = ("entries", "row", "timers", "wiped")
+    __slots__ = ("entries", "fired", "reach", "row", "timers", "wiped")
 
     def __init__(
         self,
@@ -38,11 +38,32 @@ class Fed:
         timers: Timers,
         entries: dict[str, bytes | None],
         wiped: bool,
+        reach: int,
+        fired: int | None,
     ) -> None:
         self.row = row
         self.timers = timers
         self.entries = entries
         self.wiped = wiped
+        self.reach = reach
+        """The longest time that one of its events has set a timer ahead."""
+        self.fired = fired
+        """The latest event-time timer that fired when the key was closed."""
+
+
+class Due(NamedTuple):
+    """Which of a key's timers fire, after its events."""
+
+    event: int | None
+    """Event-time timers up to it."""
+    wall: int | None
+    """Wall timers up to it."""
+    reached: int | None = None
+    """The event time reached, which is what a wall timer's slate lives by."""
+    limit: int | None = None
+    """The key is closed: event-time timers fire up to here (see final_phase.py)."""
+    all_waiting: bool = False
+    """Those too that wait for a later time."""
 
 
 class KeyRun:
@@ -69,6 +90,8 @@ class KeyRun:
         self._kept = careful or len(stored.data) <= SMALL
         """Whether `_data` follows every event, so that a failure can go back to it."""
         self._calls = 0
+        self._reach = 0
+        self._fired: int | None = None
         self._memory: Any = None
         """What functions are given; None: still to be read."""
         if self._codec is None:
@@ -80,7 +103,7 @@ class KeyRun:
         events: Columns,
         values: Mapping[int, Any] | list[Any],
         order: list[int],
-        horizon: int | None,
+        timers: Due,
     ) -> Fed:
         """Feed the events in their order, with the timers between and after them."""
         update, streams = self._feeder.update, self._feeder.streams
@@ -101,10 +124,12 @@ class KeyRun:
             elif expired is not None:  # as if the event had not come: the old slate stays
                 self._timers, self._data, self._memory, self._kept, self._wiped = expired
                 self._exists = True
-        if self._timers and horizon is not None:
-            self._fire("event", horizon, 0)
-        if self._timers:
-            self._fire("wall", self._clock, horizon or 0)
+        if self._timers and timers.event is not None:
+            self._fire("event", timers.event, 0)
+        if self._timers and timers.limit is not None:
+            self._close(timers.limit, all_waiting=timers.all_waiting)
+        if self._timers and timers.wall is not None:
+            self._fire("wall", timers.wall, timers.reached or 0)
         return self._end()
 
     def _fire(self, clock: Clock, until: int, horizon: int) -> None:
@@ -112,7 +137,6 @@ class KeyRun:
 
         `horizon` is the event time reached, which is what a slate lives by.
         """
-        update = self._feeder.update
         while True:
             for kind, at in self._timers.values():
                 if at <= until and kind == clock:
@@ -120,15 +144,31 @@ class KeyRun:
             else:
                 return  # the common case, at every event of a key that has a timer
             at, name = min((at, name) for name, (kind, at) in self._timers.items() if kind == clock)
-            del self._timers[name]
-            now = at if clock == "event" else max(at, horizon)
-            reached = at if clock == "event" else horizon
-            expired = update.ttl is not None and reached - self._last > update.ttl
-            if update.on_timer is None or expired:
-                continue
-            timer = Timer(at, self._key, name, clock)
-            if self._call(update.on_timer, timer, Event("", now, self._key, None), b"", timer):
-                self._forget_if_asked()
+            self._fire_one(clock, at, name, horizon)
+
+    def _close(self, limit: int, *, all_waiting: bool) -> None:
+        """Fire the event-time timers that wait, and those that they set up to `limit`, in order."""
+        waiting = {*self._event_timers()} if all_waiting else set()
+        while due := [one for one in self._event_timers() if one[0] <= limit or one in waiting]:
+            at, name = min(due)
+            self._fired = at if self._fired is None else max(self._fired, at)
+            self._fire_one("event", at, name, 0)
+
+    def _event_timers(self) -> list[tuple[int, str]]:
+        return [(at, name) for name, (kind, at) in self._timers.items() if kind == "event"]
+
+    def _fire_one(self, clock: Clock, at: int, name: str, horizon: int) -> None:
+        """Fire a timer; it is then spent. One whose slate has expired dies."""
+        update = self._feeder.update
+        del self._timers[name]
+        now = at if clock == "event" else max(at, horizon)
+        reached = at if clock == "event" else horizon
+        expired = update.ttl is not None and reached - self._last > update.ttl
+        if update.on_timer is None or expired:
+            return
+        timer = Timer(at, self._key, name, clock)
+        if self._call(update.on_timer, timer, Event("", now, self._key, None), b"", timer):
+            self._forget_if_asked()
 
     def _call(
         self,
@@ -150,11 +190,14 @@ class KeyRun:
             if result is not None:
                 self._timers = dict(timers)
                 firing = timer.clock if timer is not None else None
+                effects.reach = 0
                 self._forget = effects.apply(
                     result, event, encoded or b"null", self._timers, self._clock, firing
                 )
             if self._codec is not None and self._kept and not self._forget:
                 self._write(self._codec)
+            if timer is None and result is not None and effects.reach > self._reach:
+                self._reach = effects.reach
         except FAILURES as error:
             if not self._kept:
                 raise Redo from error
@@ -217,13 +260,12 @@ class KeyRun:
     def _end(self) -> Fed:
         entries: dict[str, bytes | None] = {}
         if not self._exists:
-            return Fed(None, {}, entries, self._wiped)
+            return Fed(None, {}, entries, self._wiped, self._reach, self._fired)
         if self._codec is None:
             entries = self._memory.changes()
             size = max(map(len, filter(None, entries.values())), default=0)
         elif not self._kept:
             self._data = self._check()
         self._feeder.note(self._key, size if self._codec is None else len(self._data))
-        return Fed(
-            pack_slate(self._last, self._data, self._timers), self._timers, entries, self._wiped
-        )
+        row = pack_slate(self._last, self._data, self._timers)
+        return Fed(row, self._timers, entries, self._wiped, self._reach, self._fired)

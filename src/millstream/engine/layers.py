@@ -116,6 +116,12 @@ class Task:
             report.least_waiting = least(report.least_waiting, cell.least_waiting())
             report.least_timer = least(report.least_timer, cell.least_timer("event"))
             report.least_wall = least(report.least_wall, cell.least_timer("wall"))
+            if cell.reach:
+                report.reach[cell.name] = max(cell.reach, report.reach.get(cell.name, 0))
+            if beat.final is not None:
+                report.fired = greatest(report.fired, cell.fired)
+                latest = greatest(cell.latest, report.latest.get(cell.name))
+                report.latest |= {} if latest is None else {cell.name: latest}
             report.held += cell.held
             report.pressure = max(report.pressure, cell.pressure)
             report.hold = least(report.hold, cell.hold)
@@ -217,7 +223,7 @@ def run_whole(task: Task, intakes: Iterable[Intake] = ()) -> None:
         arrived = least(*(min(events.ts) for events in inboxes.values() if events))
         known = beat.earliest if first else task.earliest()
         horizon = target
-        if target is not None:
+        if target is not None and beat.final is None:
             horizon = step_from(plan.workflow, passed, least(arrived, known), target)
         stepped = replace(beat, horizon=horizon)
         for layer in range(len(plan.layers)):

@@ -103,6 +103,12 @@ class Report(msgspec.Struct, array_like=True):
     """Slates whose priority could not be told, by update."""
     stored: dict[str, int] = {}
     """Microseconds of processor time that storing took, by function: each its part of the rows."""
+    reach: dict[str, int] = {}
+    """The longest time that an event of each update has set a timer ahead."""
+    latest: dict[str, int] = {}
+    """In a final phase, the greatest ts of the events that came to each update with timers."""
+    fired: int | None = None
+    """In a final phase, the latest timer that fired."""
 
     @property
     def has_rows(self) -> bool:
@@ -184,7 +190,18 @@ def advanced(
         evicted=_summed(before.evicted, (r.evicted for r in reports)),
         unranked=_unranked(before.unranked, reports),
         stored=_summed(before.stored, (r.stored for r in reports)),
+        reach=_longest(before.reach, reports),
+        final=before.final,
+        ended=before.ended,
     )
+
+
+def _longest(before: dict[str, int], reports: list[Report]) -> dict[str, int]:
+    longest = dict(before)
+    for report in reports:
+        for name, reach in report.reach.items():
+            longest[name] = max(reach, longest.get(name, 0))
+    return longest
 
 
 def _costs(before: dict[str, float], reports: list[Report]) -> dict[str, float]:

@@ -42,6 +42,32 @@ class Unranked(msgspec.Struct, frozen=True, array_like=True):
     """The batch of the last one."""
 
 
+class FinalPhase(msgspec.Struct):
+    """A final phase (`--final`) that has begun and is not over: see engine/final_phase.py."""
+
+    end: int
+    """Event time when it began: all input had been processed."""
+    highest: int | None = None
+    """The greatest ts of any event since."""
+    fired: int | None = None
+    """The latest timer that has fired since."""
+    closed: list[str] = []
+    """The functions that are closed."""
+    latest: dict[str, int] = {}
+    """The greatest ts of the events that came to each update since."""
+    limits: dict[str, int] = {}
+    """How far timers of the updates that are being closed go, once some have fired."""
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """Where a final phase has ended event time."""
+
+    at: int
+    """Timers up to it are left until event time goes on."""
+    events: int
+    """How many events the sources had brought, late ones left out."""
+
+
 class Progress(msgspec.Struct):
     """The driver's knowledge after the last committed batch."""
 
@@ -126,6 +152,12 @@ class Progress(msgspec.Struct):
     """Microseconds of the functions' time that a byte of input has cost of late."""
     stored: dict[str, int] = {}
     """Microseconds of processor time that storing what each function changed has taken."""
+    reach: dict[str, int] = {}
+    """The longest time that an event of each update has set a timer ahead."""
+    final: FinalPhase | None = None
+    """The final phase that is under way: it is finished before anything else is done."""
+    ended: Ended | None = None
+    """Where the last final phase ended event time."""
 
 
 def decoded(data: bytes | None) -> Progress:

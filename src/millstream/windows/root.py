@@ -113,6 +113,11 @@ class Root:
             if wait > 0:
                 yield _after(wait, due.name)
                 return
+        if kind == "time" and not [*board.boards(self.job.span.panes_of(window))]:
+            # No pane of any node has come: event time was ended (`--final`) before the window
+            # began. It is no window of the log, unless the log goes on.
+            yield timer(at=due.ts + self.job.span.length, name=due.name)
+            return
         yield from self._close(board, window, "time" if kind == "time" else "latency", due.key)
         self._forget(board)
         board.save()
