@@ -30,30 +30,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.windows.accounts import (
-    KEPT,
     MARK,
     Window,
     window_entry,
-    window_in,
 )
 from millstream.windows.board_windows import BoardWindows
 from millstream.windows.coverage import Coverage, Mark
 from millstream.windows.fidelity import Area, Error, Spatial
-from millstream.windows.merged import values
 from millstream.windows.node_places import (
     UNHEARD,
     NodePlaces,
     PlaceCounts,
-    State,
     carried_over,
 )
 from millstream.windows.pane_ledger import Part
 from millstream.windows.pane_marks import (
-    MOST_SHOWN,
     Marks,
     PaneMarks,
     PaneTally,
-    shown_panes,
+    State,
+    state_of,
 )
 from millstream.windows.reducers import BEGINNING, NEVER
 from millstream.windows.window_counts import clear, clear_shares, count_pane, count_share
@@ -273,46 +269,6 @@ class Scoreboard(BoardWindows):
             marks.update({(node, pane): mark[MARK] for node, mark in told.items()})
         return Coverage(self.nodes, panes, marks)
 
-    def needed(self) -> int:
-        """The first window that may still need its panes. (A pane opens every window that it is in,
-        so a window that is not open has none.)"""
-        first: int = min(self.meta["open"], default=self.meta["closed"][-1][1])
-        return first - self.job.corrections
-
-    def forget(self, before: int) -> None:
-        """Let go of the panes before one, and of windows that were closed long ago.
-
-        The first panes of all stay for as long as a node might begin even earlier: then windows
-        that begin before them need them.
-        """
-        meta, span, table = self.meta, self.job.span, self.table
-        if not meta["final"] and self.places.counts.begun == len(self.nodes):
-            meta["final"] = True
-            meta["swept"] = BEGINNING  # the first panes may go now
-        if meta.get("swept") == before:
-            return
-        # What lies before the last sweep is gone, and need not be looked for.
-        last_before = -(-meta["first"] // (span.slide // span.pane)) - 1
-        first = meta["first"] if meta["final"] else span.panes_of(last_before).stop
-        swept = meta.get("swept", BEGINNING)
-        first = max(first, swept)
-        # A node that is far ahead may have had windows closed: then less is let go than before.
-        meta["swept"], meta["kept"] = before, max(before, meta["kept"])
-        shown = shown_panes(len(self.nodes))
-        self._boards = None
-        self.marks.let_go(first, before, shown)
-        self.marks.let_go_late(swept, before)
-        self.marks.let_go_past(swept - MOST_SHOWN, before - shown)
-        for entry in [entry for entry, _ in table.scan(values(first), values(before))]:
-            del table[entry]
-        until = self.needed() - KEPT
-        for entry, _ in [
-            *table.scan(window_entry(meta.get("forgot", BEGINNING)), window_entry(until))
-        ]:
-            del table[entry]
-            self._windows.pop(window_in(entry), None)
-        meta["forgot"] = until
-
     def _sweep_again(self, pane: int) -> None:
         """There is something of a pane that may have been let go before."""
         if "swept" in self.meta:
@@ -394,8 +350,3 @@ class Scoreboard(BoardWindows):
                 received += (now == "received") - (was == "received")
                 lost += (now == "lost") - (was == "lost")
         return PaneTally(len(marks), received, lost)
-
-
-def state_of(mark: list[Any]) -> State:
-    """What is known of a pane of a node that has told of it."""
-    return "lost" if mark[MARK] == "lost" else "received"

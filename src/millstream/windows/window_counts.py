@@ -11,8 +11,7 @@ from __future__ import annotations
 from millstream.model.slate import Table
 from millstream.windows.accounts import Window, window_entry
 from millstream.windows.coverage import Tally
-from millstream.windows.node_places import State
-from millstream.windows.pane_marks import PaneTally
+from millstream.windows.pane_marks import PaneTally, State
 
 
 def share(window: int) -> str:
