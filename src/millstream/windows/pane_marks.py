@@ -15,12 +15,12 @@ are read as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from millstream.model.slate import Table
-from millstream.windows.accounts import LATE, MARK, READ
+from millstream.windows.accounts import GAP, LATE, MARK, READ
 
 Marks = dict[str, list[Any]]
 State = Literal["received", "lost"]
@@ -77,9 +77,10 @@ def pane_in(entry: str) -> int:
     return int(entry.split("|", 2)[1]) - _ZERO
 
 
-def state_of(mark: list[Any]) -> State:
-    """What is known of a pane of a node that has told of it."""
-    return "lost" if mark[MARK] == "lost" else "received"
+def state_of(mark: Sequence[Any]) -> State:
+    """What is known of a pane of a node that has told of it. One with a gap is not whole, though
+    its records are in the values."""
+    return "lost" if mark[MARK] == "lost" or mark[GAP] else "received"
 
 
 def _entry(kind: str, pane: int) -> str:

@@ -38,6 +38,7 @@ from millstream.windows.job import Job
 from millstream.windows.looking import asked, bounds, near
 from millstream.windows.members import Members
 from millstream.windows.merged import merged, merged_anew, put
+from millstream.windows.missing import missing_of
 from millstream.windows.pane_ledger import Part
 from millstream.windows.pane_retention import let_go
 from millstream.windows.reducers import HOPS
@@ -90,7 +91,7 @@ class Root:
         for window in board.looked_at():
             found = board.window(window)
             assert found is not None
-            fidelity, close = asked(board, window, found), near(board, window, found)
+            fidelity, close = asked(self.job), near(board, window, found)
             tally = tally_of(found, len(self.nodes), self.job.span.panes)
             reason = closing(tally, fidelity, overdue=False, near=close)
             if reason is not None:
@@ -220,6 +221,7 @@ class Root:
             board.boards(panes),
             combined,
             bounds(board, window, ended=why == "time"),
+            missing_of(board, window, ended=why == "time"),
             board.late_part,
         )
 

@@ -52,6 +52,7 @@ from millstream.windows.pane_marks import (
     state_of,
 )
 from millstream.windows.reducers import BEGINNING, NEVER
+from millstream.windows.shedding import drawn_in, is_drawn
 from millstream.windows.window_counts import clear, clear_shares, count_pane, count_share
 
 Change = tuple[State | None, State | None]
@@ -266,7 +267,12 @@ class Scoreboard(BoardWindows):
             for node, pane, state in self.silent(panes)
         }
         for pane, told in self.boards(panes).items():
-            marks.update({(node, pane): mark[MARK] for node, mark in told.items()})
+            marks.update(
+                {
+                    (node, pane): "lost" if state_of(mark) == "lost" else mark[MARK]
+                    for node, mark in told.items()
+                }
+            )
         return Coverage(self.nodes, panes, marks)
 
     def _sweep_again(self, pane: int) -> None:
@@ -298,10 +304,16 @@ class Scoreboard(BoardWindows):
             before.lost + now.count("lost") - was.count("lost"),
         )
         self.marks.put_tally(pane, after)
+        drawn = sum(
+            (new == "received") - (old == "received")
+            for node, (old, new) in changes.items()
+            if is_drawn(self.job, node, pane)
+        )
         for number in self.job.span.windows_of(pane):
             window = self.window(number) if self.has(number) else None
             if window is not None and not window.why:
                 count_pane(window, before, after, len(self.nodes))
+                window.drawn_received += drawn
                 for node, (old, new) in changes.items() if self._by_node else ():
                     self._count_share(number, window, node, old, new)
 
@@ -332,14 +344,17 @@ class Scoreboard(BoardWindows):
                     window.account_for(mark, on_time=True)
                 for node in late.get(pane, {}).keys() - marks.keys():
                     window.come_late(late[pane][node])
-        if self._by_node:
+        window.drawn = drawn_in(self.job, self.nodes, panes)
+        if self._by_node or window.drawn:
             clear_shares(self.table, number)
             known = {(node, pane): state for node, pane, state in self.silent(panes)}
             for pane, marks in boards.items():
                 known.update({(node, pane): state_of(mark) for node, mark in marks.items()})
-            for (node, _), state in known.items():
+            for (node, pane), state in known.items():
                 if node in self.members.known:
-                    self._count_share(number, window, node, None, state)
+                    window.drawn_received += state == "received" and is_drawn(self.job, node, pane)
+                    if self._by_node:
+                        self._count_share(number, window, node, None, state)
         return window
 
     def _recounted_pane(self, pane: int, marks: Marks) -> PaneTally:

@@ -23,6 +23,7 @@ def clear(window: Window) -> None:
     """Begin to count anew."""
     window.received = window.lost = window.whole = window.hurt = window.some = 0
     window.whole_nodes = window.some_nodes = window.hurt_nodes = window.gone_nodes = 0
+    window.drawn_received = 0
 
 
 def clear_shares(table: Table, number: int) -> None:
