@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.model.event import Event
-from millstream.windows import Area
+from millstream.windows import Area, Job
 from millstream.windows.shedding import is_drawn
 
 SECOND = 1_000_000
@@ -21,11 +21,11 @@ def each(record: Any) -> list[tuple[str, int]]:
     return [("all", 1)]
 
 
-def an_app(seed: int = 0, slide: str | None = None) -> tuple[ms.App, ms.Job]:
+def an_app(seed: int = 0, slide: str | None = None) -> tuple[ms.App, Job]:
     app = ms.App("quiet")
     app.source("a")
     app.source("b")
-    job = ms.Job(
+    job = Job(
         map=each,
         combine=ms.algebra.count(),
         range="20s",
