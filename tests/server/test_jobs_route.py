@@ -69,7 +69,11 @@ def test_an_open_window(made: JobStore) -> None:
     (window,) = found["windows"]
     assert (found["open"], found["closed"]) == (1, 0)
     assert (window["from"], window["to"], window["state"]) == (0, 10 * MINUTE, "open")
-    assert window["coverage"] == {"area": 4 / 30, "time": 3 / 10, "space": 2 / 3}
+    missing = {"absent": 2, "awaited": 23, "shed": 1}
+    assert window["coverage"] == {
+        **{"area": 4 / 30, "time": 3 / 10, "space": 2 / 3},
+        "missing": missing,
+    }
     assert window["completeness"] == {
         "records": 15 / 22,
         "bytes": 15 / 22,

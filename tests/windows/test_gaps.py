@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from windows.messages import NODES, a_job, an_app, events, told, windows
+from windows.messages import NODES, a_job, an_app, answers, events, told, windows
 
 import millstream as ms
-from millstream.windows import Area, Job
+from millstream.windows import Area, Job, Temporal
 from millstream.windows.message import Message
 
 LOG = {0: "xx", 1: "xy"}
@@ -37,7 +37,7 @@ def run_of(job: Job, gap: int, **how: Any) -> ms.testing.Run:
 def test_bounds_are_not_exact(gap: int) -> None:
     """What came is the least that it can be; nobody knows the most."""
     run = run_of(counting(), gap)
-    assert windows(run) == [(0, "complete")]
+    assert windows(run) == [(0, "failure")]
     (window,) = run.stream("counts.windows")
     total = window.value["total"]
     assert (total["method"], total["low"], total["value"], total["high"]) == (
@@ -65,14 +65,28 @@ def test_a_gap_spoils_a_sample() -> None:
         assert window.value["total"]["high"] is None
 
 
-def test_completeness_counts_it_as_unknown() -> None:
-    """The reason of the closing stays; the account of the node counts the pane."""
+def test_a_pane_with_a_gap_was_not_received() -> None:
+    """The window is not called complete, and says what it is missing and of which node; what is
+    left of the pane is in its values. The account of the node counts the pane."""
     run = run_of(a_job(), -1)
     (window,) = run.stream("counts.windows")
-    assert (window.value["why"], window.value["completeness"]["unknown_panes"]) == ("complete", 1)
+    assert (window.value["why"], window.value["completeness"]["unknown_panes"]) == ("failure", 1)
+    assert window.value["coverage"]["area"] == pytest.approx(5 / 6)
+    assert window.value["coverage"]["missing"] == {"gap": 1}
+    assert window.value["missing"] == {"gap": {"panes": 1, "nodes": ["b"], "more": 0}}
+    assert answers(run) == {0: {"x": 9, "y": 3}}
     assert window.value["accounts"]["b"]["gaps"] == 1
     assert "gaps" not in window.value["accounts"]["a"]
     assert run.slate("counts.root", "1/0")["account|b"]["gaps"] == 1
+
+
+@pytest.mark.parametrize(("fidelity", "why"), [(Area(0.8), "fidelity"), (Temporal(1.0), "failure")])
+def test_a_gap_counts_against_what_is_asked(fidelity: Any, why: str) -> None:
+    """Five panes of six are enough for the one; no pane may be lost for the other."""
+    job = a_job(fidelity=fidelity)
+    sent = with_gap(job, 7)
+    run = ms.testing.run(an_app(job), events(sorted(sent, key=lambda one: "b" in one["nodes"])))
+    assert windows(run) == [(0, why)]
 
 
 @pytest.mark.parametrize("gap", [-2, "5", 1.5, None])

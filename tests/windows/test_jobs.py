@@ -165,7 +165,8 @@ def test_a_window_is_closed_when_its_fidelity_is_met() -> None:
     run = ms.testing.run(app, events_of([("a", 1, "x"), ("a", 2, "x"), ("a", 3, "y")]))
     (window,) = run.stream("counts.windows")
     assert window.value["why"] == "fidelity"
-    assert window.value["coverage"] == {"area": 0.5, "time": 1.0, "space": 0.5}
+    missing = {"absent": 1}
+    assert window.value["coverage"] == {"area": 0.5, "time": 1.0, "space": 0.5, "missing": missing}
 
 
 def test_a_window_is_closed_when_its_latency_is_over() -> None:

@@ -30,7 +30,8 @@ def test_a_window_is_closed_when_all_nodes_have_sent_it() -> None:
     assert windows(run) == [(0, "complete")]
     assert answers(run) == {0: {"x": 3, "y": 2}}
     (window,) = run.stream("counts.windows")
-    assert window.value["coverage"] == {"area": 1.0, "time": 1.0, "space": 1.0}
+    assert window.value["coverage"] == {"area": 1.0, "time": 1.0, "space": 1.0, "missing": {}}
+    assert window.value["missing"] == {}
     assert window.value["completeness"] == {
         "records": 1.0,
         "bytes": 1.0,
@@ -81,6 +82,7 @@ def test_a_node_that_begins_later_is_absent_before() -> None:
     (window,) = run.stream("counts.windows")
     assert window.value["coverage"]["area"] == pytest.approx(5 / 6)
     assert window.value["completeness"]["unknown_panes"] == 1
+    assert window.value["missing"] == {"absent": {"panes": 1, "nodes": ["c"], "more": 0}}
 
 
 def test_a_node_that_goes_on_after_a_stop_is_absent_nowhere() -> None:

@@ -27,7 +27,7 @@ WINDOW = record(
     state=TEXT,
     why=maybe(TEXT),
     corrections=WHOLE,
-    coverage=record(area=NUMBER, time=NUMBER, space=NUMBER),
+    coverage=record(area=NUMBER, time=NUMBER, space=NUMBER, missing=by_name(WHOLE)),
     completeness=record(
         records=maybe(NUMBER), bytes=maybe(NUMBER), unknown_panes=WHOLE, late=NUMBER
     ),

@@ -17,7 +17,8 @@
 - `reducers`: how many there are, and from which window on
 - `pane_ledger`: the update that takes in what nodes tell, once
 - `scoreboard`: which pane of which node is there; `pane_marks`, `node_places`, `board_windows`,
-  `window_counts`: the entries of panes, nodes and windows that it is made of
+  `window_counts`: the entries of panes, nodes and windows that it is made of; `pane_retention`:
+  which of them are let go
 - `accounts`: where every record went
 - `root`: the update that has the scoreboard and closes the windows
 - `looking`: the bounds of a window, and when `Error` looks at them

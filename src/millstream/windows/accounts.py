@@ -84,7 +84,7 @@ class Window:
     dead: int = 0
     why: str = ""
     """Why it was closed; empty: it is open. (Nothing here is null: that would be slow to store.)"""
-    coverage: dict[str, float] = field(default_factory=dict)
+    coverage: dict[str, Any] = field(default_factory=dict)
     """When it was closed, or corrected."""
     completeness: dict[str, float | None] = field(default_factory=dict)
     """As it is known now: what comes late makes it less."""
@@ -97,8 +97,9 @@ class Window:
     """Records whose bytes nobody has counted: those that were late at their node."""
     late_part: float = 0.0
     """Of all records that were read when it was closed, or corrected, the part that came late."""
-    drawn: float = 0.0
-    """The part of its panes that the nodes draw, if the job's area is of drawn ones."""
+    drawn: int = 0
+    """Panes of nodes that are drawn, if the job's area is of drawn ones."""
+    drawn_received: int = 0
     looked: int = 0
     """How many rounds of `Error` were looked at."""
     corrections: int = 0
@@ -146,7 +147,8 @@ class Window:
 
 def window_of(stored: dict[str, Any]) -> Window:
     """A window as its entry has it, also one of an earlier version."""
-    stored.pop("nodes", None)
+    if stored.pop("nodes", None) is not None:
+        stored["drawn"] = 0  # it was a part; `scoreboard` counts what is open anew
     return Window(**stored)
 
 

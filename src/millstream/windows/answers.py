@@ -2,17 +2,18 @@
 
     {"from", "to", "why", "coverage", "completeness", "value"}        for each key, on NAME
     {"from", "to", "why", "coverage", "completeness", "histogram",    for each reducer, on
-     "keys", "records", "bytes", "reducer", "accounts"}               NAME.windows
+     "keys", "records", "bytes", "reducer", "missing", "accounts"}    NAME.windows
 
 `coverage` is of panes: the part of all panes of all nodes (`area`), of the panes that any node
-responded for (`time`), of the nodes that responded for any (`space`). `completeness` is of what the
-nodes have counted: the part of the records, and of the bytes, that the answer has of those that are
-known, null if that cannot be said, and of how many panes of nodes it is not known what they hold,
-since nothing was told or bytes of the log were gone (`unknown_panes`); and of all records that the
-nodes had read by then, the part that came late, for whatever window (`late`): as much of this one
-may be still to come. A corrected answer says
-which one it is: `correction`. Answers that can be bounded have `bounds`, and the summary a bound of
-their `total` and of a key that was not seen (`estimates`).
+responded for (`time`), of the nodes that responded for any (`space`), and by cause how many panes
+of nodes are `missing` (module `missing`); the summary says of which nodes. `completeness` is of
+what the nodes have counted: the part of the records, and of the bytes, that the answer has of those
+that are known, null if that cannot be said, and of how many panes of nodes it is not known what
+they hold, since nothing was told or bytes of the log were gone (`unknown_panes`); and of all
+records that the nodes had read by then, the part that came late, for whatever window (`late`): as
+much of this one may be still to come. A corrected answer says which one it is: `correction`.
+Answers that can be bounded have `bounds`, and the summary a bound of their `total` and of a key
+that was not seen (`estimates`).
 
 A key that `combine` or `reduce` fails on has the value null and says why: `error`; the summary says
 how many there are: `failed`. The window is closed and the other keys have their answers: else it
@@ -32,7 +33,6 @@ from millstream.model.rules import FAILURES
 from millstream.windows.accounts import (
     BYTES,
     COUNTS,
-    GAP,
     RECORDS,
     Window,
     add_counts,
@@ -43,6 +43,7 @@ from millstream.windows.estimates import Estimate
 from millstream.windows.fidelity import Reason
 from millstream.windows.job import Job
 from millstream.windows.merged import Failed
+from millstream.windows.missing import Missing
 from millstream.windows.pane_marks import Marks
 
 
@@ -61,6 +62,7 @@ class Closed:
     values: dict[str, Any]
     """By key, combined."""
     bounds: Estimate | None
+    missing: Missing
     late: float
     """Of all records that were read, the part that came late."""
 
@@ -68,7 +70,12 @@ class Closed:
         """What it says, in the order of its keys, and the summary; notes it in the window."""
         begin, end = self.job.span.bounds(self.number)
         known = self.coverage.at_best() if self.why == "time" else self.coverage
-        self.window.coverage = {"area": known.area, "time": known.time, "space": known.space}
+        self.window.coverage = {
+            "area": known.area,
+            "time": known.time,
+            "space": known.space,
+            "missing": self.missing.panes,
+        }
         self.window.completeness = self.completeness()
         told: dict[str, Any] = {
             "from": begin,
@@ -92,6 +99,7 @@ class Closed:
             "records": sum(mark[RECORDS] for mark in marks),
             "bytes": sum(mark[BYTES] for mark in marks),
             "histogram": known.histogram,
+            "missing": self.missing.named(),
             "accounts": self.accounts(),
         }
         if failed:
@@ -118,20 +126,8 @@ class Closed:
         marks = [mark for marks in self.boards.values() for mark in marks.values()]
         window, records = self.window, sum(mark[RECORDS] for mark in marks)
         window.included, window.included_bytes = records, sum(mark[BYTES] for mark in marks)
-        nodes = {*self.coverage.nodes}  # marks of others are of nodes that the job had before
-        told = {
-            (node, pane) for pane, marks in self.boards.items() for node in marks if node in nodes
-        }
-        known = told | {unit for unit, mark in self.coverage.marks.items() if mark == "empty"}
-        awaited = len(nodes) * len(self.coverage.panes) - len(known)
-        torn = sum(
-            mark[GAP] != 0 and node in nodes
-            for marks in self.boards.values()
-            for node, mark in marks.items()
-        )
-        unknown = torn + (0 if self.why == "time" else awaited)
         window.late_part = round(self.late, 6)
-        return window.complete(records, window.included_bytes, unknown)
+        return window.complete(records, window.included_bytes, self.missing.unknown)
 
     def accounts(self) -> dict[str, dict[str, int]]:
         """By node, where the records of the window went."""

@@ -82,9 +82,13 @@ class BoardWindows:
     def drop(self, number: int) -> None:
         """The window is not there any more, as if it had never been opened."""
         self.meta["open"].remove(number)
+        self.forget(number)
+        clear_shares(self.table, number)
+
+    def forget(self, number: int) -> None:
+        """Nobody asks for the window any more."""
         self._windows.pop(number, None)
         self.table.discard(window_entry(number))
-        clear_shares(self.table, number)
 
     def close(self, number: int) -> None:
         """The window is closed; its entry stays for a while."""

@@ -26,7 +26,7 @@ def rank(seed: int, node: str, pane: int, panes: int) -> int:
     return _ranks(seed, node, block_of(pane, panes), panes)[pane % panes]
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=16_384)
 def _ranks(seed: int, node: str, block: int, panes: int) -> tuple[int, ...]:
     order = list(range(panes))
     Random(f"{seed}/{node}/{block}").shuffle(order)

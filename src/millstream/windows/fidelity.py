@@ -32,7 +32,8 @@ class Fidelity(Protocol):
 @dataclass(frozen=True, slots=True)
 class Area:
     """So much of all panes of all nodes: whichever come first or, `drawn`, a random sample of each
-    node's panes, the same part of each."""
+    node's panes, the same part of each. Of drawn ones a window needs all (`looking`): panes that
+    were not drawn and had no records come too, and are no part of the sample."""
 
     part: float
     drawn: bool = False

@@ -181,9 +181,14 @@ class Job:
     @property
     def draws(self) -> bool:
         """Whether the panes that a node leaves out are drawn by rank."""
-        fidelity = self.fidelity
-        drawn = isinstance(fidelity, Error) or (isinstance(fidelity, Area) and fidelity.drawn)
+        drawn = isinstance(self.fidelity, Error) or self.drawn_part is not None
         return drawn or self.shed == "drawn"
+
+    @property
+    def drawn_part(self) -> float | None:
+        """The part of its panes that each node draws; None: the fidelity is no area of those."""
+        fidelity = self.fidelity
+        return fidelity.part if isinstance(fidelity, Area) and fidelity.drawn else None
 
     @property
     def apart(self) -> bool:

@@ -1,5 +1,5 @@
 """What is asked of a window at the root, beyond its counts: its bounds, which `estimates` works out
-from the scoreboard, when `Error` looks at them, and how many panes are drawn for it.
+from the scoreboard, when `Error` looks at them, and whether all panes that are drawn are there.
 
 `Error` looks when a round is complete for all nodes, and once for each round: looks at other
 moments would be chances to fail that its intervals do not allow for. Each reducer looks at the
@@ -9,13 +9,12 @@ total of its own keys.
 from __future__ import annotations
 
 from millstream.windows.accounts import Window, manifest_of
-from millstream.windows.drawing import rank
 from millstream.windows.estimates import Estimate, estimate
-from millstream.windows.fidelity import Area, Error, Fidelity, rounds
+from millstream.windows.fidelity import Error, Fidelity, rounds
+from millstream.windows.job import Job
 from millstream.windows.merged import by_pane
 from millstream.windows.message import Manifest, manifest
 from millstream.windows.scoreboard import Scoreboard
-from millstream.windows.shedding import drawn_panes
 from millstream.windows.strata import rounds_done
 
 
@@ -43,8 +42,11 @@ def bounds(board: Scoreboard, window: int, *, ended: bool = False) -> Estimate |
 
 
 def near(board: Scoreboard, number: int, window: Window) -> bool:
-    """Whether `Error` looks now, and finds the answer near enough."""
+    """Whether a window has what its fidelity asks for beyond the counts: of an area of drawn panes,
+    all that are drawn; of `Error`, a bound that is near enough, if it looks now."""
     job = board.job
+    if job.drawn_part is not None:
+        return 0 < window.drawn == window.drawn_received
     if not isinstance(job.fidelity, Error) or _too_few(board, window):
         return False
     panes = job.span.panes_of(number)
@@ -56,23 +58,10 @@ def near(board: Scoreboard, number: int, window: Window) -> bool:
     return found is not None and job.fidelity.look(found.total)
 
 
-def asked(board: Scoreboard, number: int, window: Window) -> Fidelity | None:
-    """The fidelity that is asked of a window.
-
-    A window that does not begin with a block has parts of two, of which a little more or less may
-    be drawn than the job says. All that is drawn is then all that is asked: no more will come.
-    """
-    job, span = board.job, board.job.span
-    if not isinstance(job.fidelity, Area) or not job.fidelity.drawn or span.slide == span.length:
-        return job.fidelity
-    if not window.drawn:
-        most, panes = drawn_panes(job.fidelity.part, span.panes), span.panes_of(number)
-        drawn = sum(
-            rank(job.seed, node, pane, span.panes) < most for node in board.nodes for pane in panes
-        )
-        window.drawn = drawn / (len(board.nodes) * len(panes))
-    part = min(job.fidelity.part, window.drawn)
-    return Area(part, drawn=True) if part else None
+def asked(job: Job) -> Fidelity | None:
+    """What is asked of the counts of a window. An area of drawn panes asks nothing of them: a pane
+    that was not drawn and had no records counts as received, but is no part of the sample."""
+    return None if job.drawn_part is not None else job.fidelity
 
 
 def _too_few(board: Scoreboard, window: Window) -> bool:

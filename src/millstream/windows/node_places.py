@@ -11,14 +11,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from millstream.model.slate import Table
 from millstream.windows.members import Members
+from millstream.windows.pane_marks import State
 from millstream.windows.reducers import BEGINNING, NEVER
 
-State = Literal["received", "lost"]
-"""What is known of a pane of a node; None if it is still awaited."""
 PREFIX = "node|"
 
 

@@ -15,14 +15,16 @@ are read as they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from millstream.model.slate import Table
-from millstream.windows.accounts import LATE, READ
+from millstream.windows.accounts import GAP, LATE, MARK, READ
 
 Marks = dict[str, list[Any]]
+State = Literal["received", "lost"]
+"""What is known of a pane of a node; None if it is still awaited."""
 _ZERO = 1 << 62
 """Added to a pane's number, so that the order of texts is that of numbers."""
 
@@ -73,6 +75,12 @@ def tardy(pane: int) -> str:
 def pane_in(entry: str) -> int:
     """The pane that an entry is of."""
     return int(entry.split("|", 2)[1]) - _ZERO
+
+
+def state_of(mark: Sequence[Any]) -> State:
+    """What is known of a pane of a node that has told of it. One with a gap is not whole, though
+    its records are in the values."""
+    return "lost" if mark[MARK] == "lost" or mark[GAP] else "received"
 
 
 def _entry(kind: str, pane: int) -> str:

@@ -23,8 +23,6 @@ from millstream.model.app import App
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
 from millstream.model.function import check_name, takes
 from millstream.model.slate import Table
-from millstream.windows.drawing import rank
-from millstream.windows.fidelity import Area
 from millstream.windows.field_map import FieldMap
 from millstream.windows.job import Job
 from millstream.windows.logs import Logs
@@ -33,7 +31,7 @@ from millstream.windows.pane_ledger import PaneLedger
 from millstream.windows.placed import PlacedJob
 from millstream.windows.reducers import Agreed, Reducers, Saying
 from millstream.windows.root import Root
-from millstream.windows.shedding import drawn_panes
+from millstream.windows.shedding import is_drawn
 
 PANE = "pane"
 
@@ -193,10 +191,7 @@ class PaneMaking:
 
     def _is_drawn(self, node: str, pane: int) -> bool:
         """Whether the pane is among those that are to be made."""
-        fidelity, panes = self.job.fidelity, self.job.span.panes
-        if not isinstance(fidelity, Area) or not fidelity.drawn:
-            return True
-        return rank(self.job.seed, node, pane, panes) < drawn_panes(fidelity.part, panes)
+        return self.job.drawn_part is None or is_drawn(self.job, node, pane)
 
     def _set(self, making: Making) -> Iterator[SetTimer]:
         if self.job.span.axis == "time" and making.pane is not None:

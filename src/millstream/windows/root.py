@@ -37,8 +37,10 @@ from millstream.windows.fidelity import Reason, closing
 from millstream.windows.job import Job
 from millstream.windows.looking import asked, bounds, near
 from millstream.windows.members import Members
-from millstream.windows.merged import merged, merged_anew, oldest_needed, put
+from millstream.windows.merged import merged, merged_anew, put
+from millstream.windows.missing import missing_of
 from millstream.windows.pane_ledger import Part
+from millstream.windows.pane_retention import let_go
 from millstream.windows.reducers import HOPS
 from millstream.windows.scoreboard import Scoreboard
 from millstream.windows.window_counts import tally_of
@@ -89,7 +91,7 @@ class Root:
         for window in board.looked_at():
             found = board.window(window)
             assert found is not None
-            fidelity, close = asked(board, window, found), near(board, window, found)
+            fidelity, close = asked(self.job), near(board, window, found)
             tally = tally_of(found, len(self.nodes), self.job.span.panes)
             reason = closing(tally, fidelity, overdue=False, near=close)
             if reason is not None:
@@ -98,7 +100,7 @@ class Root:
         for window in late:
             yield from self._correct(board, window, event.key)
         if closed:
-            self._forget(board)
+            let_go(board)
         board.save()
 
     def on_timer(self, due: Timer, table: Table) -> Iterator[Emit | SetTimer]:
@@ -119,7 +121,7 @@ class Root:
             yield timer(at=due.ts + self.job.span.length, name=due.name)
             return
         yield from self._close(board, window, "time" if kind == "time" else "latency", due.key)
-        self._forget(board)
+        let_go(board)
         board.save()
 
     def _board(self, reducer: str, table: Table, schedule: Any) -> Scoreboard:
@@ -224,13 +226,9 @@ class Root:
             board.boards(panes),
             combined,
             bounds(board, window, ended=why == "time"),
+            missing_of(board, window, ended=why == "time"),
             board.late_part,
         )
-
-    def _forget(self, board: Scoreboard) -> None:
-        """Let go of panes that no window needs any more."""
-        first = board.first_pane(board.needed())
-        board.forget(oldest_needed(self.job, board.table, first))
 
 
 def _account(

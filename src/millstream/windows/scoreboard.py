@@ -30,32 +30,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.windows.accounts import (
-    KEPT,
     MARK,
     Window,
     window_entry,
-    window_in,
 )
 from millstream.windows.board_windows import BoardWindows
 from millstream.windows.coverage import Coverage, Mark
 from millstream.windows.fidelity import Area, Error, Spatial
-from millstream.windows.merged import values
 from millstream.windows.node_places import (
     UNHEARD,
     NodePlaces,
     PlaceCounts,
-    State,
     carried_over,
 )
 from millstream.windows.pane_ledger import Part
 from millstream.windows.pane_marks import (
-    MOST_SHOWN,
     Marks,
     PaneMarks,
     PaneTally,
-    shown_panes,
+    State,
+    state_of,
 )
 from millstream.windows.reducers import BEGINNING, NEVER
+from millstream.windows.shedding import drawn_in, is_drawn
 from millstream.windows.window_counts import clear, clear_shares, count_pane, count_share
 
 Change = tuple[State | None, State | None]
@@ -270,48 +267,13 @@ class Scoreboard(BoardWindows):
             for node, pane, state in self.silent(panes)
         }
         for pane, told in self.boards(panes).items():
-            marks.update({(node, pane): mark[MARK] for node, mark in told.items()})
+            marks.update(
+                {
+                    (node, pane): "lost" if state_of(mark) == "lost" else mark[MARK]
+                    for node, mark in told.items()
+                }
+            )
         return Coverage(self.nodes, panes, marks)
-
-    def needed(self) -> int:
-        """The first window that may still need its panes. (A pane opens every window that it is in,
-        so a window that is not open has none.)"""
-        first: int = min(self.meta["open"], default=self.meta["closed"][-1][1])
-        return first - self.job.corrections
-
-    def forget(self, before: int) -> None:
-        """Let go of the panes before one, and of windows that were closed long ago.
-
-        The first panes of all stay for as long as a node might begin even earlier: then windows
-        that begin before them need them.
-        """
-        meta, span, table = self.meta, self.job.span, self.table
-        if not meta["final"] and self.places.counts.begun == len(self.nodes):
-            meta["final"] = True
-            meta["swept"] = BEGINNING  # the first panes may go now
-        if meta.get("swept") == before:
-            return
-        # What lies before the last sweep is gone, and need not be looked for.
-        last_before = -(-meta["first"] // (span.slide // span.pane)) - 1
-        first = meta["first"] if meta["final"] else span.panes_of(last_before).stop
-        swept = meta.get("swept", BEGINNING)
-        first = max(first, swept)
-        # A node that is far ahead may have had windows closed: then less is let go than before.
-        meta["swept"], meta["kept"] = before, max(before, meta["kept"])
-        shown = shown_panes(len(self.nodes))
-        self._boards = None
-        self.marks.let_go(first, before, shown)
-        self.marks.let_go_late(swept, before)
-        self.marks.let_go_past(swept - MOST_SHOWN, before - shown)
-        for entry in [entry for entry, _ in table.scan(values(first), values(before))]:
-            del table[entry]
-        until = self.needed() - KEPT
-        for entry, _ in [
-            *table.scan(window_entry(meta.get("forgot", BEGINNING)), window_entry(until))
-        ]:
-            del table[entry]
-            self._windows.pop(window_in(entry), None)
-        meta["forgot"] = until
 
     def _sweep_again(self, pane: int) -> None:
         """There is something of a pane that may have been let go before."""
@@ -342,10 +304,16 @@ class Scoreboard(BoardWindows):
             before.lost + now.count("lost") - was.count("lost"),
         )
         self.marks.put_tally(pane, after)
+        drawn = sum(
+            (new == "received") - (old == "received")
+            for node, (old, new) in changes.items()
+            if is_drawn(self.job, node, pane)
+        )
         for number in self.job.span.windows_of(pane):
             window = self.window(number) if self.has(number) else None
             if window is not None and not window.why:
                 count_pane(window, before, after, len(self.nodes))
+                window.drawn_received += drawn
                 for node, (old, new) in changes.items() if self._by_node else ():
                     self._count_share(number, window, node, old, new)
 
@@ -376,14 +344,17 @@ class Scoreboard(BoardWindows):
                     window.account_for(mark, on_time=True)
                 for node in late.get(pane, {}).keys() - marks.keys():
                     window.come_late(late[pane][node])
-        if self._by_node:
+        window.drawn = drawn_in(self.job, self.nodes, panes)
+        if self._by_node or window.drawn:
             clear_shares(self.table, number)
             known = {(node, pane): state for node, pane, state in self.silent(panes)}
             for pane, marks in boards.items():
                 known.update({(node, pane): state_of(mark) for node, mark in marks.items()})
-            for (node, _), state in known.items():
+            for (node, pane), state in known.items():
                 if node in self.members.known:
-                    self._count_share(number, window, node, None, state)
+                    window.drawn_received += state == "received" and is_drawn(self.job, node, pane)
+                    if self._by_node:
+                        self._count_share(number, window, node, None, state)
         return window
 
     def _recounted_pane(self, pane: int, marks: Marks) -> PaneTally:
@@ -394,8 +365,3 @@ class Scoreboard(BoardWindows):
                 received += (now == "received") - (was == "received")
                 lost += (now == "lost") - (was == "lost")
         return PaneTally(len(marks), received, lost)
-
-
-def state_of(mark: list[Any]) -> State:
-    """What is known of a pane of a node that has told of it."""
-    return "lost" if mark[MARK] == "lost" else "received"

@@ -20,12 +20,12 @@ piece of work that takes no longer than `headroom` never ends a pane after its d
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import ceil, sqrt
 
 from millstream.windows.drawing import block_of, rank
-from millstream.windows.fidelity import Area, rounds
+from millstream.windows.fidelity import rounds
 from millstream.windows.job import Job
 
 ALPHA = 0.8
@@ -141,9 +141,7 @@ class Shedder:
 
     def _asked(self) -> int:
         """The threshold that the job asks for."""
-        fidelity = self.job.fidelity
-        part = fidelity.part if isinstance(fidelity, Area) and fidelity.drawn else 1.0
-        return drawn_panes(part, self._panes)
+        return drawn_panes(self.job.drawn_part or 1.0, self._panes)
 
     def _is_time(self, now: float, part_done: float) -> bool:
         """When a pane begins and then every `EVERY` seconds, but not before `FIRST` of it."""
@@ -217,6 +215,22 @@ def drawn_panes(part: float, panes: int) -> int:
     (10, 7, 1)
     """
     return min(panes, ceil(part * panes - 1e-9))  # 0.35 * 20 is a little over 7
+
+
+def is_drawn(job: Job, node: str, pane: int) -> bool:
+    """Whether a pane of a node is drawn, if the job's area is of drawn ones."""
+    part, panes = job.drawn_part, job.span.panes
+    return part is not None and rank(job.seed, node, pane, panes) < drawn_panes(part, panes)
+
+
+def drawn_in(job: Job, nodes: Sequence[str], panes: range) -> int:
+    """How many of these panes the nodes draw together. (A window that does not begin with a block
+    has parts of two, of which a little more or less may be drawn than the job says.)"""
+    if job.drawn_part is None:
+        return 0
+    if panes.start % job.span.panes == 0:
+        return len(nodes) * drawn_panes(job.drawn_part, job.span.panes)
+    return sum(is_drawn(job, node, pane) for node in nodes for pane in panes)
 
 
 def round_of(job: Job, node: str, pane: int) -> int:

@@ -12,6 +12,7 @@ that of the first of them; a window is open for as long as any of its reducers h
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median_low
@@ -31,10 +32,10 @@ from millstream.windows.accounts import (
     window_in,
     window_of,
 )
-from millstream.windows.coverage import RECEIVED
 from millstream.windows.lateness import late_warning
+from millstream.windows.missing import UNKNOWN, cause_of
 from millstream.windows.node_places import places_in
-from millstream.windows.pane_marks import pane_in, shown_panes
+from millstream.windows.pane_marks import pane_in, shown_panes, state_of
 from millstream.windows.reducers import BEGINNING, NEVER
 from millstream.windows.span import Span
 
@@ -228,7 +229,7 @@ class _Board:
             "state": "open" if waiting else "closed",
             "why": one["why"] or None,
             "corrections": max(of["corrections"] for of in reducers),
-            "coverage": one["coverage"] or self._coverage(number, one),
+            "coverage": {"missing": {}, **(one["coverage"] or self._coverage(number, one))},
             "completeness": {
                 "late": 0.0,
                 **(one["completeness"] or self._completeness(number, one)),
@@ -238,35 +239,42 @@ class _Board:
             ),
         }
 
-    def _coverage(self, number: int, window: Mapping[str, Any]) -> dict[str, float]:
+    def _coverage(self, number: int, window: Mapping[str, Any]) -> dict[str, Any]:
         """As `coverage.Tally` has it, but for the nodes, which not every job counts."""
         responded = {
             node
             for marks in self._boards(number)
             for node, mark in marks.items()
-            if mark[MARK] in RECEIVED
+            if state_of(mark) == "received"
         }
         return {
             "area": window["received"] / (len(self.nodes) * self.span.panes),
             "time": window["some"] / self.span.panes,
             "space": len(responded) / len(self.nodes),
+            "missing": dict(sorted(self._missing(number).items())),
         }
 
     def _completeness(self, number: int, window: Mapping[str, Any]) -> dict[str, float | None]:
         """As `answers` says it of a window that is closed."""
-        marks = [mark for marks in self._boards(number) for mark in marks.values()]
-        size = sum(mark[BYTES] for mark in marks)
-        awaited = len(self.nodes) * self.span.panes - len(marks) - self._ended(number)
-        unknown = awaited + self._torn(number)
+        size = sum(mark[BYTES] for marks in self._boards(number) for mark in marks.values())
+        missing = self._missing(number)
+        unknown = sum(missing[cause] for cause in UNKNOWN)
         return window_of({**window}).complete(window["on_time"], size, unknown)
 
-    def _ended(self, window: int) -> int:
-        """Panes of nodes whose logs have ended before them."""
-        return sum(
-            node not in self.marks.get(pane, {}) and pane >= self.over.get(node, pane + 1)
-            for pane in self.span.panes_of(window)
-            for node in self.over
-        )
+    def _missing(self, number: int) -> Counter[str]:
+        """As `missing` says it of a window that is closed: by cause, panes of nodes."""
+        found = Counter[str]()
+        for pane in self.span.panes_of(number):
+            marks = self.marks.get(pane, {})
+            for node in self.nodes:
+                mark = marks.get(node)
+                if mark is not None:
+                    found.update([] if state_of(mark) == "received" else [cause_of(mark)])
+                elif node not in self.begun or pane < self.begun[node]:
+                    found["absent"] += 1
+                elif pane < self.over.get(node, pane + 1):
+                    found["awaited"] += 1
+        return found
 
     def _torn(self, window: int) -> int:
         """Panes of nodes that have a gap."""

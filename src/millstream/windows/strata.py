@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from millstream.windows.drawing import block_of, rank
-from millstream.windows.fidelity import Area, Error, rounds
+from millstream.windows.fidelity import Error, rounds
 from millstream.windows.job import Job
 from millstream.windows.message import Manifest
 from millstream.windows.shedding import drawn_panes
@@ -163,8 +163,8 @@ def _designed(job: Job) -> tuple[int, ...]:
     """The ranks at which a sample is known to be complete."""
     if isinstance(job.fidelity, Error):
         return rounds(job.span.panes)
-    if isinstance(job.fidelity, Area) and job.fidelity.drawn:
-        return (drawn_panes(job.fidelity.part, job.span.panes),)
+    if job.drawn_part is not None:
+        return (drawn_panes(job.drawn_part, job.span.panes),)
     return ()
 
 

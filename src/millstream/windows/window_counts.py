@@ -11,8 +11,7 @@ from __future__ import annotations
 from millstream.model.slate import Table
 from millstream.windows.accounts import Window, window_entry
 from millstream.windows.coverage import Tally
-from millstream.windows.node_places import State
-from millstream.windows.pane_marks import PaneTally
+from millstream.windows.pane_marks import PaneTally, State
 
 
 def share(window: int) -> str:
@@ -24,6 +23,7 @@ def clear(window: Window) -> None:
     """Begin to count anew."""
     window.received = window.lost = window.whole = window.hurt = window.some = 0
     window.whole_nodes = window.some_nodes = window.hurt_nodes = window.gone_nodes = 0
+    window.drawn_received = 0
 
 
 def clear_shares(table: Table, number: int) -> None:
