@@ -11,11 +11,12 @@ A thread is a greenlet that gives way only where a real one would wait: for the 
 or a time. So a run has one order of events, which its seed decides: a seed that fails can be run
 again. (iMR, 2.2, 3.3 and 4.4; the manner is FoundationDB's and TigerBeetle's.)
 
-- `scenario`: what is simulated: nodes, job, links, faults
+- `scenario`, `drawn_scenario`: what is simulated: nodes, job, links, faults
 - `world`, `virtual_threads`, `network`: time, threads, messages
 - `made_up_log`, `agent_disk`, `agent_node`: a node
 - `root_node`: the server and the application
 - `faults`: what goes wrong, and when
-- `simulation`: a run; `truth`: its answers beside the lines; `traffic`: messages; `report`: the rows
+- `simulation`: a run; `truth`: its answers beside the lines
+- `traffic`, `report`: messages a node and second, what deaths cost
 - `cases`: `python -m bench agents`
 """

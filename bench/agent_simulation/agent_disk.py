@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from millstream.agent import outbox
+from bench.agent_simulation.virtual_threads import VirtualCondition
 from millstream.agent.dead_letters import DeadLetters
 from millstream.agent.outbox import Entry, Group, Outbox, Say, _cut
 
@@ -16,7 +16,7 @@ class MemoryOutbox(Outbox):
 
     def __init__(self, most_bytes: int, say: Say) -> None:
         self._most, self._say = most_bytes, say
-        self._changed = outbox.Condition()
+        self._changed = cast(Any, VirtualCondition())
         self._waiting, self._sent = {}, set()
         self._kept: dict[int, list[Entry]] = {}
         self._bytes = self._puts = 0

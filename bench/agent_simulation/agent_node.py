@@ -19,12 +19,13 @@ from millstream.agent.files import Chunk
 from millstream.agent.following import Follower
 from millstream.agent.job_panes import JobPanes
 from millstream.agent.limits import Limits
+from millstream.agent.line_times import LOOK_AHEAD
 from millstream.agent.log_reader import LOOK
 from millstream.agent.membership import ANSWER_WITHIN, Membership
 from millstream.agent.network import JobLink
 from millstream.agent.options import PLACED
 from millstream.agent.parent import Parent
-from millstream.agent.slicing import LOOK_AHEAD, MOST_LINES, Slice
+from millstream.agent.slicing import MOST_LINES, Slice
 from millstream.agent.state import State
 from millstream.agent.surroundings import Surroundings
 from millstream.agent.told import Told

@@ -22,6 +22,8 @@ class Death:
     silent: bool
     children: tuple[str, ...]
     """Those that sent by it."""
+    below: tuple[str, ...]
+    """Those that sent by them, and so on."""
 
 
 class Faults:
@@ -70,22 +72,17 @@ class Faults:
     def _away(self) -> float:
         return self._random.uniform(*self._plan.away)
 
-    def children(self, parent: str) -> tuple[str, ...]:
-        """The nodes that send by a parent now."""
-        found = []
-        for node in self._nodes.values():
-            way = None if node.agent is None else node.agent.member.way()
-            if way is not None and way.parent == parent:
-                found.append(node.name)
-        return tuple(found)
-
-    def _parents(self) -> list[str]:
-        above = set()
+    def children(self) -> dict[str, list[str]]:
+        """By parent, the nodes that send by it now."""
+        found: dict[str, list[str]] = {}
         for node in self._nodes.values():
             way = None if node.agent is None else node.agent.member.way()
             if way is not None:
-                above.add(way.parent)
-        return sorted(name for name in above if self._nodes[name].agent is not None)
+                found.setdefault(way.parent, []).append(node.name)
+        return found
+
+    def _parents(self) -> list[str]:
+        return sorted(name for name in self.children() if self._nodes[name].agent is not None)
 
     def _strike_parent(self) -> None:
         parents = self._parents()
@@ -127,9 +124,7 @@ class Faults:
             one, other = self._random.choice(seated)
             self._parted.append((one, other))
             self._network.part(one, other)
-            self._world.at(
-                self._world.now + self._away(), lambda: self._network.join(one, other)
-            )
+            self._world.at(self._world.now + self._away(), lambda: self._network.join(one, other))
 
     def _strike_root(self) -> None:
         if self._over or not self._root.process.alive:
@@ -146,7 +141,13 @@ class Faults:
 
     def _kill(self, name: str, *, silent: bool) -> None:
         node = self._nodes[name]
-        self.deaths.append(Death(name, self._world.now, silent, self.children(name)))
+        children = self.children()
+        first = children.get(name, [])
+        below, last = list[str](), first
+        while last:
+            last = [one for parent in last for one in children.get(parent, [])]
+            below += last
+        self.deaths.append(Death(name, self._world.now, silent, tuple(first), tuple(below)))
         node.kill(silent=silent)
         if self._random.random() < self._plan.never_back:
             self.never_back.add(name)

@@ -32,8 +32,10 @@ class Truth:
         """By node: the last pane that has a line."""
 
     def windows(self, placed: PlacedJob) -> list[int]:
-        """The windows that have lines."""
-        return sorted({one for pane in self.keys for one in placed.job.span.windows_of(pane)})
+        """The windows that have lines; none reaches back before the first of them."""
+        span, first = placed.job.span, min(self.keys)
+        windows = {one for pane in self.keys for one in span.windows_of(pane)}
+        return sorted(one for one in windows if span.panes_of(one)[0] >= first)
 
     def note(self, node: str, time: int, key: str) -> None:
         pane = time // self._pane

@@ -100,7 +100,9 @@ class Network:
         self.traffic.answered(source, target, kind, len(answer.body))
         return answer
 
-    def _deliver_later(self, target: str, seconds: float, ask: Callable[[Endpoint], Answer]) -> None:
+    def _deliver_later(
+        self, target: str, seconds: float, ask: Callable[[Endpoint], Answer]
+    ) -> None:
         def deliver() -> None:
             self.world.sleep(seconds)
             endpoint = self._endpoints.get(target)

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from bench.agent_simulation.scenario import EPOCH
 from bench.agent_simulation.made_up_log import SECOND
 from bench.agent_simulation.network import Network
+from bench.agent_simulation.scenario import EPOCH
 from bench.agent_simulation.virtual_threads import VirtualCondition
 from bench.agent_simulation.world import Process, World
 from millstream.agent.wire import Answer, answer_of

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from time import process_time
 
 import millstream as ms
+from bench.agent_simulation.agent_disk import MemoryLetters
 from bench.agent_simulation.agent_node import AgentNode
 from bench.agent_simulation.faults import Faults
 from bench.agent_simulation.made_up_log import SECOND, MadeUpLog, Truth
@@ -16,8 +17,8 @@ from bench.agent_simulation.scenario import EPOCH, JOB, ClockModel, Scenario
 from bench.agent_simulation.traffic import Traffic
 from bench.agent_simulation.virtual_threads import installed
 from bench.agent_simulation.world import World
+from millstream.agent import job_panes
 from millstream.model.app import App
-from millstream.model.duration import microseconds
 from millstream.windows.job import Job
 from millstream.windows.placed import PlacedJob
 
@@ -51,7 +52,8 @@ class Simulation:
     quiet: bool = False
     """Whether all windows were closed and all outboxes empty, at the end."""
     cpu: float = 0.0
-    notes: list[str] = field(default_factory=list)
+    parents: frozenset[str] = frozenset()
+    """The nodes that had children when the logs ended."""
 
     @property
     def windows(self) -> range:
@@ -65,14 +67,16 @@ def simulate(scenario: Scenario, *, patience: float = 400.0) -> Simulation:
     """Run a scenario until all is quiet, for `patience` seconds after the logs have ended."""
     began = process_time()
     world, random = World(), Random(scenario.seed)
-    with installed(world, Random(random.getrandbits(64))):
+    letters = job_panes, "DeadLetters", MemoryLetters
+    with installed(world, Random(random.getrandbits(64)), letters):
         here = _made(scenario, world, random)
         world.run(here.begin)
         here.traffic.reset(world.now)
         world.run(here.end)
+        here.traffic.stop(world.now)
+        here.parents = frozenset(here.faults.children())
         here.faults.stop()
         here.network.calm = True
-        here.traffic.stop(world.now)
         world.run(here.end + patience, lambda: _is_quiet(here))
         here.quiet = _is_quiet(here)
         here.cpu = process_time() - began

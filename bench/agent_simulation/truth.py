@@ -147,10 +147,15 @@ def _tree(here: Simulation) -> Iterator[str]:
             yield f"{name}: is {row.depth} steps from the root"
         if len(row.children) > node.capacity:
             yield f"{name}: has {len(row.children)} children, and takes {node.capacity}"
-    top = sum(row.parent is None for row in rows.values())
-    room = any(len(row.children) < here.nodes[row.node].capacity for row in rows.values())
-    if top > here.scenario.fan_out and room:
-        yield f"the root has {top} children though others have room"
+    top = [row for row in rows.values() if row.parent is None]
+    leaves = [row.node for row in top if not row.children]
+    room = [
+        row.node
+        for row in rows.values()
+        if len(row.children) < here.nodes[row.node].capacity and row.depth < DEEPEST
+    ]
+    if len(top) > here.scenario.fan_out and leaves and {*room} - {*leaves}:
+        yield f"the root has {len(top)} children, {leaves[:3]} among them, and {room[:3]} have room"
 
 
 def _lines_of(here: Simulation, window: int) -> Counter[str]:

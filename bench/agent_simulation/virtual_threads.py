@@ -13,11 +13,12 @@ from types import ModuleType
 from typing import Any
 from uuid import UUID
 
-from bench.agent_simulation.agent_disk import MemoryLetters
 from bench.agent_simulation.world import Strand, World
-from millstream.agent import job_panes, membership, outbox, parent, sending, told, trying
+from millstream.agent import membership, outbox, parent, sending, told, trying
 
 _world: World | None = None
+Replacement = tuple[ModuleType, str, Any]
+"""A module, a name in it, and what is to stand there."""
 
 
 def world() -> World:
@@ -112,10 +113,10 @@ class VirtualThread:
 
 
 @contextmanager
-def installed(here: World, random: Random) -> Iterator[None]:
-    """Let the modules of the agent use the world's time, threads and luck."""
+def installed(here: World, random: Random, *more: Replacement) -> Iterator[None]:
+    """Let the modules of the agent use the world's time, threads and luck, and what `more` says."""
     global _world
-    instead: list[tuple[ModuleType, str, Any]] = [
+    instead: list[Replacement] = [
         (module, name, kind)
         for module in (told, sending, parent, membership, outbox)
         for name, kind in (
@@ -130,7 +131,7 @@ def installed(here: World, random: Random) -> Iterator[None]:
         (told, "uuid4", lambda: UUID(int=random.getrandbits(128))),
         (trying, "uniform", random.uniform),
         (membership, "random", random.random),
-        (job_panes, "DeadLetters", MemoryLetters),
+        *more,
     ]
     before = [(module, name, getattr(module, name)) for module, name, _ in instead]
     _world = here
