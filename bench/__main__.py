@@ -27,6 +27,7 @@ from bench import (
     startup,
     zipf,
 )
+from bench.agent_simulation import cases as agents
 from bench.apart import RunFailedError
 from bench.bench import Bench
 from bench.feeds import cases as feeds
@@ -58,6 +59,7 @@ CASES: dict[str, Callable[[Bench], Outcome]] = {
     "s4": s4.run,
     "imr": imr.run,
     "feeds": feeds.run,
+    "agents": agents.run,
 }
 NOISY = 0.15
 """More of the machine than this to other processes, and the figures are noise."""

@@ -319,7 +319,7 @@ class TreePlacement:
     def _settle_depths(self, name: str, depth: int) -> None:
         self._nodes[name].depth = depth
         self._note_room(name)
-        for child in self._nodes[name].children:
+        for child in sorted(self._nodes[name].children):  # so that the same run is the same again
             self._settle_depths(child, depth + 1)
 
     def _height(self, name: str) -> int:

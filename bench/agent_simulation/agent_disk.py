@@ -1,0 +1,68 @@
+"""What an agent keeps on its disk, in memory: it outlives the agent's process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from bench.agent_simulation.virtual_threads import VirtualCondition
+from millstream.agent.dead_letters import DeadLetters
+from millstream.agent.outbox import Entry, Group, Outbox, Say, _cut
+
+
+class MemoryOutbox(Outbox):
+    """An outbox without files. What a file would hold is kept as it was put in."""
+
+    def __init__(self, most_bytes: int, say: Say) -> None:
+        self._most, self._say = most_bytes, say
+        self._changed = cast(Any, VirtualCondition())
+        self._waiting, self._sent = {}, set()
+        self._kept: dict[int, list[Entry]] = {}
+        self._bytes = self._puts = 0
+        self._next = 1
+        self._after = None
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        for part in _cut(entries):
+            number = self._next
+            self._kept[number] = part
+            self._add(Group(number, sum(len(entry.body) for entry in part)))
+        if entries:
+            self._after = entries[-1].after
+            self.wake()
+
+    def read(self, group: Group) -> list[Entry]:
+        return self._kept[group.number]
+
+    def remove(self, group: Group) -> None:
+        with self._changed:
+            del self._waiting[group.number], self._kept[group.number]
+            self._bytes -= group.size
+            self._changed.notify_all()
+
+
+class MemoryLetters(DeadLetters):
+    """Dead letters that are only counted."""
+
+    def __init__(self, path: Path, at: list[int]) -> None:
+        self.first = None
+        self._bytes, self.kept, self.cut = at
+
+    def add(self, file: str, offset: int, line: bytes, error: str) -> None:
+        self._write({})
+
+    def close(self) -> None:
+        """There is no file."""
+
+    def _write(self, letter: dict[str, object]) -> None:
+        self.kept += 1
+
+
+class MemoryState:
+    """The folder of an agent, as far as its panes need it."""
+
+    folder = Path("/nowhere")
+
+    def status(self, told: dict[str, Any]) -> None:
+        """Nobody reads it."""

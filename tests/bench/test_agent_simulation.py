@@ -1,0 +1,64 @@
+"""Agents and their root in one process, with a made-up clock and network: answers are the truth's.
+
+A seed that fails is run again with `python -m pytest tests/bench/test_agent_simulation.py -k SEED`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from bench.agent_simulation.cases import deaths, rough
+from bench.agent_simulation.drawn_scenario import drawn
+from bench.agent_simulation.report import costs, rows
+from bench.agent_simulation.scenario import FaultPlan, Scenario
+from bench.agent_simulation.simulation import simulate
+from bench.agent_simulation.truth import answers, problems
+
+
+def test_without_faults_every_window_is_complete_and_every_count_is_right() -> None:
+    """Of 50 nodes every window has all panes and counts each line once."""
+    here = simulate(Scenario(nodes=50, windows=3))
+    assert problems(here) == []
+    said = answers(here)
+    for window in here.windows:
+        assert said[window].summary["why"] == "complete"
+        lines = here.truth.keys[window]
+        assert {key: one["value"]["count"] for key, one in said[window].keys.items()} == lines
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_goes_wrong_each_record_is_counted_once_or_accounted_for(seed: int) -> None:
+    """Nodes, links, clocks, the root: the seed draws what goes wrong."""
+    assert problems(simulate(drawn(seed, nodes=25, windows=5))) == []
+
+
+def test_the_death_of_a_parent_costs_its_children_two_windows_at_most() -> None:
+    """With a latency of one window, parents killed one by one and many at once."""
+    here = simulate(replace(deaths(40, windows=6), fan_out=5, capacity=10))
+    assert problems(here) == []
+    found = costs(here)
+    assert found["parents_dead"] > 3
+    assert found["children"] > 10
+    assert found["missed_max"] <= 2
+
+
+def test_a_node_that_is_dead_lacks_in_its_windows() -> None:
+    """What is counted as missed is missed: an agent that never comes back is in no later window."""
+    plan = FaultPlan(leaves=3, never_back=1.0)
+    here = simulate(Scenario(nodes=20, windows=6, faults=plan))
+    assert problems(here) == []
+    assert len(here.faults.never_back) == 3
+    last = answers(here)[here.windows[-1]].summary["accounts"]
+    assert here.nodes.keys() - last.keys() == here.faults.never_back
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    """All is drawn by the seed: what was said, when, and by how many messages."""
+    scenario = rough(20, seed=7, windows=2)
+    one, other = simulate(scenario), simulate(scenario)
+    another = simulate(replace(scenario, seed=8))
+    assert one.world.steps == other.world.steps != another.world.steps
+    assert one.root.answers() == other.root.answers() != another.root.answers()
+    assert rows(one, "") == rows(other, "")
