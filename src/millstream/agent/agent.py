@@ -2,9 +2,9 @@
 
 DESIGN
 ------
-One loop reads (`looping`, `log_reader`) and makes panes (`job_panes`). Beside it are two or three
-threads: one sends what is in the outbox, one follows what the root tells, and a parent's takes what
-children send.
+One loop reads (`looping`, `shared_reading`) and makes the panes of each job (`job_panes`). Beside
+it each job has two or three threads: one sends what is in the outbox, one follows what the root
+tells, and a parent's takes what children send.
 
     files -> lines -> panes -> outbox, on disk -> sender -> parent or root
     following  reading         outbox             sending    parent

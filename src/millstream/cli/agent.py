@@ -20,7 +20,13 @@ from millstream.model.size import byte_count
 
 @click.command()
 @click.argument("app")
-@click.option("--job", metavar="NAME", help="Which of its jobs, if it has several.")
+@click.option(
+    "--job",
+    "jobs",
+    multiple=True,
+    metavar="NAME",
+    help="Which of its jobs, if it has several. Repeatable: they share one reading of the log.",
+)
 @click.option("--node", required=True, metavar="NAME", help="Which of the job's nodes this is.")
 @click.option(
     "--log",
@@ -49,7 +55,7 @@ from millstream.model.size import byte_count
     type=click.Path(path_type=Path),
     help="A file with the server's token.  [default: MILLSTREAM_TOKEN]",
 )
-def agent(app: str, job: str | None, node: str, **flags: Any) -> None:
+def agent(app: str, jobs: tuple[str, ...], node: str, **flags: Any) -> None:
     """Follow the log of a node and send its panes to a job of an application that runs.
 
     APP is the application's file, the same one that the root runs. Started again, the agent goes on
@@ -59,18 +65,22 @@ def agent(app: str, job: str | None, node: str, **flags: Any) -> None:
     Examples:
         millstream agent app.py --node web1 --log '/var/log/app.log*' --root http://root:8470
         millstream agent app.py --node web2 --log old.log --root http://root:8470 --once
+        millstream agent app.py --job errors --job pages --node web1 --log app.log --root http://root:8470
     """
     from millstream.agent.agent import run_agent
     from millstream.agent.options import Options, job_of
 
-    placed = job_of(load(app).app, job, node)
+    loaded = load(app).app
+    placed = [job_of(loaded, job, node) for job in dict.fromkeys(jobs) or (None,)]
+    several = len(placed) > 1
     options = Options(
         node=node,
         patterns=flags["patterns"],
         root=flags["root"],
         parent=_parent(flags["parent"]),
         tree=flags["tree"] or "",
-        state=flags["state"] or Path(".millstream/agents") / f"{placed.name}-{node}",
+        state=flags["state"]
+        or Path(".millstream/agents") / (node if several else f"{placed[0].name}-{node}"),
         memory=byte_count(flags["memory"], "--memory"),
         buffer=byte_count(flags["buffer"], "--buffer"),
         once=flags["once"],
@@ -79,10 +89,11 @@ def agent(app: str, job: str | None, node: str, **flags: Any) -> None:
         token=token_of(flags["token_file"]),
     )
     _give_way(flags["nice"])
-    say(f"agent of job {placed.name}, node {node}, state {shown_path(options.state)}")
+    names = f"job{'s' * several} {', '.join(one.name for one in placed)}"
+    say(f"agent of {names}, node {node}, state {shown_path(options.state)}")
 
     def work(stop: Event) -> dict[str, object]:
-        return run_agent(placed, options, stop, say)
+        return run_agent(placed if several else placed[0], options, stop, say)
 
     stoppable(work)
 
