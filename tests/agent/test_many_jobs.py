@@ -1,152 +1,261 @@
-"""Several jobs over one reading of a log: each has its own panes, as if it were alone."""
+"""Many jobs over one reading of a log: each has what it would have alone."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 from typing import Any
 
-import agent_runs
+import agent_runs as runs
 import pytest
-from agent_runs import add, until, write
+from agent_runs import add, until, words, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from local_agent import Killed, LocalAgent
 from taking_root import Root
+from test_lateness import taken
 
 import millstream as ms
-from millstream.agent.agent import run_jobs
+from millstream.agent import files
+from millstream.agent.agent import run_agent, run_jobs
+from millstream.agent.files import LogFile
+from millstream.agent.job_orders import JobOrders
 from millstream.agent.options import Options
 from millstream.agent.state import job_folder
+from millstream.errors import ClientError, StoreLocked
 from millstream.windows.placed import PlacedJob
 
-Panes = dict[int, dict[str, int]]
+Record = tuple[float, str]
 
 
-def lengths(record: Any) -> Iterator[tuple[str, int]]:
-    yield f"{len(record['line'])}", 1
+def job(name: str, pane: int = 1, **logs: Any) -> PlacedJob:
+    made = ms.windows.Job(map=words, combine=add, range=f"{pane}s")
+    given = {"ts": "ts", "unit": "s", "lateness": "2s", **logs}
+    return PlacedJob(made, name, ("web1",), ms.windows.Logs(**given))
 
 
-def job(name: str, function: Any, pane: str, **logs: Any) -> PlacedJob:
-    made = ms.windows.Job(map=function, combine=add, range=pane, pane=pane)
-    form = ms.windows.Logs(**{"ts": "ts", "unit": "s", **logs})
-    return PlacedJob(made, name, ("web1",), form)
+def plain(records: list[Record], pane: int) -> dict[tuple[int, str], int]:
+    return Counter((int(ts // pane), word) for ts, line in records for word in line.split())
 
 
-def jobs() -> list[PlacedJob]:
-    return [job("words", agent_runs.words, "1s"), job("lengths", lengths, "3s")]
+def values(agent: LocalAgent, name: str) -> dict[tuple[int, str], int]:
+    board, late, amiss = taken(agent.sent(name))
+    assert (late, amiss) == (0, 0)
+    return board.values
+
+
+RECORDS: list[Record] = [(100 + number / 3, "ab"[number % 2]) for number in range(90)]
+
+
+SOON = int(time.time()) // 60 * 60 + 1_800
+COMING: list[Record] = [(ts - 100 + SOON, word) for ts, word in RECORDS]
+"""Those of a log that is followed: their panes are not over by the clock."""
 
 
 @pytest.fixture
-def root() -> Iterator[Root]:
-    root = Root()
-    yield root
-    root.stop()
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "app.log"
 
 
-def read_once(folder: Path, root: Root, *placed: PlacedJob) -> dict[str, dict[str, Any]]:
-    options = agent_runs.options(folder, root, once=True)
-    folders = {folder / "state" / one.name: one for one in placed}
-    return run_jobs(folders, options, Event(), lambda said: None)
+@pytest.fixture
+def bytes_read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """How many bytes of the log were read from files."""
+    read, sizes = LogFile.read, list[int]()
+
+    def counting(file: LogFile) -> Any:
+        chunk = read(file)
+        sizes.append(0 if chunk is None else chunk.size)
+        return chunk
+
+    monkeypatch.setattr(LogFile, "read", counting)
+    return lambda: sum(sizes)
 
 
-def panes(root: Root, name: str) -> Panes:
-    """What was posted of a job, by pane."""
-    found: Panes = {}
-    for path, _, body in root.posts:
-        for line in body.splitlines() if path == f"/streams/{name}.panes" else ():
-            message = json.loads(line)
-            if message["partials"]:
-                found[message["pane"]] = message["partials"]
-    return found
+def test_the_log_is_read_once(tmp_path: Path, log: Path, bytes_read: Callable[[], int]) -> None:
+    """Three jobs with panes of their own, one reading of the file."""
+    write(log, *RECORDS)
+    agent = LocalAgent(tmp_path, [job("a"), job("b", 2), job("c", 5, grace="1s", lateness="3s")])
+    agent.run()
+    for name, pane in (("a", 1), ("b", 2), ("c", 5)):
+        assert values(agent, name) == plain(RECORDS, pane)
+        assert agent.status(name)["read"] == len(RECORDS)
+    assert bytes_read() == log.stat().st_size
 
 
-def expected(records: list[tuple[float, str]], name: str) -> Panes:
-    found: dict[int, Counter[str]] = {}
-    for ts, line in records:
-        if name == "words":
-            found.setdefault(int(ts), Counter()).update(line.split())
-        else:
-            found.setdefault(int(ts) // 3, Counter()).update([str(len(line))])
-    return {pane: dict(counts) for pane, counts in found.items() if counts}
+def test_jobs_that_read_lines_in_another_way(tmp_path: Path, log: Path) -> None:
+    """Jobs whose logs say something else of a line have a reading of their own."""
+    write(log, *RECORDS)
+    text = ms.windows.Job(map=words, combine=add, by="records", range=30)
+    others = PlacedJob(text, "text", ("web1",), ms.windows.Logs(format="text"))
+    agent = LocalAgent(tmp_path, [job("a"), others])
+    agent.run()
+    assert values(agent, "a") == plain(RECORDS, 1)
+    assert agent.status("text")["on_time"] == len(RECORDS)
 
 
-RECORDS = st.lists(
-    st.tuples(st.integers(0, 40), st.text("ab ", min_size=1, max_size=5)), min_size=1, max_size=40
+@settings(max_examples=40, deadline=None)
+@given(
+    records=st.lists(
+        st.tuples(st.integers(100, 140), st.sampled_from(["a", "b a"])), min_size=1, max_size=60
+    ),
+    piece=st.integers(40, 400),
+    kills=st.lists(st.integers(0, 6), max_size=4),
+    panes=st.lists(st.sampled_from([1, 2, 3, 7]), min_size=2, max_size=3),
+    parts=st.integers(1, 3),
 )
-
-
-@given(RECORDS, st.integers(0, 40), st.integers(0, 40))
-@settings(max_examples=25, deadline=None)
-def test_each_job_has_all_of_the_log(
-    tmp_path_factory: pytest.TempPathFactory, given: Any, first: int, second: int
+def test_killed_at_different_places(
+    tmp_path_factory: pytest.TempPathFactory,
+    records: list[Record],
+    piece: int,
+    kills: list[int],
+    panes: list[int],
+    parts: int,
 ) -> None:
-    """However far each of them had come when the agent was started again."""
-    folder = tmp_path_factory.mktemp("many")
-    records = sorted((float(ts), line) for ts, line in given)
-    cuts = sorted((min(first, len(records)), min(second, len(records))))
-    root, log, (words, lengths) = Root(tells=False), folder / "app.log", jobs()
+    """Whenever the agent is killed, each job goes on at its own place: every line is in its pane of
+    every job once."""
+    folder, records = tmp_path_factory.mktemp("many"), sorted(records)
+    size = -(-len(records) // parts)
+    for number in range(parts):
+        path = folder / f"app.log.{parts - number}"
+        path.touch()
+        write(path, *records[number * size : (number + 1) * size])
+    jobs = [job(f"j{number}", pane) for number, pane in enumerate(panes)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "PIECE", piece)
+        for kill in kills:
+            try:
+                LocalAgent(folder, jobs, puts=kill).run()
+            except Killed:
+                pass
+        agent = LocalAgent(folder, jobs)
+        agent.run()
+    for number, pane in enumerate(panes):
+        assert values(agent, f"j{number}") == plain(records, pane)
+        assert agent.status(f"j{number}")["residual"] == 0
+
+
+class Following:
+    """An agent in a thread that follows a log, and is given orders."""
+
+    def __init__(self, folder: Path, *jobs: PlacedJob) -> None:
+        self.orders = JobOrders()
+        self.agent = LocalAgent(folder, jobs, orders=self.orders, once=False)
+        self._thread = Thread(target=self.agent.run, daemon=True)
+        self._thread.start()
+
+    def read(self, name: str) -> int:
+        """Records that a job has read."""
+        running = self.agent.loop.jobs.get(name)
+        return -1 if running is None else running.panes.status()["read"]
+
+    def readers(self) -> int:
+        return sum(len(one._readers) for one in self.agent.loop._readings.values())
+
+    def end(self) -> None:
+        self.agent.stop.set()
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+
+
+def test_jobs_come_and_go(tmp_path: Path, log: Path) -> None:
+    """A job that is added begins at the beginning of the log and then shares the reading; the
+    others go on. One that was stopped goes on where it was when it is started again."""
+    write(log, *COMING[:30])
+    following = Following(tmp_path, job("a"))
+    until(lambda: following.read("a") == 30)
+    following.orders.start_job(job("b", 5))
+    until(lambda: following.read("b") == 30)
+    until(lambda: following.readers() == 1)
+    write(log, *COMING[30:60])
+    until(lambda: following.read("a") == following.read("b") == 60)
+    following.orders.stop_job("a")
+    until(lambda: following.read("a") == -1)
+    write(log, *COMING[60:])
+    until(lambda: following.read("b") == 90)
+    following.orders.start_job(job("a"))
+    until(lambda: following.read("a") == 90)
+    until(lambda: following.readers() == 1)
+    following.end()
+    last = LocalAgent(tmp_path, [job("a"), job("b", 5)])
+    last.run()
+    assert values(last, "a") == plain(COMING, 1)
+    assert values(last, "b") == plain(COMING, 5)
+
+
+def test_no_job_yet(tmp_path: Path, log: Path) -> None:
+    """An agent that takes orders waits for the first; a job that cannot be started is said, and
+    the others go on."""
+    write(log, *COMING)
+    following = Following(tmp_path)
+    following.orders.start_job(job("a"))
+    until(lambda: following.read("a") == 90)
+    following.orders.stop_job("a")
+    following.orders.start_job(job("a", 7))
+    until(lambda: any("'a' is not started" in said for said in following.agent.said))
+    following.orders.start_job(job("b"))
+    until(lambda: following.read("b") == 90)
+    following.end()
+    assert "the panes of job 'a' were 1s and are 7s now" in "".join(following.agent.said)
+
+
+def test_a_job_that_cannot_go_on(tmp_path: Path, log: Path) -> None:
+    """It ends, and says why; the others go on."""
+    write(log, *COMING)
+    following = Following(tmp_path, job("a"), job("b"))
+    until(lambda: following.read("b") == 90)
+
+    def refused() -> None:
+        raise ClientError("the root has no such job")
+
+    following.agent.jobs["a"].check = refused  # type: ignore[method-assign]
+    following.agent.tick = following.agent.loop.tick
+    until(lambda: following.read("a") == -1)
+    write(log, (SOON + 100, "c"))
+    until(lambda: following.read("b") == 91)
+    following.end()
+    assert [said for said in following.agent.said if "job 'a' ends: the root has no" in said]
+
+
+def options(folder: Path, root: Root) -> Options:
+    return runs.options(folder, root, once=True)
+
+
+def test_the_folder_of_a_single_job(tmp_path: Path, log: Path) -> None:
+    """What was a job's alone goes on being its, when it runs beside others; and the folder has one
+    agent only."""
+    from threading import Event
+
+    root = Root()
     try:
-        for one, begin, end in ((words, 0, cuts[0]), (lengths, cuts[0], cuts[1])):
-            write(log, *records[begin:end])
-            if end:
-                read_once(folder, root, one)
-        write(log, *records[cuts[1] :])
-        statuses = read_once(folder, root, words, lengths)
-        for name, status in statuses.items():
-            assert (status["read"], status["residual"]) == (len(records), 0)
-            if not status["late"]:  # no pane was cut by an end of the log
-                assert panes(root, name) == expected(records, name)
+        write(log, *RECORDS[:45])
+        given = options(tmp_path, root)
+        first = run_agent(job("counts"), given, Event(), print)
+        assert first["read"] == 45
+        write(log, *RECORDS[45:])
+        both = {job_folder(given.state, one.name): one for one in (job("counts"), job("more", 2))}
+        second = run_jobs(both, given, Event(), print)
+        assert {name: one["read"] for name, one in second.items()} == {"counts": 90, "more": 90}
+        assert not (given.state / "jobs" / "counts").exists()
+        assert (given.state / "jobs" / "more" / "agent.json").exists()
+        third: Any = run_agent(job("counts"), given, Event(), print)
+        assert third["read"] == 90
+        stop, live = Event(), Options(**{**_fields(given), "once": False})
+        thread = Thread(target=run_jobs, args=(both, live, stop, print), daemon=True)
+        thread.start()
+        until(lambda: json.loads((given.state / "status.json").read_text()).get("ended") is None)
+        with pytest.raises(StoreLocked):
+            run_agent(job("counts"), given, Event(), print)
+        stop.set()
+        thread.join(10)
     finally:
         root.stop()
+    panes = [one for path, _, body in root.posts for one in body.splitlines() if "counts" in path]
+    assert sum(sum(json.loads(one)["partials"].values()) for one in panes) >= 90
 
 
-def test_one_reading_once_they_have_caught_up(tmp_path: Path, root: Root) -> None:
-    """A job that is behind reads alone until it has come as far as the other; then files are read
-    once for both, and a line that is written counts once in each."""
-    log, now = tmp_path / "app.log", int(time.time()) - 30
-    records = [(float(now + n), f"w{n % 3}") for n in range(20)]
-    write(log, *records)
-    slow = {"grace": "1h"}  # no pane ends by the clock
-    words = job("words", agent_runs.words, "1s", **slow)
-    by_length = job("lengths", lengths, "3s", **slow)
-    read_once(tmp_path, root, words)
-    more = [(float(now + 20 + n), f"w{n % 3}") for n in range(3)]
-    write(log, *more)
-    stop = Event()
-    options = agent_runs.options(tmp_path, root)
-    folders = {tmp_path / "state" / one.name: one for one in (words, by_length)}
-    thread = Thread(target=run_jobs, args=(folders, options, stop, lambda said: None), daemon=True)
-    thread.start()
-    status = tmp_path / "state" / "lengths" / "status.json"
-    try:
-        until(lambda: status.exists() and json.loads(status.read_text())["read"] == 23)
-        last = [(float(now + 29), "w1")]
-        write(log, *last, (float(now + 60), "the panes before it are over"))
-        every = records + more + last
-        for name in ("words", "lengths"):
-            truth = expected(every, name)
-            until(lambda name=name, truth=truth: panes(root, name) == truth)  # type: ignore[misc]
-    finally:
-        stop.set()
-        thread.join(20)
-
-
-def test_a_state_of_one_job_stays_its_own(tmp_path: Path, root: Root) -> None:
-    """A folder that was the state of one job goes on being that, when the agent runs several."""
-    write(tmp_path / "app.log", (1.0, "a"), (2.0, "b"))
-    words, _ = jobs()
-    options = Options(
-        node="web1",
-        patterns=(str(tmp_path / "app.log*"),),
-        root=root.url,
-        state=tmp_path / "state",
-        memory=1 << 40,
-        once=True,
-    )
-    run_jobs({tmp_path / "state": words}, options, Event(), lambda said: None)
-    assert job_folder(tmp_path / "state", "words") == tmp_path / "state"
-    assert job_folder(tmp_path / "state", "lengths") == tmp_path / "state" / "jobs" / "lengths"
+def _fields(given: Options) -> dict[str, Any]:
+    return {name: getattr(given, name) for name in Options.__slots__}

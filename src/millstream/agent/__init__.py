@@ -10,8 +10,9 @@ No Spark, no JVM, and no library but msgspec. Reading:
 - `pacing`, `rounds`, `remaking`, `seeking`: which panes are made at all, and in which order
 - `limits`, `memory`: when reading waits
 - `restart`, `state`, `dead_letters`: what is kept on disk
-- `node_log`: one reading of a log, for all jobs that read it alike
+- `node_log`, `pane_order`, `shared_reading`: one reading for all jobs that read a log alike
 - `job_panes`, `sent_panes`: one job's panes over it, and what it has told
+- `agent_job`, `job_orders`: one job with all that it needs; jobs that come and go
 - `looping`, `surroundings`, `agent`: the loop, what its parts share, and all of it together
 - `summary`: what is said at the end
 
