@@ -20,9 +20,9 @@ from millstream.agent.following import Follower
 from millstream.agent.job_panes import JobPanes
 from millstream.agent.limits import Limits
 from millstream.agent.line_times import LOOK_AHEAD
-from millstream.agent.node_log import LOOK
 from millstream.agent.membership import ANSWER_WITHIN, Membership
 from millstream.agent.network import JobLink
+from millstream.agent.node_log import LOOK
 from millstream.agent.options import PLACED
 from millstream.agent.parent import Parent
 from millstream.agent.slicing import MOST_LINES, Slice
