@@ -31,7 +31,7 @@ from millstream.model.duration import microseconds
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
 from millstream.model.function import takes
 from millstream.model.slate import Table
-from millstream.windows.accounts import MARK, READ, RECORDS, account, added, counts_of
+from millstream.windows.accounts import MARK, READ, RECORDS, account, added, counts_of, misdated_in
 from millstream.windows.answers import Closed
 from millstream.windows.fidelity import Reason, closing
 from millstream.windows.job import Job
@@ -158,7 +158,8 @@ class Root:
                     ((part["pane"] - int(other)) * self.job.span.pane for other in late), default=0
                 )
                 counts = _account(board.table, node, mark, late, behind, in_time, panes)
-                for what in ("read", "late"):
+                counts["misdated"] = misdated_in(mark)
+                for what in ("read", "late", "misdated"):
                     board.meta[what] = board.meta.get(what, 0) + counts[what]
         return [*corrected]
 
@@ -222,7 +223,8 @@ class Root:
             combined,
             bounds(board, window, ended=why == "time"),
             missing_of(board, window, ended=why == "time"),
-            board.late_part,
+            board.part_of("late"),
+            board.part_of("misdated"),
         )
 
 

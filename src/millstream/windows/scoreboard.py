@@ -5,8 +5,8 @@
                           nodes, in short; `places`: counts of theirs (`node_places`); `kept`: panes
                           before it were let go, `swept`: those of the last time, as far as none
                           came again; `forgot`: so were windows; `schedule` of the reducers;
-                          `late_panes`, `late_records`, `repeated`; `read` and `late`: records
-                          of all nodes, whatever window they are of
+                          `late_panes`, `late_records`, `repeated`; `read`, `late` and
+                          `misdated`: records of all nodes, whatever window they are of
     window|WINDOW         a window (`board_windows`), with the counts of its marks
     share|WINDOW|NODE     a node's share of a window (`window_counts`)
     node|NODE             how far a node is (`node_places`)
@@ -110,11 +110,10 @@ class Scoreboard(BoardWindows):
     def nodes(self) -> tuple[str, ...]:
         return self.members.nodes
 
-    @property
-    def late_part(self) -> float:
-        """Of all records that were read, the part that came late."""
+    def part_of(self, fate: str) -> float:
+        """Of all records that were read, the part that came `late`, or was `misdated`."""
         read: int = self.meta.get("read", 0)
-        return self.meta.get("late", 0) / read if read else 0.0
+        return self.meta.get(fate, 0) / read if read else 0.0
 
     def reach(self, pane: int, until: int, part: Part) -> list[int]:
         """Nodes have come so far, some of them begin there, or end; the windows that this opens."""
