@@ -79,6 +79,7 @@ def test_an_open_window(made: JobStore) -> None:
         "bytes": 15 / 22,
         "unknown_panes": 25,
         "late": 0.0,
+        "misdated": 0.0,
     }
     assert window["account"]["read"] == 23
 

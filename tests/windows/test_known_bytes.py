@@ -48,6 +48,7 @@ def test_a_window_that_nothing_is_known_of_has_no_part() -> None:
         "bytes": None,
         "unknown_panes": 6,
         "late": 0.0,
+        "misdated": 0.0,
     }
 
 
@@ -61,6 +62,7 @@ def test_a_window_without_records_is_whole() -> None:
         "bytes": 1.0,
         "unknown_panes": 0,
         "late": 0.0,
+        "misdated": 0.0,
     }
 
 

@@ -108,3 +108,67 @@ def test_what_is_likely_is_said(read: int, late: int, behind: int, said: str | N
     """When there are enough records, and much of them is late."""
     found = late_warning("web1", read, late, behind)
     assert found is said if said is None else str(found).startswith(f"web1: {said}")
+
+
+def test_records_of_before_the_first_pane_have_an_answer() -> None:
+    """No window was made of them, since no node had told of a pane so early. While it would be
+    corrected there is an answer that says what is missing of it; without corrections they are in
+    the accounts alone."""
+    log = dict.fromkeys(range(4, 8), "x")
+    for corrections in (0, 3):
+        job = a_job(range=1, bounds="count", corrections=corrections)
+        sent = told(job, "a", log, begin=4, late={5: [3, 3], 6: [3, 0]})
+        run = ms.testing.run(an_app(job, nodes="a"), events(sent))
+        found = answers(run, 3)
+        account = run.slate("counts.root", "1/0")["account|a"]
+        assert (account["read"], account["late"]) == (8, 4)
+        assert run.dead_letters == []
+        assert answers(run, 0) == []  # that is farther back than answers are corrected
+        if corrections:
+            assert [(one["low"], one["high"]) for one in found] == [(0, None), (0, None)]
+            assert [one["known"]["high"] for one in found] == [2, 3]
+            said = [one.value for one in run.stream("counts.windows") if one.value["from"] == 3]
+            assert [one.get("correction") for one in said] == [None, 1]
+            assert said[0]["coverage"]["missing"] == {"absent": 1}
+            assert (said[0]["why"], said[0]["completeness"]["records"]) == ("failure", 0.0)
+        else:
+            assert found == []
+
+
+def test_records_of_a_window_that_was_jumped_over_have_an_answer() -> None:
+    """Its node had lost what it knew and begun far ahead; the window was never opened."""
+    job = a_job(range=1, bounds="count")
+    before = told(job, "a", {0: "x", 1: "x"}, begin=0)
+    after = told(job, "a", {9: "x", 10: "x"}, begin=9, late={9: [5, 5]})
+    run = ms.testing.run(an_app(job, nodes="a"), events([*before, *after]))
+    (found,) = answers(run, 5)
+    assert (found["low"], found["high"], found["known"]["high"]) == (0, None, 2)
+    assert run.slate("counts.root", "1/0")["meta"]["open"] == [11]
+
+
+@given(
+    log=st.dictionaries(st.integers(4, 7), st.text("x", max_size=3), min_size=1),
+    late=st.dictionaries(st.integers(4, 7), st.lists(panes, max_size=4)),
+    size=st.sampled_from([{"range": 1}, {"range": 3, "slide": 1}, {"range": 4, "slide": 2}]),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_log_in_no_order_of_time(
+    log: dict[int, str], late: dict[int, list[int]], size: dict[str, int]
+) -> None:
+    """With corrections enough, every window that has a late record has an answer, and the last one
+    holds the truth; so it is with windows that begin with the first pane of all or later."""
+    job = a_job(**size, bounds="count", corrections=20)
+    late = {pane: [one for one in of if one < pane] for pane, of in late.items()}
+    sent = told(job, "a", log, begin=4, end=12, late=late)
+    run = ms.testing.run(an_app(job, nodes="a"), events(sent))
+    assert run.dead_letters == []
+    step, length = size.get("slide", size["range"]), size["range"]
+    for begin in range(-length + step, 8, step):
+        within = range(begin, begin + length)
+        behind = sum(one in within for of in late.values() for one in of)
+        truth = behind + sum(len(text) for pane, text in log.items() if pane in within)
+        said = answers(run, begin)
+        if behind or begin >= 4:
+            assert said[-1]["low"] <= truth
+            assert said[-1]["high"] is None or truth <= said[-1]["high"]
+            assert truth <= said[-1].get("known", {"high": truth})["high"]

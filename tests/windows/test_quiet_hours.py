@@ -47,13 +47,18 @@ def records(node: str, panes: dict[int, int]) -> list[Event]:
     ]
 
 
+def at(event: Event) -> int:
+    return event.ts
+
+
 def test_a_window_is_not_closed_on_its_quiet_panes() -> None:
     """Three quarters of it are quiet, and come as empty, drawn or not. That is over half of the
     panes, and next to no records: the drawn panes of the busy quarter are waited for."""
     app, job = an_app()
     busy = {0: 1, **dict.fromkeys(range(15, 20), 40), 20: 1}
     logs = dict.fromkeys("ab", busy)
-    run = ms.testing.run(app, [one for node in "ab" for one in records(node, logs[node])])
+    sent = sorted([one for node in "ab" for one in records(node, logs[node])], key=at)
+    run = ms.testing.run(app, sent)
     (window,) = run.stream("counts.windows")
     drawn = sum(
         count

@@ -37,6 +37,7 @@ def test_a_window_is_closed_when_all_nodes_have_sent_it() -> None:
         "bytes": 1.0,
         "unknown_panes": 0,
         "late": 0.0,
+        "misdated": 0.0,
     }
     assert window.value["histogram"] == [3, 3]
     assert window.value["accounts"]["a"] == {

@@ -29,7 +29,11 @@ WINDOW = record(
     corrections=WHOLE,
     coverage=record(area=NUMBER, time=NUMBER, space=NUMBER, missing=by_name(WHOLE)),
     completeness=record(
-        records=maybe(NUMBER), bytes=maybe(NUMBER), unknown_panes=WHOLE, late=NUMBER
+        records=maybe(NUMBER),
+        bytes=maybe(NUMBER),
+        unknown_panes=WHOLE,
+        late=NUMBER,
+        misdated=NUMBER,
     ),
     account=NODE_ACCOUNT,
 )

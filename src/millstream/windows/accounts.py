@@ -23,7 +23,7 @@ letters are the engine's own: such a record is in no count here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,8 @@ _ZERO = 1 << 62
 
 MARK, RECORDS, BYTES, WHY, SHED, SHED_BYTES, DEAD, LATE, READ, FIRST, LAST, GAP = range(12)
 """What stands where in a mark of the scoreboard."""
+MISDATED = 12
+"""Behind the others, if there are any."""
 
 
 def account(node: str) -> str:
@@ -97,6 +99,8 @@ class Window:
     """Records whose bytes nobody has counted: those that were late at their node."""
     late_part: float = 0.0
     """Of all records that were read when it was closed, or corrected, the part that came late."""
+    misdated_part: float = 0.0
+    """So the part whose own time was not believed: nobody knows which windows they are of."""
     drawn: int = 0
     """Panes of nodes that are drawn, if the job's area is of drawn ones."""
     drawn_received: int = 0
@@ -142,6 +146,7 @@ class Window:
             "bytes": None if self.unsized else _part(size, self.bytes, unknown),
             "unknown_panes": unknown,
             "late": self.late_part,
+            "misdated": self.misdated_part,
         }
 
 
@@ -174,6 +179,7 @@ def mark_of(manifest: Manifest, read: int) -> list[Any]:
         manifest["first"] or 0,
         manifest["last"] or 0,
         manifest.get("gap", 0),
+        *([manifest["misdated"]] if manifest.get("misdated") else []),
     ]
 
 
@@ -193,7 +199,16 @@ def manifest_of(mark: list[Any], pane: int) -> Manifest:
         first=mark[FIRST] if mark[RECORDS] else None,
         last=mark[LAST] if mark[RECORDS] else None,
     )
-    return {**told, "gap": mark[GAP]} if mark[GAP] else told
+    if mark[GAP]:
+        told["gap"] = mark[GAP]
+    if misdated_in(mark):
+        told["misdated"] = misdated_in(mark)
+    return told
+
+
+def misdated_in(mark: Sequence[Any]) -> int:
+    """Records of a pane whose own time was not believed."""
+    return int(mark[MISDATED]) if len(mark) > MISDATED else 0
 
 
 def add_counts(sums: list[int], mark: list[Any], *, on_time: bool) -> None:

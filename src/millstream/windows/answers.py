@@ -11,9 +11,10 @@ what the nodes have counted: the part of the records, and of the bytes, that the
 that are known, null if that cannot be said, and of how many panes of nodes it is not known what
 they hold, since nothing was told or bytes of the log were gone (`unknown_panes`); and of all
 records that the nodes had read by then, the part that came late, for whatever window (`late`): as
-much of this one may be still to come. A corrected answer says which one it is: `correction`.
-Answers that can be bounded have `bounds`, and the summary a bound of their `total` and of a key
-that was not seen (`estimates`).
+much of this one may be still to come; and the part that was set aside, since its own time was not
+believed (`misdated`): of what window they are nobody knows. A corrected answer says which one it
+is: `correction`. Answers that can be bounded have `bounds`, and the summary a bound of their
+`total` and of a key that was not seen (`estimates`).
 
 A key that `combine` or `reduce` fails on has the value null and says why: `error`; the summary says
 how many there are: `failed`. The window is closed and the other keys have their answers: else it
@@ -65,6 +66,8 @@ class Closed:
     missing: Missing
     late: float
     """Of all records that were read, the part that came late."""
+    misdated: float
+    """And the part whose own time was not believed."""
 
     def answers(self) -> Iterator[Emit]:
         """What it says, in the order of its keys, and the summary; notes it in the window."""
@@ -126,7 +129,7 @@ class Closed:
         marks = [mark for marks in self.boards.values() for mark in marks.values()]
         window, records = self.window, sum(mark[RECORDS] for mark in marks)
         window.included, window.included_bytes = records, sum(mark[BYTES] for mark in marks)
-        window.late_part = round(self.late, 6)
+        window.late_part, window.misdated_part = round(self.late, 6), round(self.misdated, 6)
         return window.complete(records, window.included_bytes, self.missing.unknown)
 
     def accounts(self) -> dict[str, dict[str, int]]:

@@ -47,11 +47,14 @@ class BoardWindows:
         return self.job.span.panes_of(window)[0]
 
     def has(self, window: int) -> bool:
-        """Whether the window is there, open or closed, and of this reducer."""
+        """Whether the window is there, open or closed, and of this reducer. One that begins before
+        the first pane of all is there only if late records of it have come."""
         first = self.meta["first"]
-        return first is not None and self.first_pane(window) >= first and self._is_mine(window)
+        if first is None or not self.is_mine(window):
+            return False
+        return self.first_pane(window) >= first or self.window(window) is not None
 
-    def _is_mine(self, window: int) -> bool:
+    def is_mine(self, window: int) -> bool:
         return in_force(self.schedule, self.first_pane(window)) == self.reducers
 
     def window(self, number: int) -> Window | None:
@@ -73,11 +76,11 @@ class BoardWindows:
             return False
         return not self.is_closed(window + self.job.corrections)
 
-    def _awaits(self, pane: int) -> bool:
+    def awaits(self, pane: int) -> bool:
         """Whether an open window may have the pane: also one that is not there yet, but none that
         is other reducers'. (A pane may come here only for the late records that came with it.)"""
         windows = self.job.span.windows_of(pane)
-        return any(not self.is_closed(one) and self._is_mine(one) for one in windows)
+        return any(not self.is_closed(one) and self.is_mine(one) for one in windows)
 
     def drop(self, number: int) -> None:
         """The window is not there any more, as if it had never been opened."""

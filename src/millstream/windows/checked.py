@@ -114,6 +114,12 @@ def _check_manifest(where: str, told: Any, furthest: int) -> None:
             raise FunctionError(
                 f"{where}: {one} must be a whole number, 0 or more; got {told[one]!r:.200}"
             )
+    misdated = told.get("misdated", 0)
+    if type(misdated) is not int or not 0 <= misdated <= told["dead"]:
+        raise FunctionError(
+            f"{where}: misdated must be a whole number, and no more than dead, {told['dead']}; "
+            f"got {misdated!r:.200}"
+        )
     gap = told.get("gap", 0)
     if type(gap) is not int or gap < -1:
         raise FunctionError(

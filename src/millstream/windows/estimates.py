@@ -20,7 +20,14 @@ that the record is counted as late, and changes no answer. The method is
 Counts and sums are never outside what is certain: what came, and what came with the most that the
 missing records can add. A key that is in few drawn panes is no case for t: its upper bound is at
 least that of `rare`, which holds whatever its distribution. Records that came too late for their
-pane count as lost. Dead letters have no value and are not missing.
+pane count as lost. Dead letters have no value and are not missing, but for those whose own time was
+not believed (`Manifest.misdated`): nobody knows when they were, and they count as lost where the
+log was when they were read.
+
+Where nothing is known of some panes, of a node that never came or of bytes that are gone, an upper
+bound is null. Then a bound also has `known`: `{"low", "high", "panes", "of"}`, between which the
+truth is of all records that the nodes are known to have had, in so many panes of nodes of so many.
+With nine nodes of ten it is the bound of the nine.
 
 Under `Error` every interval allows for all moments at which the window could have been closed.
 """
@@ -29,7 +36,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import sqrt
 from typing import Any
 
@@ -70,19 +78,37 @@ def estimate(
     values: Mapping[str, Mapping[Unit, Any]],
     *,
     final: bool = True,
+    late: int = 0,
 ) -> Estimate:
-    """The bounds of a window's answers. `final`: nothing of the window can come late.
+    """The bounds of a window's answers. `final`: nothing of the window can come late. `late`:
+    records that were too late for panes that nobody has told of.
 
     `manifests`: what the nodes have told of its panes, by node and pane; `values`: by key what
     `combine` has made, as it is in the messages, by node and pane. With several reducers the keys,
     and so the total, are those of one.
     """
-    bounding = _Bounding(job, layout(job, nodes, panes, manifests), manifests, final)
-    if job.kind in ("mean", "ratio"):
-        return bounding.of_ratios(values)
-    if job.kind == "histogram":
-        return bounding.of_histograms(values)
-    return bounding.of_numbers(values)
+    known = layout(job, nodes, panes, manifests, late)
+    found = _Bounding(job, known, manifests, final).of(values)
+    if known.unknown:
+        counted = replace(known, lost_records=known.counted, unknown=0)
+        units = len(nodes) * len(panes)
+        _add_known(found, _Bounding(job, counted, manifests, final).of(values), known, units)
+    return found
+
+
+def _add_known(found: Estimate, told: Estimate, known: Layout, units: int) -> None:
+    """Put into bounds what they are over the panes of which something is known."""
+    pairs = [(found.total, told.total), (found.unseen, told.unseen)]
+    for key, bound in found.keys.items():
+        pairs.append((bound, told.keys[key]))
+        pairs += zip(bound.get("buckets", ()), told.keys[key].get("buckets", ()), strict=True)
+    for bound, other in pairs:
+        bound["known"] = {
+            "low": other["low"],
+            "high": other["high"],
+            "panes": units - known.unknown,
+            "of": units,
+        }
 
 
 class _Bounding:
@@ -101,6 +127,13 @@ class _Bounding:
         self.sampled = frozenset(unit for one in known.strata for unit in one.units)
         """Where the sample speaks: received panes among them are not counted again."""
         self.lost = known.lost_records
+
+    def of(self, values: Mapping[str, Mapping[Unit, Any]]) -> Estimate:
+        if self.job.kind in ("mean", "ratio"):
+            return self.of_ratios(values)
+        if self.job.kind == "histogram":
+            return self.of_histograms(values)
+        return self.of_numbers(values)
 
     def of_numbers(self, values: Mapping[str, Mapping[Unit, Any]]) -> Estimate:
         numbers = {
@@ -247,12 +280,18 @@ class _Bounding:
         have merged theirs: then of whole panes."""
         if self.job.apart:
             return [(one, self.manifests[unit]["records"]) for unit, one in values.items()]
-        found, records = defaultdict[int, float](float), defaultdict[int, int](int)
+        found = defaultdict[int, float](float)
         for (_, pane), one in values.items():
             found[pane] += one
+        return [(one, self._records[pane]) for pane, one in found.items()]
+
+    @cached_property
+    def _records(self) -> Mapping[int, int]:
+        """By pane, of all nodes."""
+        records = defaultdict[int, int](int)
         for (_, pane), told in self.manifests.items():
             records[pane] += told["records"]
-        return [(one, records[pane]) for pane, one in found.items()]
+        return records
 
     def _is_rare(self, drawn: Drawn) -> bool:
         return drawn.seen < FEW and drawn.seen < self.sampling.drawn

@@ -38,7 +38,15 @@ def bounds(board: Scoreboard, window: int, *, ended: bool = False) -> Estimate |
     panes = board.job.span.panes_of(window)
     values = by_pane(board.table, panes)
     known = manifests(board, window, ended=ended)
-    return estimate(board.job, board.nodes, panes, known, values, final=not board.dated)
+    boards, tardy = board.boards(panes), board.marks.late(panes)
+    late = sum(
+        count
+        for pane, counts in tardy.items()
+        for node, count in counts.items()
+        if node not in boards.get(pane, {})
+    )
+    final = not board.dated
+    return estimate(board.job, board.nodes, panes, known, values, final=final, late=late)
 
 
 def near(board: Scoreboard, number: int, window: Window) -> bool:

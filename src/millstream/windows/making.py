@@ -41,6 +41,8 @@ class Making:
     read: int = 0
     """Records that are in the job's extent."""
     read_bytes: int = 0
+    misdated: int = 0
+    """Of the dead ones, those whose own time was not believed."""
     gap: int = 0
     """Bytes that were lost and may have been of the pane; -1: nobody knows how many."""
 
@@ -104,9 +106,11 @@ class Maker:
         making.read += 1
         making.read_bytes += size
 
-    def dead(self, making: Making, size: int) -> None:
-        """Count a record that cannot be read or mapped to the pane that is being made."""
+    def dead(self, making: Making, size: int, *, misdated: bool = False) -> None:
+        """Count a record that cannot be read or mapped to the pane that is being made; or one that
+        is `misdated`: its own time was not believed."""
         making.dead += 1
+        making.misdated += misdated
         making.read += 1
         making.read_bytes += size
 
@@ -130,7 +134,7 @@ class Maker:
         making.pane = until
         making.records = making.bytes = making.shed = making.shed_bytes = making.dead = 0
         making.first = making.last = making.given_up = None
-        making.gap = 0
+        making.gap = making.misdated = 0
         making.partials, making.late = {}, {}
 
     def begun(self, making: Making) -> Message:
@@ -163,7 +167,11 @@ class Maker:
             first=making.first,
             last=making.last,
         )
-        return {**told, "gap": making.gap} if making.gap else told
+        if making.gap:
+            told["gap"] = making.gap
+        if making.misdated:
+            told["misdated"] = making.misdated
+        return told
 
     def _written(self, making: Making) -> dict[str, Any]:
         if not self.live:

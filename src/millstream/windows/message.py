@@ -39,6 +39,9 @@ class Manifest(TypedDict):
     gap: NotRequired[int]
     """Bytes of the log that are known to be lost and may have been of these panes, or -1: nobody
     knows how many. No field: none was lost."""
+    misdated: NotRequired[int]
+    """Of the dead ones, those whose own time was not believed: they were read here, and nobody
+    knows when they were. No field: there were none."""
 
 
 class Message(TypedDict):

@@ -31,7 +31,7 @@ from millstream.model.duration import microseconds
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
 from millstream.model.function import takes
 from millstream.model.slate import Table
-from millstream.windows.accounts import MARK, READ, RECORDS, account, added, counts_of
+from millstream.windows.accounts import MARK, READ, RECORDS, account, added, counts_of, misdated_in
 from millstream.windows.answers import Closed
 from millstream.windows.fidelity import Reason, closing
 from millstream.windows.job import Job
@@ -86,7 +86,9 @@ class Root:
         if board.knows(pane, until, nodes):
             board.meta["repeated"] += 1
         else:
-            late = self._take(board, part)
+            opened, late = self._take(board, part)
+            for window in opened:
+                yield from self._opened(window, event)
         closed = False
         for window in board.looked_at():
             found = board.window(window)
@@ -131,9 +133,10 @@ class Root:
             board.meta["schedule"] = schedule
         return board
 
-    def _take(self, board: Scoreboard, part: Part) -> list[int]:
-        """Take panes in; the closed windows that are to be corrected."""
-        marks = part["marks"]
+    def _take(self, board: Scoreboard, part: Part) -> tuple[list[int], list[int]]:
+        """Take panes in; the windows that late records open, and the closed windows that are to be
+        corrected."""
+        marks, opened = part["marks"], list[int]()
         corrected: dict[int, None] = {}
         in_time = True
         for pane in range(part["pane"], part["until"]):
@@ -155,17 +158,19 @@ class Root:
         for node, mark in part["marks"].items():
             late = part["late"].get(node, {})
             for other, count in late.items():
-                for window in board.come_late(node, int(other), count):
-                    corrected[window] = None
+                new, changed = board.come_late(node, int(other), count)
+                opened += new
+                corrected |= dict.fromkeys(changed)
             if part["accounted"]:
                 panes = part["until"] - part["pane"]
                 behind = max(
                     ((part["pane"] - int(other)) * self.job.span.pane for other in late), default=0
                 )
                 counts = _account(board.table, node, mark, late, behind, in_time, panes)
-                for what in ("read", "late"):
+                counts["misdated"] = misdated_in(mark)
+                for what in ("read", "late", "misdated"):
                     board.meta[what] = board.meta.get(what, 0) + counts[what]
-        return [*corrected]
+        return opened, [*corrected]
 
     def _opened(self, window: int, event: Event) -> Iterator[Emit | SetTimer]:
         """The timers of a window: of its end in event time, and of its latency."""
@@ -202,10 +207,11 @@ class Root:
             yield emit(f"{self.name}.told", key=str(window), value=told)
 
     def _correct(self, board: Scoreboard, window: int, reducer: str) -> Iterator[Emit]:
-        """Give a closed window's answers again."""
+        """Give a closed window's answers again; or for the first time, if it is there only for
+        its late records."""
         found = board.window(window)
         assert found is not None
-        found.corrections += 1
+        found.corrections += bool(found.coverage)
         combined = merged_anew(self.job, board.table, self.job.span.panes_of(window))
         yield from self._closed(board, window, reducer, combined).answers()
 
@@ -227,7 +233,8 @@ class Root:
             combined,
             bounds(board, window, ended=why == "time"),
             missing_of(board, window, ended=why == "time"),
-            board.late_part,
+            board.part_of("late"),
+            board.part_of("misdated"),
         )
 
 

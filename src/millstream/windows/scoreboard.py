@@ -5,8 +5,8 @@
                           nodes, in short; `places`: counts of theirs (`node_places`); `kept`: panes
                           before it were let go, `swept`: those of the last time, as far as none
                           came again; `forgot`: so were windows; `schedule` of the reducers;
-                          `late_panes`, `late_records`, `repeated`; `read` and `late`: records
-                          of all nodes, whatever window they are of
+                          `late_panes`, `late_records`, `repeated`; `read`, `late` and
+                          `misdated`: records of all nodes, whatever window they are of
     window|WINDOW         a window (`board_windows`), with the counts of its marks
     share|WINDOW|NODE     a node's share of a window (`window_counts`)
     node|NODE             how far a node is (`node_places`)
@@ -110,11 +110,10 @@ class Scoreboard(BoardWindows):
     def nodes(self) -> tuple[str, ...]:
         return self.members.nodes
 
-    @property
-    def late_part(self) -> float:
-        """Of all records that were read, the part that came late."""
+    def part_of(self, fate: str) -> float:
+        """Of all records that were read, the part that came `late`, or was `misdated`."""
         read: int = self.meta.get("read", 0)
-        return self.meta.get("late", 0) / read if read else 0.0
+        return self.meta.get(fate, 0) / read if read else 0.0
 
     def reach(self, pane: int, until: int, part: Part) -> list[int]:
         """Nodes have come so far, some of them begin there, or end; the windows that this opens."""
@@ -137,11 +136,8 @@ class Scoreboard(BoardWindows):
         for number in sorted(numbers):
             there = self.has(number) and not self.is_closed(number) and not self._is_after(number)
             if there and self.window(number) is None:
-                self._windows[number] = self._recounted(number)
+                self._open(number)
                 opened.append(number)
-        if opened:
-            meta["open"] = sorted([*meta["open"], *opened])
-            meta["forgot"] = min(opened[0], meta.get("forgot", BEGINNING))
         return opened
 
     def _is_after(self, number: int) -> bool:
@@ -212,7 +208,7 @@ class Scoreboard(BoardWindows):
             if window is not None:
                 for mark in told.values():
                     window.account_for(mark, on_time=not window.why)
-        kept = self._awaits(pane) or any(self.is_corrected(one) for one in windows)
+        kept = self.awaits(pane) or any(self.is_corrected(one) for one in windows)
         if kept:
             changes = {
                 node: (self.places.silent_at(node, pane), state_of(mark))
@@ -224,22 +220,36 @@ class Scoreboard(BoardWindows):
             self._sweep_again(pane)
         return windows, kept
 
-    def come_late(self, node: str, pane: int, count: int) -> list[int]:
-        """A node has read records of a pane that it had sent; the closed windows that have it and
-        are still corrected."""
-        numbers = [one for one in self.job.span.windows_of(pane) if self.has(one)]
-        if self._awaits(pane) or any(self.is_corrected(one) for one in numbers):
+    def come_late(self, node: str, pane: int, count: int) -> tuple[list[int], list[int]]:
+        """A node has read records of a pane that it had sent, or of one before its first: the
+        windows that this opens; and the closed ones that have the pane and are still corrected."""
+        numbers = [one for one in self.job.span.windows_of(pane) if self.is_mine(one)]
+        if self.awaits(pane) or any(self.is_corrected(one) for one in numbers):
             self.marks.add_late(node, pane, count)
             self._boards = None
             self._sweep_again(pane)
-        corrected = []
+        opened, corrected = list[int](), list[int]()
         for number in numbers:
             window = self.window(number)
             if window is not None:
                 window.come_late(count)
                 if window.why and self.is_corrected(number):
                     corrected.append(number)
-        return corrected
+            elif self.has(number) and not self.is_closed(number):
+                self._open(number)  # its node has jumped over it
+                opened.append(number)
+            elif not self.has(number) and self.is_corrected(number):
+                # It begins before the first pane of all, so that nothing else of it can come.
+                self._open(number).why = "failure"
+                self.close(number)
+                corrected.append(number)
+        return opened, corrected
+
+    def _open(self, number: int) -> Window:
+        window = self._windows[number] = self._recounted(number)
+        self.meta["open"] = sorted([*self.meta["open"], number])
+        self.meta["forgot"] = min(number, self.meta.get("forgot", BEGINNING))
+        return window
 
     # What it shows
 

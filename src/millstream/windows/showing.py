@@ -232,6 +232,7 @@ class _Board:
             "coverage": {"missing": {}, **(one["coverage"] or self._coverage(number, one))},
             "completeness": {
                 "late": 0.0,
+                "misdated": 0.0,
                 **(one["completeness"] or self._completeness(number, one)),
             },
             "account": _with_residual(

@@ -70,18 +70,23 @@ class Layout:
     lost: int
     """Panes that were lost not at random."""
     lost_records: int | None
-    """The records of those, and records that were too late for panes that had been sent; None: of
-    some panes nothing is known."""
+    """The records of those, records that were too late for panes that had been sent, and records
+    whose own time was not believed; None: of some panes nothing is known."""
     unknown: int
     """Panes among the lost ones of which nothing is known."""
+    counted: int
+    """The records of the lost panes of which something is known, and those that were too late."""
 
     @property
     def complete(self) -> bool:
         return not self.strata and self.lost_records == 0 and self.unknown == 0
 
 
-def layout(job: Job, nodes: Sequence[str], panes: range, manifests: Manifests) -> Layout:
-    """The strata of a window, from what its nodes have told."""
+def layout(
+    job: Job, nodes: Sequence[str], panes: range, manifests: Manifests, late: int = 0
+) -> Layout:
+    """The strata of a window, from what its nodes have told; `late` are records that were too late
+    for panes that nobody has told of."""
     received = {unit for unit, told in manifests.items() if _received(told)}
     strata = list[Stratum]()
     for node in nodes if job.draws else ():
@@ -93,15 +98,23 @@ def layout(job: Job, nodes: Sequence[str], panes: range, manifests: Manifests) -
     window = [(node, pane) for node in nodes for pane in panes]
     lost = [unit for unit in window if unit not in received and unit not in left_out]
     known = [_records(manifests.get(unit)) for unit in lost]
-    late = sum(
+    late += sum(
         count
         for (node, _), told in manifests.items()
         for pane, count in told["late"].items()
         if int(pane) in panes and node in nodes
     )
+    misdated = sum(told.get("misdated", 0) for unit, told in manifests.items() if unit[1] in panes)
     unknown = known.count(None)
-    total = None if unknown else sum(count or 0 for count in known) + late
-    return Layout(tuple(strata), frozenset(received & {*window}), len(lost), total, unknown)
+    counted = sum(count or 0 for count in known) + late + misdated
+    return Layout(
+        strata=tuple(strata),
+        received=frozenset(received & {*window}),
+        lost=len(lost),
+        lost_records=None if unknown else counted,
+        unknown=unknown,
+        counted=counted,
+    )
 
 
 def rounds_done(job: Job, nodes: Sequence[str], panes: range, manifests: Manifests) -> int:
