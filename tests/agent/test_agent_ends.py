@@ -102,7 +102,7 @@ def test_interrupted_while_no_root_runs(tmp_path: Path, log: Path, number: int) 
     agent.send_signal(number)
     said = agent.communicate(timeout=30)[1]
     assert agent.returncode == 1
-    assert "error: 10 panes are not sent; " in said.splitlines()[-1]
+    assert "error: 1 pane is not sent; " in said.splitlines()[-1]
     assert "start it again" in said.splitlines()[-1]
 
 

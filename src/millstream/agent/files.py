@@ -8,6 +8,7 @@ a file that was renamed from one that was cut off, and a copy from another file.
 from __future__ import annotations
 
 import os
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -185,6 +186,8 @@ class LogFile:
 
         FileNotFoundError if the file was cut off before or while it was read.
         """
+        if not self.offset and os.pread(self.fd, len(BOM_UTF8), 0) == BOM_UTF8:
+            self._move(len(BOM_UTF8), BOM_UTF8)  # it is no part of the first line
         data = os.pread(self.fd, PIECE, self.offset)
         if not self._whole(data) and len(data) == PIECE:
             data = os.pread(self.fd, LONGEST + 1, self.offset)
@@ -209,12 +212,12 @@ class LogFile:
                 line, end, _ = os.pread(self.fd, 16_384, self.offset).partition(b"\n")
         except OSError:
             return None
-        return line if end else None
+        return line.removeprefix(BOM_UTF8) if end else None
 
     def first_line(self) -> bytes | None:
         """The line that it begins with, if it is there whole."""
         line, end, _ = os.pread(self.fd, 65_536, 0).partition(b"\n")
-        return line if end else None
+        return line.removeprefix(BOM_UTF8) if end else None
 
     def put_back(self, chunk: Chunk, kept: int) -> Chunk:
         """Have read only so much of what was read last, up to the end of a line."""

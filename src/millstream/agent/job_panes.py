@@ -221,8 +221,7 @@ class JobPanes:
         if span.extent is not None:
             reading.end(FAR)
         elif reading.panes.any:
-            newest = reading.panes.newest.pane or 0
-            reading.end(span.panes_of(span.windows_of(newest)[-1])[-1] + 1)
+            reading.end((reading.panes.newest.pane or 0) + 1)
         self._remake(None)
         if not self._around.stop.is_set():
             self._end_told = read

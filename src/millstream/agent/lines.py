@@ -8,7 +8,6 @@ be read raises InputError.
 from __future__ import annotations
 
 import time
-from codecs import BOM_UTF8
 from collections.abc import Callable
 from typing import Any
 
@@ -40,9 +39,7 @@ def record_reader(logs: Logs) -> RecordOf:
     encoding = logs.encoding or "utf-8"
     if logs.format == "json":
         return _json if encoding == "utf-8" else _json_in(encoding)
-    read = line_reader(logs.pattern, encoding=encoding, errors="replace")
-    # A byte-order mark at the beginning of a file is no part of its first line.
-    return lambda line: read(line.removeprefix(BOM_UTF8))
+    return line_reader(logs.pattern, encoding=encoding, errors="replace")
 
 
 def time_reader(logs: Logs, where: str, wall: Callable[[], int] = wall_clock) -> TimeOf | None:
@@ -72,15 +69,13 @@ def _json(line: bytes) -> Any:
     try:
         return _decode(line)
     except msgspec.DecodeError as error:
-        if line.startswith(BOM_UTF8):
-            return _json(line.removeprefix(BOM_UTF8))
         raise InputError(f"a line must be JSON: {error}") from None
     except UnicodeDecodeError:
         raise InputError("a line must be UTF-8") from None
 
 
 def _json_in(encoding: str) -> RecordOf:
-    return lambda line: _json(line.removeprefix(BOM_UTF8).decode(encoding, "replace").encode())
+    return lambda line: _json(line.decode(encoding, "replace").encode())
 
 
 def _kept(path: str, plain: TimeOf) -> TimeOf:

@@ -29,6 +29,7 @@ import lzma
 import os
 import re
 import zlib
+from codecs import BOM_UTF8
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -108,7 +109,7 @@ class UnpackedFile(LogFile):
             line, end, _ = bytes_at(self.path, offset, 16_384).partition(b"\n")
         except OSError:
             return None
-        return line if end else None
+        return line.removeprefix(BOM_UTF8) if end else None
 
 
 class PackedFiles:
