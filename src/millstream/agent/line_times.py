@@ -13,6 +13,15 @@ from millstream.errors import InputError
 from millstream.model.duration import microseconds, shown_duration
 from millstream.windows.placed import PlacedJob
 
+
+class Misdated(InputError):
+    """A line whose time is not believed; `plausible`: but for the lines about it, it would be."""
+
+    def __init__(self, words: str, *, plausible: bool) -> None:
+        super().__init__(words)
+        self.plausible = plausible
+
+
 LOOK_AHEAD = 8
 """Lines after one by which its time is judged."""
 
@@ -36,15 +45,16 @@ class LineTimes:
             return None
 
     def check_ahead(self, ts: int, now: int) -> None:
-        """InputError if a time is far after the clock."""
+        """Misdated if a time is far after the clock."""
         if ts > now + self._ahead:
-            raise InputError(
+            raise Misdated(
                 f"its time is more than {shown_duration(self._ahead)} after the clock of this "
-                "machine (logs: ahead)"
+                "machine (logs: ahead)",
+                plausible=False,
             )
 
     def check_jump(self, ts: int, known: int | None, following: Sequence[bytes]) -> None:
-        """InputError if a time is far after the last one, `known`, and those of the lines that
+        """Misdated if a time is far after the last one, `known`, and those of the lines that
         follow are nearer to that: then it is a mistake, which would make all of them late."""
         if self.time_of is None or (known is not None and ts - known <= self._jump):
             return
@@ -53,7 +63,8 @@ class LineTimes:
             return
         back = min(times)
         if ts - back > (self._jump if known is None else abs(back - known)):
-            raise InputError(
+            raise Misdated(
                 f"its time is more than {shown_duration(self._jump)} (logs: jump) after the line "
-                "before it, and the lines after it go back"
+                "before it, and the lines after it go back",
+                plausible=True,
             )

@@ -103,6 +103,9 @@ class OpenPanes:
             self._others[old.pane] = old
         else:  # dead letters that came when there was no pane yet
             making.dead += old.dead
+            making.misdated += old.misdated
+            for claimed, count in old.claimed.items():
+                making.claimed[claimed] = making.claimed.get(claimed, 0) + count
         self.making = making
         return known is None
 
@@ -183,6 +186,8 @@ class OpenPanes:
                     given_up=making.given_up,
                     gap=making.gap,
                     partials=msgspec.Raw(partials),
+                    misdated=making.misdated,
+                    claimed=dict(making.claimed),
                 ),
             )
             self._written[pane] = known
@@ -190,9 +195,11 @@ class OpenPanes:
 
     def _restore(self, carried: CarriedPane) -> None:
         read, making = self._maker.job.merging.read, self.making
-        for name in ("records", "bytes", "shed", "shed_bytes", "dead", "first", "last", "gap"):
+        for name in ("records", "bytes", "shed", "shed_bytes", "dead", "misdated"):
             setattr(making, name, getattr(carried, name))
+        making.first, making.last, making.gap = carried.first, carried.last, carried.gap
         making.given_up, making.late = carried.given_up, dict(carried.late)
+        making.claimed = dict(carried.claimed)
         making.partials = {key: read(value) for key, value in carried.partials.items()}
 
 

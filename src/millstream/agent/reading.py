@@ -17,7 +17,7 @@ from typing import Any
 from millstream.agent.combining import combiner
 from millstream.agent.dead_letters import DeadLetters
 from millstream.agent.files import LONGEST, Chunk
-from millstream.agent.line_times import LOOK_AHEAD, LineTimes
+from millstream.agent.line_times import LOOK_AHEAD, LineTimes, Misdated
 from millstream.agent.open_panes import OpenPanes
 from millstream.agent.restart import Restart
 from millstream.agent.slicing import size_of
@@ -189,10 +189,18 @@ class Reading:
         error = f"the line has {chunk.size:,} bytes, and a line may have {LONGEST:,}"
         self._dead(chunk.size, (str(chunk.file.path), chunk.start), chunk.data, error)
 
-    def _dead(self, size: int, where: Where, line: bytes, error: str) -> None:
+    def _dead(
+        self,
+        size: int,
+        where: Where,
+        line: bytes,
+        error: str,
+        claims: int | None = None,
+        misdated: bool = False,
+    ) -> None:
         if not self._silent or self.making.given_up is None:
             self._letters.add(*where, line, error)
-        self._maker.dead(self.making, size)
+        self._maker.dead(self.making, size, misdated=misdated, claims=claims)
 
     def _may_miss(self, pane: int) -> bool:
         """Whether lines that were lost may have been of a pane, in which nothing was read yet."""
@@ -355,6 +363,10 @@ class Reading:
                 following = (*lines[at + 1 : at + 1 + LOOK_AHEAD], *self._after)[:LOOK_AHEAD]
                 known = None if making.pane is None else self._last
                 self._times.check_jump(position, known, following)
+        except Misdated as error:
+            place = _place(where, lines, at)
+            self._dead(size, place, line, _words(error), pane if error.plausible else None, True)
+            return True
         except Exception as error:
             self._dead(size, _place(where, lines, at), line, _words(error))
             return True

@@ -34,6 +34,8 @@ class CarriedPane(msgspec.Struct, frozen=True, kw_only=True):
     gap: int
     partials: Any
     """By key, as JSON."""
+    misdated: int = 0
+    claimed: dict[str, int] = {}
 
 
 @dataclass(slots=True)

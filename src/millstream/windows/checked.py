@@ -135,15 +135,16 @@ def _check_manifest(where: str, told: Any, furthest: int) -> None:
             f"{where}: mark must be data if there are records; got {told['mark']}, "
             f"records={told['records']}"
         )
-    late = told["late"]
-    if not isinstance(late, dict) or not all(
-        _is_pane(pane, furthest) and type(count) is int and count >= 0
-        for pane, count in late.items()
-    ):
-        raise FunctionError(
-            f"{where}: late must have whole numbers of records by pane, as in "
-            f'{{"7": 2}}; got {late!r:.200}'
-        )
+    for one in ("late", "claimed"):
+        by_pane = told.get(one, {})
+        if not isinstance(by_pane, dict) or not all(
+            _is_pane(pane, furthest) and type(count) is int and count >= 0
+            for pane, count in by_pane.items()
+        ):
+            raise FunctionError(
+                f"{where}: {one} must have whole numbers of records by pane, as in "
+                f'{{"7": 2}}; got {by_pane!r:.200}'
+            )
 
 
 def _is_pane(text: str, furthest: int) -> bool:

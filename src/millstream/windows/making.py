@@ -43,6 +43,8 @@ class Making:
     read_bytes: int = 0
     misdated: int = 0
     """Of the dead ones, those whose own time was not believed."""
+    claimed: dict[str, int] = field(default_factory=dict)
+    """Those of them that say which pane they are of: pane -> count."""
     gap: int = 0
     """Bytes that were lost and may have been of the pane; -1: nobody knows how many."""
 
@@ -106,11 +108,15 @@ class Maker:
         making.read += 1
         making.read_bytes += size
 
-    def dead(self, making: Making, size: int, *, misdated: bool = False) -> None:
+    def dead(
+        self, making: Making, size: int, *, misdated: bool = False, claims: int | None = None
+    ) -> None:
         """Count a record that cannot be read or mapped to the pane that is being made; or one that
-        is `misdated`: its own time was not believed."""
+        is `misdated`: its own time was not believed. It may `claim` to be of a pane."""
         making.dead += 1
         making.misdated += misdated
+        if claims is not None:
+            making.claimed[str(claims)] = making.claimed.get(str(claims), 0) + 1
         making.read += 1
         making.read_bytes += size
 
@@ -135,7 +141,7 @@ class Maker:
         making.records = making.bytes = making.shed = making.shed_bytes = making.dead = 0
         making.first = making.last = making.given_up = None
         making.gap = making.misdated = 0
-        making.partials, making.late = {}, {}
+        making.partials, making.late, making.claimed = {}, {}, {}
 
     def begun(self, making: Making) -> Message:
         """Says that the node is at the pane that it makes: it has none before it."""
@@ -171,6 +177,8 @@ class Maker:
             told["gap"] = making.gap
         if making.misdated:
             told["misdated"] = making.misdated
+        if making.claimed:
+            told["claimed"] = making.claimed
         return told
 
     def _written(self, making: Making) -> dict[str, Any]:

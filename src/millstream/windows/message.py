@@ -42,6 +42,8 @@ class Manifest(TypedDict):
     misdated: NotRequired[int]
     """Of the dead ones, those whose own time was not believed: they were read here, and nobody
     knows when they were. No field: there were none."""
+    claimed: NotRequired[dict[str, int]]
+    """Of the misdated ones, by pane, those that say that they are of it: perhaps they are."""
 
 
 class Message(TypedDict):

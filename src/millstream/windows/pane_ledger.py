@@ -55,6 +55,8 @@ class Part(TypedDict):
     on."""
     late: dict[str, dict[str, int]]
     """By node, the late records that it has found, by pane."""
+    claimed: dict[str, dict[str, int]]
+    """By node, the records that say to be of a pane, and are not believed."""
     partials: dict[str, Any]
     """Of this reducer's keys."""
     accounted: bool
@@ -229,6 +231,7 @@ class PaneLedger:
                     begin=[],
                     over=over,
                     late={},
+                    claimed={},
                     partials={},
                     accounted=False,
                     schedule=meta.schedule,
@@ -245,7 +248,11 @@ class PaneLedger:
     ) -> Iterator[Emit]:
         """A part for each reducer, of every number of reducers that windows of the panes have."""
         span = self.job.span
-        others = (int(pane) for told in message["nodes"].values() for pane in told["late"])
+        others = (
+            int(pane)
+            for told in message["nodes"].values()
+            for pane in (*told["late"], *told.get("claimed", ()))
+        )
         earliest = min(message["pane"], *others, message["pane"])
         first, last = span.panes_of(span.windows_of(earliest)[0])[0], message["until"]
         if begin:  # they are absent in all windows before, whose number of reducers may be another
@@ -256,6 +263,9 @@ class PaneLedger:
         accounted = in_force(schedule, newest)
         marks = {node: mark_of(told, read[node]) for node, told in message["nodes"].items()}
         late = {node: told["late"] for node, told in message["nodes"].items() if told["late"]}
+        claimed = {
+            node: told["claimed"] for node, told in message["nodes"].items() if "claimed" in told
+        }
         for number in schemes(schedule, first, last):
             partials: list[dict[str, Any]] = [{} for _ in range(number)]
             for key, partial in message["partials"].items():
@@ -268,6 +278,7 @@ class PaneLedger:
                     begin=begin,
                     over=over,
                     late=late,
+                    claimed=claimed,
                     partials=part,
                     accounted=number == accounted,
                     schedule=schedule,

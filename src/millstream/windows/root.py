@@ -161,6 +161,8 @@ class Root:
                 new, changed = board.come_late(node, int(other), count)
                 opened += new
                 corrected |= dict.fromkeys(changed)
+            for other, count in part.get("claimed", {}).get(node, {}).items():
+                corrected |= dict.fromkeys(board.claim(node, int(other), count))
             if part["accounted"]:
                 panes = part["until"] - part["pane"]
                 behind = max(

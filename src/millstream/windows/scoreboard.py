@@ -223,27 +223,40 @@ class Scoreboard(BoardWindows):
     def come_late(self, node: str, pane: int, count: int) -> tuple[list[int], list[int]]:
         """A node has read records of a pane that it had sent, or of one before its first: the
         windows that this opens; and the closed ones that have the pane and are still corrected."""
+        corrected = self.claim(node, pane, count)
+        opened = [
+            one
+            for one in self.job.span.windows_of(pane)
+            if self.is_mine(one)
+            and self.window(one) is None
+            and self.has(one)
+            and not self.is_closed(one)
+        ]
+        for number in opened:
+            self._open(number)  # its node has jumped over it
+        return opened, corrected
+
+    def claim(self, node: str, pane: int, count: int) -> list[int]:
+        """Records say that they are of a pane, which is not open to them: its windows may lack
+        them. The closed windows that have the pane and are still corrected."""
         numbers = [one for one in self.job.span.windows_of(pane) if self.is_mine(one)]
         if self.awaits(pane) or any(self.is_corrected(one) for one in numbers):
             self.marks.add_late(node, pane, count)
             self._boards = None
             self._sweep_again(pane)
-        opened, corrected = list[int](), list[int]()
+        corrected = list[int]()
         for number in numbers:
             window = self.window(number)
             if window is not None:
                 window.come_late(count)
                 if window.why and self.is_corrected(number):
                     corrected.append(number)
-            elif self.has(number) and not self.is_closed(number):
-                self._open(number)  # its node has jumped over it
-                opened.append(number)
             elif not self.has(number) and self.is_corrected(number):
                 # It begins before the first pane of all, so that nothing else of it can come.
                 self._open(number).why = "failure"
                 self.close(number)
                 corrected.append(number)
-        return opened, corrected
+        return corrected
 
     def _open(self, number: int) -> Window:
         window = self._windows[number] = self._recounted(number)
