@@ -43,7 +43,7 @@ app.add(
     logs=ms.windows.Logs(**{logs!r}),
 )
 """
-PATIENCE = 300.0
+PATIENCE = 900.0
 
 
 def truth_of(log: Path, form: Form, length: int) -> tuple[Counter[int], int]:
