@@ -197,15 +197,18 @@ class Reference:
             raise over_limit(len(data), self.workflow.slate_limit)
         self.slates[update.name, event.key] = Slate(last, data)
 
-    def fire(self, owner: Owner, name: str, timer: Timer) -> None:
-        """Run the timer function of an owner whose timer has come; the timer is then spent."""
+    def fire(self, owner: Owner, name: str, timer: Timer) -> bool:
+        """Run the timer function of an owner whose timer has come; the timer is then spent.
+
+        False: it died, because its slate has expired.
+        """
         update = self.workflow.update(owner[0])
         slate = self.slates[owner]
         del slate.timers[name]
         wall, reached = timer.clock == "wall", self.highest or 0
         now = max(timer.ts, reached) if wall else timer.ts
         if self._expired(update, slate, reached if wall else now) or update.on_timer is None:
-            return
+            return False
         on_timer = update.on_timer
         as_event = Event("", now, timer.key, None)
         self._guarded(
@@ -214,6 +217,7 @@ class Reference:
             name,
             lambda: self._apply(update, on_timer, timer, slate, slate.last, as_event),
         )
+        return True
 
     def _apply(
         self,

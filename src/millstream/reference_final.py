@@ -118,8 +118,8 @@ class _Closing:
         """Fire an owner's event-time timers up to `until`, and those of `waiting`, in order."""
         while due := [one for one in self._timers(owner) if one[0] <= until or one in waiting]:
             at, name = min(due)
-            self._fired = max(self._fired, at)
-            self._reference.fire(owner, name, Timer(at, owner[1], name, "event"))
+            if self._reference.fire(owner, name, Timer(at, owner[1], name, "event")):
+                self._fired = max(self._fired, at)
 
     def _timers(self, owner: Owner) -> list[tuple[int, str]]:
         slate = self._reference.slates.get(owner)

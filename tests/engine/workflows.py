@@ -24,6 +24,9 @@ from millstream.model.slate import Table
 MOST_HOPS = 3
 MOST_ALARMS = 3
 """How many timers a slate's timer function may set, unless it is endless."""
+PERIOD = 200
+"""How far ahead it then sets them: further than what comes of a timer, which else would take event
+time on to the next one, for ever."""
 
 Sends = Literal["left out", "changed, left out", "dict", "tuple", "bytes", "memory"]
 Keeps = Literal["chain", "list", "tuple", "int keys", "passing tuple", "shared", "event", "large"]
@@ -189,7 +192,7 @@ def _of_timer(spec: UpdateSpec, fired: Timer, slate: Any) -> Iterator[Any]:
     if spec.alarms and (again < MOST_ALARMS or spec.endless):
         _write(slate, "alarms", again + 1)
         alarm = spec.alarms[number % len(spec.alarms)]
-        yield alarm.set(fired.ts + 1)
+        yield alarm.set(fired.ts + (PERIOD if spec.endless else 1))
     yield from _fail_last(failure, fired.ts)
     if spec.forgets and number % spec.forgets == 0:
         yield forget()

@@ -151,24 +151,25 @@ class KeyRun:
         waiting = {*self._event_timers()} if all_waiting else set()
         while due := [one for one in self._event_timers() if one[0] <= limit or one in waiting]:
             at, name = min(due)
-            self._fired = at if self._fired is None else max(self._fired, at)
-            self._fire_one("event", at, name, 0)
+            if self._fire_one("event", at, name, 0):
+                self._fired = at if self._fired is None else max(self._fired, at)
 
     def _event_timers(self) -> list[tuple[int, str]]:
         return [(at, name) for name, (kind, at) in self._timers.items() if kind == "event"]
 
-    def _fire_one(self, clock: Clock, at: int, name: str, horizon: int) -> None:
-        """Fire a timer; it is then spent. One whose slate has expired dies."""
+    def _fire_one(self, clock: Clock, at: int, name: str, horizon: int) -> bool:
+        """Fire a timer, which is then spent. False: it died, because its slate has expired."""
         update = self._feeder.update
         del self._timers[name]
         now = at if clock == "event" else max(at, horizon)
         reached = at if clock == "event" else horizon
         expired = update.ttl is not None and reached - self._last > update.ttl
         if update.on_timer is None or expired:
-            return
+            return False
         timer = Timer(at, self._key, name, clock)
         if self._call(update.on_timer, timer, Event("", now, self._key, None), b"", timer):
             self._forget_if_asked()
+        return True
 
     def _call(
         self,
