@@ -41,10 +41,24 @@ def test_the_scoreboard_of_one(store: Path) -> None:
     assert lines[2:5] == ["web1  |9x5??|?????", "web2  |..???|?????", "web3  |?????|?????"]
     (window,) = [line for line in lines if " open " in line and " to " in line]
     assert window.split()[3:] == [
-        *("open", "13.3", "%", "30", "%", "66.6", "%", "1,800", "85.7", "%", "85.7", "%")
+        *("open", "13.3", "%", "30", "%", "66.6", "%", "1,800", "85.7", "%", "85.7", "%"),
+        *("10", "absent,", "15", "awaited,", "1", "shed"),
     ]
     assert lines[-4].split() == ["web1", "2,100", "1,800", "0", "300", "0", "0", "0"]
     assert lines[-1].split() == ["all", "2,100", "1,800", "0", "300", "0", "0", "0"]
+
+
+def test_a_log_that_has_ended(tmp_path: Path) -> None:
+    """Its panes after the end have a sign of their own, and it is said where it ended."""
+    made = JobStore(tmp_path / "store")
+    made.tell(*(begins(node, 0) for node in ("web1", "web2", "web3")))
+    made.tell(data("web1", 0, records=10, total=10), told("web2", 0, 4))
+    made.tell({**begins("web1", 1, total=10), "over": True})
+    lines = jobs("errors", "--store", str(made.path)).stdout.splitlines()
+    assert lines[2].startswith("web1  |9====|")
+    assert lines[-1] == "ended: web1 at 1970-01-01T00:01:00Z"
+    window = next(line for line in lines if " open " in line and " to " in line)
+    assert window.endswith("16 awaited")
 
 
 def test_much_that_is_late_is_said(tmp_path: Path) -> None:

@@ -70,6 +70,17 @@ def test_every_pane_is_a_cell(page: Page) -> None:
     expect(cell(page, "^web3, .*: awaited$").first).to_be_visible()
 
 
+def test_a_log_that_has_ended_and_what_is_missing(page: Page, made: JobStore) -> None:
+    """The panes after the end are empty, and say why; the tables say what is missing."""
+    closed = page.get_by_role("table", name=re.compile("^Closed")).get_by_role("row")
+    expect(closed.nth(1).get_by_role("cell").first).to_have_text(
+        "latency over; missing 10 awaited, 1 shed"
+    )
+    made.tell({**begins("web2", 12, total=0), "over": True})
+    expect(page.locator("#jobs-state")).to_contain_text("1 log ended")
+    expect(cell(page, "^web2, .*: nothing, the log has ended$").first).to_be_visible()
+
+
 def test_windows_are_drawn_and_in_tables(page: Page) -> None:
     """Each window is a bar under its panes; the tables have its C² and why it was closed."""
     bars = page.locator("#jobs-map .window")

@@ -22,8 +22,9 @@ View = Mapping[str, Any]
 MARKS = {"empty": ".", "lost": "x", "missing": "-", "awaited": "?"}
 LEGEND = (
     "1-9 records, as a part of the most   . nothing   x lost   ! bytes of the log are gone   "
-    "- closed without it   ? awaited"
+    "- closed without it   ? awaited   = the log has ended"
 )
+MOST_NAMED = 10
 MOST_CLOSED = 10
 
 
@@ -111,7 +112,7 @@ def board(view: View) -> Iterator[str]:
         closed = [one for one in windows if one["state"] == "closed"][-MOST_CLOSED:]
         yield ""
         yield from _columns(
-            ["window", "", "area", "time", "space", "records", "records %", "bytes %"],
+            ["window", "", "area", "time", "space", "records", "records %", "bytes %", "missing"],
             [_window(view, one) for one in windows if one["state"] == "open" or one in closed],
             texts=2,
         )
@@ -123,8 +124,18 @@ def board(view: View) -> Iterator[str]:
         [[node, *(f"{of[fate]:,}" for fate in fates)] for node, of in accounts.items()],
         texts=1,
     )
+    if view["ended"]:
+        yield from ("", _ended(view))
     for warning in view["warnings"]:
         yield f"warning: {warning}"
+
+
+def _ended(view: View) -> str:
+    """Which logs have ended, and where: the first few."""
+    ended = view["ended"]
+    named = [f"{node} at {_at(view, end)}" for node, end in [*ended.items()][:MOST_NAMED]]
+    more = f" and {len(ended) - MOST_NAMED:,} more" if len(ended) > MOST_NAMED else ""
+    return f"ended: {', '.join(named)}{more}"
 
 
 def _scoreboard(view: View) -> Iterator[str]:
@@ -144,6 +155,8 @@ def _scoreboard(view: View) -> Iterator[str]:
 def _sign(cell: Mapping[str, Any], most: int) -> str:
     if cell["gap"]:
         return "!"
+    if cell["why"] == "over":
+        return "="
     if cell["mark"] == "data":
         return str(-(-9 * cell["records"] // most))
     return MARKS[cell["mark"]]
@@ -158,6 +171,7 @@ def _window(view: View, window: Mapping[str, Any]) -> list[str]:
         f"{window['account']['on_time']:,}",
         _percent(complete["records"]),
         _percent(complete["bytes"]),
+        ", ".join(f"{panes:,} {cause}" for cause, panes in coverage["missing"].items()) or "-",
     ]
 
 

@@ -23,7 +23,7 @@ would stay open for good, and its panes with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,6 +68,8 @@ class Closed:
     """Of all records that were read, the part that came late."""
     misdated: float
     """And the part whose own time was not believed."""
+    times: Callable[[], int | None]
+    """The time of the next answer; None: the earliest that there can be."""
 
     def answers(self) -> Iterator[Emit]:
         """What it says, in the order of its keys, and the summary; notes it in the window."""
@@ -94,7 +96,8 @@ class Closed:
             answer = self._answer(key)
             failed += "error" in answer
             bound = {} if self.bounds is None else {"bounds": self.bounds.keys[key]}
-            yield emit(self.name, key=key, value={**told, **answer, **bound})
+            value = {**told, **answer, **bound}
+            yield emit(self.name, key=key, value=value, ts=self.times())
         marks = [mark for marks in self.boards.values() for mark in marks.values()]
         summary: dict[str, Any] = {
             "reducer": self.reducer,
@@ -109,7 +112,8 @@ class Closed:
             summary["failed"] = failed
         if self.bounds is not None:
             summary |= {"total": self.bounds.total, "unseen": self.bounds.unseen}
-        yield emit(f"{self.name}.windows", key=str(begin), value={**told, **summary})
+        value = {**told, **summary}
+        yield emit(f"{self.name}.windows", key=str(begin), value=value, ts=self.times())
 
     def _answer(self, key: str) -> dict[str, Any]:
         """The value of a key, or why there is none."""

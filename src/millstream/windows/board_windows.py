@@ -16,6 +16,9 @@ from millstream.windows.members import Members
 from millstream.windows.reducers import Schedule, in_force
 from millstream.windows.window_counts import clear_shares
 
+AHEAD = 1_000_000
+"""Microseconds that the time of an answer may be after what has closed its window."""
+
 
 @dataclass
 class BoardWindows:
@@ -81,6 +84,17 @@ class BoardWindows:
         is other reducers'. (A pane may come here only for the late records that came with it.)"""
         windows = self.job.span.windows_of(pane)
         return any(not self.is_closed(one) and self.is_mine(one) for one in windows)
+
+    def next_time(self, now: int) -> int:
+        """The time of the next answer, if it is this time now. Answers of one batch have times of
+        their own, so that they come out in the order in which they are given: by window, then by
+        key. They are not let run ahead by more than `AHEAD`."""
+        began, last = self.meta.get("said", (now, now))
+        if not began <= now <= last:
+            began, last = now, now
+        last = min(last + 1, now + AHEAD)
+        self.meta["said"] = [began, last]
+        return int(last)
 
     def drop(self, number: int) -> None:
         """The window is not there any more, as if it had never been opened."""

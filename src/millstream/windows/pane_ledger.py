@@ -30,7 +30,7 @@ from millstream.model.slate import Table
 from millstream.windows.accounts import mark_of
 from millstream.windows.job import Job
 from millstream.windows.message import Manifest, Message
-from millstream.windows.reducers import BEGINNING, NEVER, Schedule, in_force, schemes
+from millstream.windows.reducers import BEGINNING, NEVER, Schedule, in_force, order_of, schemes
 
 KEY = ""
 """Of the ledger: a job has one."""
@@ -44,6 +44,8 @@ Run = list[int]
 class Part(TypedDict):
     """What a reducer is told of a message."""
 
+    _order: str
+    """Parts of one time are taken in the order of their panes (`reducers.order_of`)."""
     pane: int
     until: int
     marks: dict[str, list[Any]]
@@ -225,6 +227,7 @@ class PaneLedger:
         for number in sorted(new) if over else ():
             for reducer in range(number):
                 value = Part(
+                    _order=order_of(BEGINNING),
                     pane=0,
                     until=0,
                     marks={},
@@ -272,6 +275,7 @@ class PaneLedger:
                 partials[shard_of(self.name, key, number)][key] = partial
             for reducer, part in enumerate(partials):
                 value = Part(
+                    _order=order_of(message["pane"]),
                     pane=message["pane"],
                     until=message["until"],
                     marks=marks,

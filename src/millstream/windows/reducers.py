@@ -39,6 +39,12 @@ HOPS = 3
 """Microseconds after which a message goes on: after all that it makes `NAME.reducers` tell."""
 
 
+def order_of(pane: int) -> str:
+    """A text whose order is that of panes. The messages of a batch have one time, and events of one
+    time are taken in the order of their bytes: with this field, the first, that of their panes."""
+    return f"{pane + NEVER:020d}"
+
+
 def in_force(schedule: Schedule, pane: int) -> int:
     """The number of reducers of a window that begins at a pane.
 
@@ -81,7 +87,8 @@ class Saying:
             return
         check(self.name, self.job, self.members, message)
         yield emit(said, key="", value={"until": message["until"]})
-        yield emit(f"{self.name}.coming", key="", ts=event.ts + HOPS)
+        ordered = {"_order": order_of(message["pane"]), **message}
+        yield emit(f"{self.name}.coming", key="", value=ordered, ts=event.ts + HOPS)
 
 
 @dataclass

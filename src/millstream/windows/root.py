@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from millstream.model.duration import microseconds
@@ -98,9 +98,9 @@ class Root:
             reason = closing(tally, fidelity, overdue=False, near=close)
             if reason is not None:
                 closed = True
-                yield from self._close(board, window, reason, event.key)
-        for window in late:
-            yield from self._correct(board, window, event.key)
+                yield from self._close(board, window, reason, event)
+        for window in sorted(late):
+            yield from self._correct(board, window, event)
         if closed:
             let_go(board)
         board.save()
@@ -122,7 +122,7 @@ class Root:
             # began. It is no window of the log, unless the log goes on.
             yield timer(at=due.ts + self.job.span.length, name=due.name)
             return
-        yield from self._close(board, window, "time" if kind == "time" else "latency", due.key)
+        yield from self._close(board, window, "time" if kind == "time" else "latency", due)
         let_go(board)
         board.save()
 
@@ -196,29 +196,29 @@ class Root:
         return self.job.span.bounds(window)[1] + latency
 
     def _close(
-        self, board: Scoreboard, window: int, reason: Reason, reducer: str
+        self, board: Scoreboard, window: int, reason: Reason, by: Event | Timer
     ) -> Iterator[Emit]:
         found = board.window(window)
         assert found is not None
         found.why = reason
         board.close(window)
         combined = merged(self.job, board.table, window)
-        yield from self._closed(board, window, reducer, combined).answers()
+        yield from self._closed(board, window, by, combined).answers()
         if self.agents:
-            told = {"closed": window, "reducer": reducer, "of": board.reducers}
+            told = {"closed": window, "reducer": by.key, "of": board.reducers}
             yield emit(f"{self.name}.told", key=str(window), value=told)
 
-    def _correct(self, board: Scoreboard, window: int, reducer: str) -> Iterator[Emit]:
+    def _correct(self, board: Scoreboard, window: int, by: Event) -> Iterator[Emit]:
         """Give a closed window's answers again; or for the first time, if it is there only for
         its late records."""
         found = board.window(window)
         assert found is not None
         found.corrections += bool(found.coverage)
         combined = merged_anew(self.job, board.table, self.job.span.panes_of(window))
-        yield from self._closed(board, window, reducer, combined).answers()
+        yield from self._closed(board, window, by, combined).answers()
 
     def _closed(
-        self, board: Scoreboard, window: int, reducer: str, combined: dict[str, Any]
+        self, board: Scoreboard, window: int, by: Event | Timer, combined: dict[str, Any]
     ) -> Closed:
         found, panes = board.window(window), self.job.span.panes_of(window)
         assert found is not None
@@ -226,7 +226,7 @@ class Root:
         return Closed(
             self.job,
             self.name,
-            reducer,
+            by.key,
             window,
             found,
             why,
@@ -237,6 +237,7 @@ class Root:
             missing_of(board, window, ended=why == "time"),
             board.part_of("late"),
             board.part_of("misdated"),
+            partial(_next_time, board, by),
         )
 
 
@@ -259,6 +260,13 @@ def _account(
     if any(counts.values()):
         table[account(node)] = added(table.get(account(node)), counts)
     return counts
+
+
+def _next_time(board: Scoreboard, by: Event | Timer) -> int | None:
+    """The time of the next answer. A timer on the wall clock does not know how far events are, so
+    that it cannot say what is later."""
+    wall = isinstance(by, Timer) and by.clock == "wall"
+    return None if wall else board.next_time(by.ts)
 
 
 def _after(microseconds: int, name: str) -> SetTimer:

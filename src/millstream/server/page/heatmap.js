@@ -26,6 +26,7 @@ export const WHY = {
   cancelled: "its windows were closed before it was made",
   memory: "it did not fit into memory",
   absent: "the node began after it",
+  over: "the log has ended",
 };
 
 const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
@@ -208,7 +209,7 @@ function inWords({ mark, why, records, bytes: size, shed, gap }) {
   const gone = gap > 0 ? `${bytes(gap)} of its log are gone` : "some of its log is gone";
   if (gap) return `${inWords({ mark, why, records, bytes: size, shed })}, but ${gone}`;
   if (mark === "data") return `${counted(records, "record")}, ${bytes(size)}`;
-  if (mark === "empty") return "nothing to read";
+  if (mark === "empty") return why === "over" ? `nothing, ${WHY.over}` : "nothing to read";
   const given = shed ? ` (${counted(shed, "record")})` : "";
   if (mark === "lost") return `lost, ${WHY[why] ?? why}${given}`;
   return mark === "missing" ? "missing, its windows were closed without it" : "awaited";

@@ -15,7 +15,7 @@ const REASONS = {
   complete: "complete",
   fidelity: "fidelity met",
   latency: "latency over",
-  failure: "bound out of reach",
+  failure: "cannot get better",
   time: "time has passed it",
 };
 
@@ -73,6 +73,8 @@ export class Jobs {
     const asked = [job.fidelity, job.latency && `latency ${job.latency}`].filter(Boolean).join(", ");
     const from = job.agents ? "panes from agents" : "panes made on Spark";
     const state = [job.name, counted(job.nodes.length, "node"), from, asked || "all is waited for"];
+    const ended = Object.keys(job.ended).length;
+    if (ended) state.push(ended === job.nodes.length ? "all logs have ended" : `${counted(ended, "log")} ended`);
     if (job.change) state.push(`${counted(job.change.reducers, "reducer")} from the next windows on`);
     say(byId("jobs-state"), state.join(" · "));
     byId("jobs-map").hidden = byId("jobs-legend").hidden = !job.panes.length;
@@ -107,7 +109,7 @@ export class Jobs {
 
 const WINDOW = ["Window", (one) => when(one), "text"];
 const COVERAGE = [
-  ["Area", ({ coverage }) => meter(coverage.area), "meter"],
+  ["Area", ({ coverage }) => meter(coverage), "meter"],
   ["Time", ({ coverage }) => percent(coverage.time), "number"],
   ["Space", ({ coverage }) => percent(coverage.space), "number"],
 ];
@@ -117,12 +119,7 @@ const COMPLETE = [
   ["Bytes %", ({ completeness }) => known(completeness, "bytes"), "number"],
 ];
 const OPEN = [WINDOW, ...COVERAGE, ...COMPLETE];
-const CLOSED = [
-  WINDOW,
-  ["Closed", ({ why, corrections }) => reason(why, corrections), "text"],
-  ...COVERAGE,
-  ...COMPLETE,
-];
+const CLOSED = [WINDOW, ["Closed", (one) => reason(one), "text"], ...COVERAGE, ...COMPLETE];
 const ACCOUNTS = [
   ["Node", ({ node }) => node, "text"],
   ["Read", ({ read: all }) => count(all), "number"],
@@ -134,9 +131,17 @@ const ACCOUNTS = [
   ["Gaps", ({ gaps }) => count(gaps), "number"],
 ];
 
-function reason(why, corrections) {
-  const words = REASONS[why] ?? why;
-  return corrections ? `${words}, corrected ${count(corrections)}×` : words;
+/** Why a window was closed, and what it is missing. */
+function reason({ why, corrections, coverage }) {
+  const words = [REASONS[why] ?? why];
+  if (corrections) words.push(`corrected ${count(corrections)}×`);
+  const missing = missed(coverage);
+  return words.join(", ") + (missing && `; missing ${missing}`);
+}
+
+/** Panes of nodes that are not in a window, by cause. */
+function missed({ missing }) {
+  return Object.entries(missing).map(([cause, panes]) => `${count(panes)} ${cause}`).join(", ");
 }
 
 function when({ axis, from, to }) {
@@ -152,11 +157,12 @@ function known(completeness, of = "records") {
   return make("span", { title }, part !== null && unknown ? `≤ ${percent(part)}` : percent(part));
 }
 
-/** A share as a bar and as a number. */
-function meter(part) {
+/** The area as a bar and as a number; what it lacks, as a tooltip. */
+function meter({ area, ...coverage }) {
   const bar = make("span", { class: "share", "aria-hidden": "true" }, make("span", { class: "fill" }));
-  bar.firstChild.style.width = `${100 * part}%`;
-  return make("span", { class: "metered" }, bar, percent(part));
+  bar.firstChild.style.width = `${100 * area}%`;
+  const missing = missed(coverage);
+  return make("span", { class: "metered", title: missing ? `missing ${missing}` : null }, bar, percent(area));
 }
 
 /** A table whose rows are objects; a cell is text, or an element that says the same in other words. */
