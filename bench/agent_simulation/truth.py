@@ -153,15 +153,22 @@ def _tree(here: Simulation) -> Iterator[str]:
             yield f"{name}: is {row.depth} steps from the root"
         if len(row.children) > node.capacity:
             yield f"{name}: has {len(row.children)} children, and takes {node.capacity}"
-    top = [row for row in rows.values() if row.parent is None]
-    leaves = [row.node for row in top if not row.children]
+    top = [row for row in rows.values() if row.parent is None and here.nodes[row.node].agent]
+    newest = sorted(top, key=lambda row: -_seat_of(here, row.node))
+    over = newest[: max(0, len(top) - here.scenario.fan_out)]  # there for want of room
+    leaves = [row.node for row in over if not row.children]
     room = [
         row.node
         for row in rows.values()
         if len(row.children) < here.nodes[row.node].capacity and row.depth < DEEPEST
     ]
-    if len(top) > here.scenario.fan_out and leaves and {*room} - {*leaves}:
+    if leaves and {*room} - {*leaves}:
         yield f"the root has {len(top)} children, {leaves[:3]} among them, and {room[:3]} have room"
+
+
+def _seat_of(here: Simulation, name: str) -> int:
+    agent = here.nodes[name].agent
+    return 0 if agent is None else agent.member.seat.number
 
 
 def _lines_of(here: Simulation, window: int) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""More seeds of the simulation of agents than every run of the tests has (`bench.agent_simulation`).
+"""More seeds of the simulation of agents than the tests have by default (`bench.agent_simulation`).
 
 `MILLSTREAM_AGENT_SEEDS=17 make test-faults` runs one seed, `100:200` a hundred.
 """
