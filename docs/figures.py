@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import ctr_plot
+from bench.agent_simulation import tables as agent_tables
 from bench.feeds import tables as feeds_tables
 from bench.imr import tables as imr_tables
 from bench.s4 import tables as s4_tables
@@ -85,6 +86,17 @@ _COLUMNS: dict[str, dict[str, str]] = {
         "lag_last": "last third",
         "behind_s": "behind at the end, s",
     },
+    "agents": {
+        "count": "of them",
+        "made": "requests made",
+        "got": "requests got",
+        "both_p99": "both, p99",
+        "both_max": "both, max",
+        "hello": "hellos",
+        "news": "questions for news",
+        "panes": "posts of panes",
+        "kib": "KiB",
+    },
     "dump": {
         "slates_per_s": "slates/s",
         "seconds": "whole, s",
@@ -134,6 +146,8 @@ _SAYS = {
     "ctr": "Click-through rates (`examples/ctr.py`) against their truth, by the rate at which "
     "serves and clicks are sent over HTTP: 15 s of each rate below 20,000/s, else 3,000,000 "
     "events; last, the same from standard elements (`examples/ctr.toml`)",
+    "agents": "A second, by the kind of node: what it makes and gets, means over all of that kind "
+    "unless it says otherwise; the last four of both directions",
     "dump": "All slates of an update over HTTP (`GET /slates/{update}/dump`)",
 }
 
@@ -142,6 +156,7 @@ _PARTS: dict[str, Callable[[dict[str, Any], str], str]] = {
     "imr": imr_tables.part,
     "feeds": feeds_tables.part,
     "ctr": ctr_plot.part,
+    "agents": agent_tables.part,
 }
 """The cases that fill a page in parts, and what makes one."""
 

@@ -11,11 +11,12 @@ def drawn(seed: int, nodes: int = 40, windows: int = 10) -> Scenario:
     """The scenario of a seed."""
     draw = Random(seed)
     some = draw.choice
+    latency = some(["5s", "10s", "20s", None])
     return Scenario(
         seed=seed,
         nodes=nodes,
         windows=windows,
-        latency=some(["5s", "10s", "20s", None]),
+        latency=latency,
         slide=some(["5s", "10s"]),
         fan_out=some([3, 8, 32]),
         capacity=some([3, 8]),
@@ -34,5 +35,6 @@ def drawn(seed: int, nodes: int = 40, windows: int = 10) -> Scenario:
             partitions=some([0, 4]),
             root_restarts=some([0, 2]),
             away=some([(1.0, 5.0), (3.0, 40.0)]),
+            never_back=some([0.0, 0.3]) if latency is not None else 0.0,
         ),
     )

@@ -7,7 +7,6 @@ from itertools import accumulate
 from random import Random
 
 from bench.agent_simulation.scenario import LogModel
-from millstream.windows.placed import PlacedJob
 
 SECOND = 1_000_000
 BURST = 0.2
@@ -30,12 +29,6 @@ class Truth:
 
         self.last: dict[str, int] = {}
         """By node: the last pane that has a line."""
-
-    def windows(self, placed: PlacedJob) -> list[int]:
-        """The windows that have lines; none reaches back before the first of them."""
-        span, first = placed.job.span, min(self.keys)
-        windows = {one for pane in self.keys for one in span.windows_of(pane)}
-        return sorted(one for one in windows if span.panes_of(one)[0] >= first)
 
     def note(self, node: str, time: int, key: str) -> None:
         pane = time // self._pane

@@ -131,6 +131,7 @@ class VirtualWire(Wire):
         self._network, self._source = network, source
         self.url, self.name, self._timeout = url, name, timeout
         self._target = url.removeprefix(SCHEME)
+        self._reused = False
 
     def post(self, path: str, body: bytes, key: str) -> Answer:
         return self._ask("panes", len(body), lambda one: one.take_post(body, key))
@@ -158,6 +159,14 @@ class VirtualWire(Wire):
     def _ask(
         self, kind: Kind, size: int, ask: Callable[[Endpoint], Answer], wait: float = 0.0
     ) -> Answer:
-        return self._network.request(
-            self._source, self._target, kind, size, ask, self._timeout + wait
-        )
+        """As a wire does: a connection that was kept open and broke is made again, once."""
+        given = self._source, self._target, kind, size, ask, self._timeout + wait
+        reused, self._reused = self._reused, False
+        try:
+            answer = self._network.request(*given)
+        except ConnectionError:
+            if not reused:
+                raise
+            answer = self._network.request(*given)
+        self._reused = True
+        return answer

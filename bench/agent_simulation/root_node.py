@@ -49,7 +49,9 @@ class RootNode:
         """The time of the last event."""
         self.closed_at: dict[int, float] = {}
         """By window: when the application closed it, in the world's time."""
-        self._summaries = 0
+        self.opened: set[int] = set()
+        """Windows that the application has opened."""
+        self._summaries = self._heard = 0
         self.batches = 0
         self.messages: Counter[int] = Counter()
         """By batch: messages that it took in."""
@@ -130,12 +132,16 @@ class RootNode:
         self.application.clock = max(self.application.clock, self.wall())
         self.application.drain()
         self.application.tick(self.wall())
-        self._note_closed()
+        self._note_windows()
         self._read_told()
         self._world.at(self._world.now + self._batch, self._run_batch)
 
-    def _note_closed(self) -> None:
-        span, summaries = self._placed.job.span, self.summaries()
+    def _note_windows(self) -> None:
+        span, summaries, told = self._placed.job.span, self.summaries(), self._told()
+        for event in told[self._heard :]:
+            if "opened" in event.value:
+                self.opened.add(event.value["opened"])
+        self._heard = len(told)
         for event in summaries[self._summaries :]:
             self.closed_at.setdefault(event.value["from"] // span.slide, self._world.now)
         self._summaries = len(summaries)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.agent_simulation.simulation import Simulation, waiting_panes
+from bench.agent_simulation.simulation import Simulation, waiting_panes, written_windows
 from millstream.codec import decode_value
 from millstream.trees.tree_placement import DEEPEST
 from millstream.windows.accounts import COUNTS, residual, window_in
@@ -25,6 +25,8 @@ class WindowAnswer:
 
     summary: dict[str, Any] = field(default_factory=dict)
     keys: dict[str, dict[str, Any]] = field(default_factory=dict)
+    times: int = 0
+    """How often the window was answered."""
 
 
 def answers(here: Simulation) -> dict[int, WindowAnswer]:
@@ -34,7 +36,9 @@ def answers(here: Simulation) -> dict[int, WindowAnswer]:
     for event in here.root.answers():
         found.setdefault(event.value["from"] // slide, WindowAnswer()).keys[event.key] = event.value
     for event in here.root.summaries():
-        found.setdefault(event.value["from"] // slide, WindowAnswer()).summary = event.value
+        answer = found.setdefault(event.value["from"] // slide, WindowAnswer())
+        answer.summary = event.value
+        answer.times += 1
     return found
 
 
@@ -66,7 +70,7 @@ def _failed(here: Simulation) -> Iterator[str]:
 
 def _waiting(here: Simulation) -> Iterator[str]:
     """Windows that wait for ever, and panes that are never taken."""
-    for window in here.truth.windows(here.placed):
+    for window in written_windows(here):
         if window not in here.root.closed_at:
             yield f"window {window} is open {here.world.now - here.end:.0f} s after the logs' end"
     for node in here.nodes.values():
@@ -83,6 +87,8 @@ def _windows(here: Simulation) -> Iterator[str]:
         truth = _lines_of(here, window)
         counted = {key: int(value["value"]["count"]) for key, value in answer.keys.items()}
         more = {key: count for key, count in counted.items() if count > truth[key]}
+        if answer.times != 1:
+            yield f"window {window}: was answered {answer.times} times"
         if more:
             yield f"window {window}: more than was written: {more}, truth {dict(truth)}"
         known = entries.get(window)
@@ -147,15 +153,22 @@ def _tree(here: Simulation) -> Iterator[str]:
             yield f"{name}: is {row.depth} steps from the root"
         if len(row.children) > node.capacity:
             yield f"{name}: has {len(row.children)} children, and takes {node.capacity}"
-    top = [row for row in rows.values() if row.parent is None]
-    leaves = [row.node for row in top if not row.children]
+    top = [row for row in rows.values() if row.parent is None and here.nodes[row.node].agent]
+    newest = sorted(top, key=lambda row: -_seat_of(here, row.node))
+    over = newest[: max(0, len(top) - here.scenario.fan_out)]  # there for want of room
+    leaves = [row.node for row in over if not row.children]
     room = [
         row.node
         for row in rows.values()
         if len(row.children) < here.nodes[row.node].capacity and row.depth < DEEPEST
     ]
-    if len(top) > here.scenario.fan_out and leaves and {*room} - {*leaves}:
+    if leaves and {*room} - {*leaves}:
         yield f"the root has {len(top)} children, {leaves[:3]} among them, and {room[:3]} have room"
+
+
+def _seat_of(here: Simulation, name: str) -> int:
+    agent = here.nodes[name].agent
+    return 0 if agent is None else agent.member.seat.number
 
 
 def _lines_of(here: Simulation, window: int) -> Counter[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
-from math import inf
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
@@ -105,16 +104,12 @@ class World:
         self.current = was
         process.strands.clear()
 
-    def run(self, until: float = inf, done: Callable[[], bool] = lambda: False) -> None:
-        """Let things happen up to a time, or until `done`, which is asked when the time moves."""
+    def run(self, until: float) -> None:
+        """Let things happen up to a time."""
         events = self._events
         while events and events[0][0] <= until:
             when, _, what, turn = heappop(events)
-            if when > self.now:
-                if done():
-                    heappush(events, (when, -1, what, turn))
-                    return
-                self.now = when
+            self.now = when
             if isinstance(what, Strand):
                 if what.turn == turn and not what.running.dead:
                     what.turn += 1
@@ -125,8 +120,7 @@ class World:
             else:
                 self.steps += 1
                 what()
-        if until != inf:
-            self.now = max(self.now, until)
+        self.now = until
 
     def _push(self, when: float, what: Strand | Callable[[], None], turn: int) -> None:
         self._count += 1

@@ -5,16 +5,23 @@ A seed that fails is run again with `python -m pytest tests/bench/test_agent_sim
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import millstream
 from bench.agent_simulation.cases import deaths, rough
 from bench.agent_simulation.drawn_scenario import drawn
 from bench.agent_simulation.report import costs, rows
 from bench.agent_simulation.scenario import FaultPlan, Scenario
 from bench.agent_simulation.simulation import simulate
 from bench.agent_simulation.truth import answers, problems
+
+SRC = Path(millstream.__file__).parent.parent
 
 
 def test_without_faults_every_window_is_complete_and_every_count_is_right() -> None:
@@ -62,3 +69,29 @@ def test_the_same_seed_is_the_same_run() -> None:
     assert one.world.steps == other.world.steps != another.world.steps
     assert one.root.answers() == other.root.answers() != another.root.answers()
     assert rows(one, "") == rows(other, "")
+
+
+RUN = """
+from dataclasses import replace
+from bench.agent_simulation.cases import rough
+from bench.agent_simulation.scenario import FaultPlan
+from bench.agent_simulation.simulation import simulate
+deep = {"fan_out": 3, "capacity": 3, "serving": 0.5, "faults": FaultPlan(parents=12, rack=6)}
+here = simulate(replace(rough(60, seed=0, windows=2), **deep))
+print(here.world.steps, here.root.answers())
+"""
+
+
+def test_a_seed_is_the_same_run_in_every_process() -> None:
+    """Nothing hangs on the order of sets, which is another one in each process."""
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", RUN],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": f"{SRC}:{SRC.parent}"},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert runs[0] == runs[1] != ""
