@@ -25,6 +25,7 @@ All nodes are looked at when a window is opened or closed.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -247,7 +248,7 @@ class Scoreboard(BoardWindows):
 
     def _open(self, number: int) -> Window:
         window = self._windows[number] = self._recounted(number)
-        self.meta["open"] = sorted([*self.meta["open"], number])
+        insort(self.meta["open"], number)
         self.meta["forgot"] = min(number, self.meta.get("forgot", BEGINNING))
         return window
 
