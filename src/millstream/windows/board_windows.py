@@ -11,6 +11,7 @@ from typing import Any
 
 from millstream.model.slate import Table
 from millstream.windows.accounts import Window, window_entry, window_of
+from millstream.windows.fidelity import Area, Error, Spatial
 from millstream.windows.job import Job
 from millstream.windows.members import Members
 from millstream.windows.reducers import Schedule, in_force
@@ -39,6 +40,11 @@ class BoardWindows:
     def schedule(self) -> Schedule:
         found: Schedule = self.meta["schedule"]
         return found
+
+    @property
+    def by_node(self) -> bool:
+        """Whether the fidelity asks for counts of each node; others need not pay for them."""
+        return not isinstance(self.job.fidelity, Area | Spatial | Error | None)
 
     def is_closed(self, window: int) -> bool:
         """Whether nothing more is taken into the window."""
@@ -100,7 +106,8 @@ class BoardWindows:
         """The window is not there any more, as if it had never been opened."""
         self.meta["open"].remove(number)
         self.forget(number)
-        clear_shares(self.table, number)
+        if self.by_node:
+            clear_shares(self.table, number)
 
     def forget(self, number: int) -> None:
         """Nobody asks for the window any more."""
@@ -118,4 +125,5 @@ class BoardWindows:
             else:
                 joined.append([first, end])
         self.meta["closed"] = joined
-        clear_shares(self.table, number)
+        if self.by_node:
+            clear_shares(self.table, number)

@@ -92,6 +92,8 @@ class PaneMarks:
     """The marks in a table."""
 
     table: Table
+    meta: dict[str, Any]
+    """The scoreboard's. `tardy`: there are late records, or were; else nobody looks for them."""
 
     def put(self, pane: int, marks: Marks) -> None:
         """Keep the marks of a message."""
@@ -132,6 +134,7 @@ class PaneMarks:
 
     def add_late(self, node: str, pane: int, count: int) -> None:
         """Keep that a node has found late records of a pane."""
+        self.meta["tardy"] = True
         entry = f"{tardy(pane)}|{node}"
         self.table[entry] = self.table.get(entry, 0) + count
 
@@ -145,7 +148,8 @@ class PaneMarks:
         self._delete(tally(first), tally(before))
 
     def let_go_late(self, first: int, before: int) -> None:
-        self._delete(tardy(first), tardy(before))
+        if "tardy" in self.meta:
+            self._delete(tardy(first), tardy(before))
 
     def let_go_past(self, first: int, before: int) -> None:
         self._delete(past(first), past(before))
@@ -157,6 +161,8 @@ class PaneMarks:
     def late(self, panes: range) -> dict[int, dict[str, int]]:
         """By pane and node, late records."""
         late: dict[int, dict[str, int]] = {}
+        if "tardy" not in self.meta:
+            return late
         for entry, stored in self.table.scan(tardy(panes.start), tardy(panes.stop)):
             counts = late.setdefault(pane_in(entry), {})
             _, _, *node = entry.split("|", 2)

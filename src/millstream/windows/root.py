@@ -74,6 +74,7 @@ class Root:
 
     def __call__(self, event: Event, table: Table) -> Iterator[Emit | SetTimer]:
         part: Part = event.value
+        part.setdefault("over", {})  # one that an earlier version left waiting has none
         pane, until, nodes = part["pane"], part["until"], [*part["marks"]]
         board = self._board(event.key, table, part["schedule"])
         if not nodes:  # new reducers are told which logs have ended

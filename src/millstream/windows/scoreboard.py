@@ -25,6 +25,7 @@ All nodes are looked at when a window is opened or closed.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,7 +37,6 @@ from millstream.windows.accounts import (
 )
 from millstream.windows.board_windows import BoardWindows
 from millstream.windows.coverage import Coverage, Mark
-from millstream.windows.fidelity import Area, Error, Spatial
 from millstream.windows.node_places import (
     UNHEARD,
     NodePlaces,
@@ -81,7 +81,7 @@ class Scoreboard(BoardWindows):
             "schedule": [],
         }
         self.meta = self.table.get("meta") or {**begun, **counts}
-        self.marks = PaneMarks(self.table)
+        self.marks = PaneMarks(self.table, self.meta)
         counted = PlaceCounts(**self.meta.get("places", {}))
         self.places = NodePlaces(self.table, self.members, counted)
         if "from" in self.meta:
@@ -95,6 +95,7 @@ class Scoreboard(BoardWindows):
             self.places.put(node, place)
         # Panes from before there was a ledger may come again: the ledger does not know them.
         self.meta["legacy"] = self.marks.last(default=BEGINNING)
+        self.meta["tardy"] = True
         for name in ("from", "at", "nodes"):
             del self.meta[name]
         self._count_again()
@@ -260,7 +261,7 @@ class Scoreboard(BoardWindows):
 
     def _open(self, number: int) -> Window:
         window = self._windows[number] = self._recounted(number)
-        self.meta["open"] = sorted([*self.meta["open"], number])
+        insort(self.meta["open"], number)
         self.meta["forgot"] = min(number, self.meta.get("forgot", BEGINNING))
         return window
 
@@ -337,18 +338,13 @@ class Scoreboard(BoardWindows):
             if window is not None and not window.why:
                 count_pane(window, before, after, len(self.nodes))
                 window.drawn_received += drawn
-                for node, (old, new) in changes.items() if self._by_node else ():
+                for node, (old, new) in changes.items() if self.by_node else ():
                     self._count_share(number, window, node, old, new)
 
     def _count_share(
         self, number: int, window: Window, node: str, was: State | None, now: State | None
     ) -> None:
         count_share(self.table, number, window, self.job.span.panes, node, was, now)
-
-    @property
-    def _by_node(self) -> bool:
-        """Whether the fidelity asks for counts of each node; others need not pay for them."""
-        return not isinstance(self.job.fidelity, Area | Spatial | Error | None)
 
     def _recounted(self, number: int) -> Window:
         """A window with the counts of its marks as they stand."""
@@ -368,15 +364,16 @@ class Scoreboard(BoardWindows):
                 for node in late.get(pane, {}).keys() - marks.keys():
                     window.come_late(late[pane][node])
         window.drawn = drawn_in(self.job, self.nodes, panes)
-        if self._by_node or window.drawn:
+        if self.by_node:
             clear_shares(self.table, number)
+        if self.by_node or window.drawn:
             known = {(node, pane): state for node, pane, state in self.silent(panes)}
             for pane, marks in boards.items():
                 known.update({(node, pane): state_of(mark) for node, mark in marks.items()})
             for (node, pane), state in known.items():
                 if node in self.members.known:
                     window.drawn_received += state == "received" and is_drawn(self.job, node, pane)
-                    if self._by_node:
+                    if self.by_node:
                         self._count_share(number, window, node, None, state)
         return window
 
