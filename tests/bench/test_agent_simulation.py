@@ -20,6 +20,9 @@ from bench.agent_simulation.report import costs, rows
 from bench.agent_simulation.scenario import FaultPlan, Scenario
 from bench.agent_simulation.simulation import simulate
 from bench.agent_simulation.truth import answers, problems
+from millstream.trees.news_board import NewsBoard
+from millstream.windows import pane_ledger
+from millstream.windows.scoreboard import Scoreboard
 
 SRC = Path(millstream.__file__).parent.parent
 
@@ -59,6 +62,22 @@ def test_a_node_that_is_dead_lacks_in_its_windows() -> None:
     assert len(here.faults.never_back) == 3
     last = answers(here)[here.windows[-1]].summary["accounts"]
     assert here.nodes.keys() - last.keys() == here.faults.never_back
+
+
+TROUBLED = replace(deaths(30, windows=4), fan_out=4, capacity=8)
+
+
+def test_a_root_that_takes_panes_twice_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a ledger and a scoreboard that know nothing of what they took, the check says so."""
+    monkeypatch.setattr(pane_ledger, "has_any", lambda runs, pane, until: False)
+    monkeypatch.setattr(Scoreboard, "knows", lambda self, pane, until, nodes: False)
+    assert problems(simulate(TROUBLED)) != []
+
+
+def test_agents_that_forget_panes_too_early_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With agents that take every pane for accepted, what dead parents had is lost, and is said."""
+    monkeypatch.setattr(NewsBoard, "accepted", lambda self, node, pane, until: True)
+    assert problems(simulate(TROUBLED)) != []
 
 
 def test_the_same_seed_is_the_same_run() -> None:
