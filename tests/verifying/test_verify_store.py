@@ -99,6 +99,8 @@ def unchanged(name: str, good: bytes, bad: bytes) -> bool:
     """Whether a damaged file says what it said, to all who read it."""
     if Path(name).name == "fence":
         return not bad  # as before the first batch: it matters only while tasks run
+    if name.startswith("sources/") and good.startswith(bad) and bad.endswith(b"\n"):
+        return True  # as before the last files were listed; no committed batch has read them
     return bad.rstrip(b"\n") == good.rstrip(b"\n")
 
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import msgspec
 
+from millstream.errors import MillstreamError
+
 MOST_BYTES = 16 * 1024 * 1024
 SHOWN = 1_000
 """Bytes of a line that are kept."""
@@ -68,3 +70,8 @@ class DeadLetters:
             return
         self._bytes += len(data)
         self.kept += 1
+
+
+def words_of(error: Exception) -> str:
+    """What a letter says is wrong."""
+    return str(error) if isinstance(error, MillstreamError) else f"{type(error).__name__}: {error}"

@@ -214,8 +214,10 @@ class JobPanes:
         read = reading.making.read
         if self._end_told == read and (read, self._gaps) == self._began:
             return  # that was said before, and nothing came since
-        if reading.making.pane is None:  # no line has said when it was; others must not wait for it
+        if reading.making.pane is None and reading.making.dead:  # no line has said when it was
             reading.begin(span.pane_of(self._around.wall() if span.axis == "time" else 0))
+        if reading.making.pane is None:
+            return
         if span.extent is not None:
             reading.end(FAR)
         elif reading.panes.any:

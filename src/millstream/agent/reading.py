@@ -15,13 +15,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from millstream.agent.combining import combiner
-from millstream.agent.dead_letters import DeadLetters
+from millstream.agent.dead_letters import DeadLetters, words_of
 from millstream.agent.files import LONGEST, Chunk
 from millstream.agent.line_times import LOOK_AHEAD, LineTimes, Misdated
 from millstream.agent.open_panes import OpenPanes
 from millstream.agent.restart import Restart
 from millstream.agent.slicing import size_of
-from millstream.errors import MillstreamError
 from millstream.model.duration import microseconds
 from millstream.windows.making import Maker, Making
 from millstream.windows.message import Message, Why
@@ -189,18 +188,11 @@ class Reading:
         error = f"the line has {chunk.size:,} bytes, and a line may have {LONGEST:,}"
         self._dead(chunk.size, (str(chunk.file.path), chunk.start), chunk.data, error)
 
-    def _dead(
-        self,
-        size: int,
-        where: Where,
-        line: bytes,
-        error: str,
-        claims: int | None = None,
-        misdated: bool = False,
-    ) -> None:
+    def _dead(self, size: int, where: Where, line: bytes, error: str, **doubt: Any) -> None:
+        """Count a line as dead; `doubt`: of its time (`Maker.dead`)."""
         if not self._silent or self.making.given_up is None:
             self._letters.add(*where, line, error)
-        self._maker.dead(self.making, size, misdated=misdated, claims=claims)
+        self._maker.dead(self.making, size, **doubt)
 
     def _may_miss(self, pane: int) -> bool:
         """Whether lines that were lost may have been of a pane, in which nothing was read yet."""
@@ -284,7 +276,7 @@ class Reading:
             self._last = times[-1]
         for index, error in reversed(failed):
             line = lines[at + index]
-            self._letters.add(*_place(where, lines, at + index), line, _words(error))
+            self._letters.add(*_place(where, lines, at + index), line, words_of(error))
             making.dead += 1
             size -= len(line) + 1
             del times[index]
@@ -363,12 +355,11 @@ class Reading:
                 following = (*lines[at + 1 : at + 1 + LOOK_AHEAD], *self._after)[:LOOK_AHEAD]
                 known = None if making.pane is None else self._last
                 self._times.check_jump(position, known, following)
-        except Misdated as error:
-            place = _place(where, lines, at)
-            self._dead(size, place, line, _words(error), pane if error.plausible else None, True)
-            return True
         except Exception as error:
-            self._dead(size, _place(where, lines, at), line, _words(error))
+            misdated = isinstance(error, Misdated)
+            claims = pane if isinstance(error, Misdated) and error.plausible else None
+            place, words = _place(where, lines, at), words_of(error)
+            self._dead(size, place, line, words, misdated=misdated, claims=claims)
             return True
         if not self._span.takes(position):
             if position - self._lateness >= self._extent[1] and making.pane is not None:
@@ -406,7 +397,3 @@ class Reading:
 
 def _place(where: Where, lines: Sequence[bytes], at: int) -> Where:
     return where[0], where[1] + size_of(lines[:at])
-
-
-def _words(error: Exception) -> str:
-    return str(error) if isinstance(error, MillstreamError) else f"{type(error).__name__}: {error}"
