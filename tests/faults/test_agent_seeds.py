@@ -1,7 +1,7 @@
 """More seeds of the simulation of agents than the tests have by default (`bench.agent_simulation`).
 
-`MILLSTREAM_AGENT_SEEDS=17 make test-faults` runs one seed, `100:200` a hundred. `SEEDS=2`, the quick
-part of the fault runs, has ten of them.
+`MILLSTREAM_AGENT_SEEDS=17 make test-faults` runs one seed, `100:200` a hundred. The quick part of
+the fault runs (`SEEDS=2`) has ten.
 """
 
 from __future__ import annotations
