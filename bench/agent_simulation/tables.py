@@ -23,9 +23,9 @@ COLUMNS = {
 def part(found: dict[str, Any], name: str) -> str:
     """A part of the page: `runs`, what each run came to."""
     assert name == "runs", f"there is no part {name!r} of the simulated agents"
-    lines = head("run", list(COLUMNS.values()))
+    lines = head("run", [*COLUMNS.values(), "commit"])
     for what, of in found["settings"]["runs"].items():
         weather, _, nodes = what.partition(" ")
         cells = [f"{of[one]:,}" if type(of[one]) is int else shown(of[one]) for one in COLUMNS]
-        lines.append(row([f"{int(nodes):,} nodes, {weather}", *cells]))
+        lines.append(row([f"{int(nodes):,} nodes, {weather}", *cells, of["commit"][:7]]))
     return text(lines)
