@@ -1,5 +1,5 @@
 # One surface for every chore. `make help` lists them.
-.PHONY: help setup setup-tests demo test test-faults faults check bench bench-s4 bench-imr bench-feeds docs pin clean
+.PHONY: help setup setup-tests demo test test-faults test-services test-schema test-cluster test-wheel faults faults-cluster faults-services check bench bench-services bench-s4 bench-imr bench-feeds docs pin clean
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
@@ -18,11 +18,39 @@ demo: setup  ## the retail check-ins, live, with their page, until Ctrl-C
 test: setup-tests  ## all tests
 	@$(PY) -m pytest
 
+test-wheel: setup  ## builds the wheel and tries it in clean environments, with each Python that is here
+	@scripts/wheel-test
+
 test-faults: setup-tests  ## the fault runs as tests; SEEDS=2 for the quick part
 	@MILLSTREAM_FAULT_SEEDS=$(or $(SEEDS),20) $(PY) -m pytest -m faults --override-ini=timeout=1800
 
+test-services: setup  ## tests against real servers (S3, Kafka, PostgreSQL, Cassandra), which are fetched the first time (minutes)
+	@PYTHON=$(PY) scripts/s3-server install >/dev/null
+	@PYTHON=$(PY) scripts/kafka-server install >/dev/null
+	@PYTHON=$(PY) scripts/postgres-server install >/dev/null
+	@PYTHON=$(PY) scripts/cassandra-server install >/dev/null
+	@PYTHON=$(PY) $(PY) -m pytest -m services -n 0
+
+test-schema: setup  ## requests made from the OpenAPI document, with schemathesis; EXAMPLES=50 for fewer
+	@PYTHON=$(PY) scripts/schema-check
+
+test-cluster: setup  ## a cluster of hosts in network namespaces, and its faults; as root; SEEDS=10 for more
+	@scripts/setup hosts
+	@PYTHON=$(PY) scripts/s3-server install >/dev/null
+	@PYTHON=$(PY) MILLSTREAM_FAULT_SEEDS=$(or $(SEEDS),1) $(PY) -m pytest tests/cluster -m cluster -n 0 --override-ini=timeout=1800
+
 faults: setup  ## the fault runs, for the table in docs/guarantees.md; SEEDS=2 ONLY="NAME ..." for some
 	@$(PY) -m fault_runs $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ONLY),--only $(ONLY))
+
+faults-cluster: setup  ## the fault runs on a cluster of hosts, as root; SEEDS, ONLY as above
+	@scripts/setup hosts
+	@PYTHON=$(PY) $(PY) -m fault_runs --cluster $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ONLY),--only $(ONLY))
+
+faults-services: setup  ## the fault runs with real servers; SEEDS, ONLY as above
+	@PYTHON=$(PY) scripts/kafka-server install >/dev/null
+	@PYTHON=$(PY) scripts/postgres-server install >/dev/null
+	@PYTHON=$(PY) scripts/cassandra-server install >/dev/null
+	@PYTHON=$(PY) $(PY) -m fault_runs --services $(if $(SEEDS),--seeds $(SEEDS)) $(if $(ONLY),--only $(ONLY))
 
 check: setup  ## format, lint and types
 	@.venv/bin/ruff format --check .
@@ -31,6 +59,12 @@ check: setup  ## format, lint and types
 
 bench: setup  ## all benchmarks; BENCH="keyed_updates latency" for some
 	@$(PY) -m bench $(BENCH)
+
+bench-services: setup  ## benchmarks with real servers, which are fetched the first time; BENCH=tables for some
+	@PYTHON=$(PY) scripts/postgres-server install >/dev/null
+	@PYTHON=$(PY) scripts/cassandra-server install >/dev/null
+	@PYTHON=$(PY) scripts/kafka-server install >/dev/null
+	@$(PY) -m bench $(or $(BENCH),tables kafka) $(if $(QUICK),--quick)
 
 bench-s4: setup  ## the evaluation of S4 rebuilt, half an hour; QUICK=1 only to see that it works
 	@$(PY) -m bench s4 $(if $(QUICK),--quick)
@@ -44,8 +78,9 @@ bench-feeds: setup  ## the evaluation of Feeding Frenzy rebuilt, over an hour; O
 	@$(PY) -m bench feeds $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 	@$(if $(QUICK),,$(PY) -m docs.build)
 
-docs: setup  ## check that every link in the docs leads somewhere and draw the pictures anew
+docs: setup  ## check every link in the docs, draw the pictures anew, and build the site in build/site
 	@$(PY) -m docs.build
+	@PYTHON=$(PY) scripts/site
 
 pin:  ## write requirements.txt from what is in .venv
 	@{ echo "# What the tests and CI run with. Plain pins, made with: make pin"; $(PY) -m pip list --format=freeze --disable-pip-version-check | grep -v -i -E '^(pip|setuptools|millstream|py-spy)=='; } > requirements.txt

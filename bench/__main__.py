@@ -13,18 +13,23 @@ from bench import (
     aggregates,
     ctr,
     dump,
+    executor_lost,
     flush,
     growth,
     hot_key,
     hot_topics,
+    kafka,
     keyed_updates,
     latency,
     live,
     overload,
     poison,
+    readers,
     recovery,
+    shared,
     soak,
     startup,
+    tables,
     zipf,
 )
 from bench.agent_simulation import cases as agents
@@ -52,17 +57,24 @@ CASES: dict[str, Callable[[Bench], Outcome]] = {
     "hot_key": hot_key.run,
     "poison": poison.run,
     "recovery": recovery.run,
+    "executor_lost": executor_lost.run,
+    "shared": shared.run,
     "soak": soak.run,
     "flush": flush.run,
+    "readers": readers.run,
     "startup": startup.run,
     "ctr": ctr.run,
     "s4": s4.run,
     "imr": imr.run,
     "feeds": feeds.run,
     "agents": agents.run,
+    "tables": tables.run,
+    "kafka": kafka.run,
 }
+SERVICE_CASES = ("tables", "kafka")
+"""The cases that need servers; `make bench-services` runs them."""
 NOISY = 0.15
-"""More of the machine than this to other processes, and the figures are noise."""
+"""If other processes use more of the machine than this share, the figures are noise."""
 WORK = Path(tempfile.gettempdir()) / "millstream-bench"
 
 
@@ -82,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
             parser.error(f"there is no case {name!r}; there are {', '.join(CASES)}")
     bench = Bench(given.work, given.quick, tuple(given.only), given.results)
     missed = False
-    for name in given.names or CASES:
+    for name in given.names or [name for name in CASES if name not in SERVICE_CASES]:
         bench.say(f"{name}: started {datetime.now():%H:%M:%S}")
         try:
             outcome = CASES[name](bench)

@@ -1,7 +1,7 @@
-"""An update that declares its algebra, beside one that is called for each event.
+"""An update that declares its algebra, compared with one that is called for each event.
 
 All count (or add up) the same events, in batches of the same size. The batches are large, because
-what Spark takes for a batch, whatever is in it, is the same for all and would hide the difference.
+Spark's fixed time for each batch is the same for all and would hide the difference.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Runs a measured function in a process of its own, with its memory sampled.
+"""Runs a measured function in a process of its own, and samples its memory.
 
 So each measurement has a fresh JVM, its own session and settings, and nothing of the one before.
-The function is named by module and name, its arguments and its result are JSON.
+The function is given by module and name; its arguments and its result are JSON.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RunFailedError(Exception):
 
 
 class Apart:
-    """A function that runs in its own process. `wait` gives its result."""
+    """A function that runs in its own process. `wait` returns its result."""
 
     def __init__(self, process: subprocess.Popen[bytes], result: Path, log: Path) -> None:
         self._process = process
@@ -48,13 +48,13 @@ class Apart:
 
 @contextmanager
 def begun(function: Callable[..., Any], **arguments: Any) -> Iterator[Apart]:
-    """Start `function(**arguments)` in its own process; it is ended, if need be, on leaving."""
+    """Start `function(**arguments)` in its own process; ends it, if needed, on leaving."""
     with tempfile.TemporaryDirectory(prefix="millstream-bench-") as folder:
         given, result, log = (Path(folder) / name for name in ("given.json", "result.json", "log"))
         given.write_text(json.dumps(arguments))
         names = function.__module__, function.__name__
         command = [sys.executable, "-m", "bench.apart", *names, str(given), str(result)]
-        with open(log, "wb") as said:  # shown only if it fails: Spark's workers talk a lot
+        with open(log, "wb") as said:  # shown only after a failure: Spark's workers log a lot
             process = subprocess.Popen(command, cwd=ROOT, stdout=said, stderr=said)
         try:
             yield Apart(process, result, log)
@@ -66,13 +66,13 @@ def begun(function: Callable[..., Any], **arguments: Any) -> Iterator[Apart]:
 
 @contextmanager
 def started(function: Callable[..., Any], **arguments: Any) -> Iterator[Apart]:
-    """The same, with what it uses sampled."""
+    """Like `begun`, and samples what the process uses."""
     with begun(function, **arguments) as apart, Sampler(apart.pid, apart.usage):
         yield apart
 
 
 def run_apart(function: Callable[..., Any], **arguments: Any) -> tuple[Any, dict[str, float]]:
-    """Run `function(**arguments)` in its own process: its result, and what it used."""
+    """Run `function(**arguments)` in its own process; returns its result, and what it used."""
     with started(function, **arguments) as apart:
         result = apart.wait()
     return result, asdict(apart.usage)

@@ -1,8 +1,8 @@
-"""The least that a Spark program does: a SparkContext, one job, the end.
+"""A minimal Spark program: a SparkContext, one job, the end.
 
 `python -m bench.bare_spark` has pyspark's defaults; `python -m bench.bare_spark tuned` has the
-JVM's flags and the sockets that Millstream has (`millstream.spark.context`), and one task, as a
-small batch is. `startup` measures `millstream run` beside both.
+JVM's flags and the sockets of Millstream (`millstream.spark.context`), and one task, like a small
+batch. `startup` compares `millstream run` with both.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a case is given: where to work, how long it may take, and how to measure a run."""
+"""The context of a case: its folders, its size, and a way to measure a run."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Bench:
     """Input files are kept here; stores and checkpoints come and go."""
     quick: bool = False
     only: tuple[str, ...] = ()
-    """The experiments of a case that are run; none: all of them."""
+    """The experiments of a case to run; empty: all of them."""
     results: Path = RESULTS
-    """Where an earlier run has left its results."""
+    """The folder with the results of an earlier run."""
 
     @property
     def data(self) -> Path:
         return self.work / "data"
 
     def fresh(self, name: str) -> Path:
-        """A place for a store or a checkpoint, with nothing there."""
+        """An unused path for a store or a checkpoint."""
         path = self.work / name
         shutil.rmtree(path, ignore_errors=True)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ class Bench:
         print(text, file=sys.stderr, flush=True)
 
     def measure(self, what: str, function: Callable[..., Any], **arguments: Any) -> dict[str, Any]:
-        """Run a function of `on_millstream` or `on_spark` apart; its row of the table."""
+        """Run a function of `on_millstream` or `on_spark` apart; returns its row of the table."""
         self.say(f"  {what} ...")
         given = {k: str(v) if isinstance(v, Path) else v for k, v in arguments.items()}
         result, usage = run_apart(function, **given)
@@ -51,7 +51,7 @@ class Bench:
 
 
 def row_of(what: str, result: dict[str, Any], usage: dict[str, float]) -> dict[str, Any]:
-    """A row of the table from what a run gave and used."""
+    """A row of the table, from a run's result and usage."""
     batches = [Batch(*batch) for batch in result["batches"]]
     row: dict[str, Any] = {
         "what": what,

@@ -1,14 +1,24 @@
-"""A store whose process dies amid the commits of a batch."""
+"""A store whose process dies during the commits of a batch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from millstream.stores.contract import Changes, Fence, Layer, Shard, ShardState, Store, View
+from millstream.stores.commit_threads import commit_each
+from millstream.stores.contract import (
+    Changes,
+    ChangesRef,
+    Fence,
+    Layer,
+    Shard,
+    ShardState,
+    Store,
+    View,
+)
 
 
-class Crash(Exception):  # it stands for the end of the process
+class Crash(Exception):  # simulates the end of the process
     """The process has died."""
 
 
@@ -63,6 +73,11 @@ class CrashingStore:
 
     def shard(self, number: int) -> CrashingShard:
         return CrashingShard(self.store.shard(number), self)
+
+    def commit(
+        self, fence: Fence, changes: Mapping[int, Mapping[str, Changes]]
+    ) -> list[ChangesRef]:
+        return commit_each(self, fence, changes)
 
     def close(self) -> None:
         self.store.close()

@@ -1,14 +1,14 @@
-"""The stress test of S4's click-through rates (S4, section IV, Figure 6): rates that rise, and what
-becomes of the result.
+"""The stress test of S4's click-through rates (S4, section IV, Figure 6): the error of the result
+at rising rates.
 
-The application is examples/ctr.py, started with `millstream run` as a user does, and its traffic is
-3 million serves and clicks whose true rates are known. They are sent over HTTP, acknowledged when
-they are on disk. At the end every window that was put out is compared with the truth. The paper's
-rates come first, for fifteen seconds each; then 20,000 a second, all that there is at once, and the
-highest rate that holds, with all 3 million events; at last three rates with longer batches. A rate
-holds if the application does not fall further and further behind: what waits in the last third of
-the time is no more than what waited in the middle third, but for a quarter, or less than two
-seconds of events; and at the end it is at most ten seconds behind.
+The application is examples/ctr.py, started with `millstream run` as users do. Its traffic is 3
+million serves and clicks whose true rates are known. They are sent over HTTP, and acknowledged when
+they are on disk. At the end every published window is compared with the truth. The paper's rates
+come first, for fifteen seconds each; then, with all 3 million events, 20,000 a second, all events
+at once, and the highest rate that holds; finally three rates with longer batches. A rate holds if
+the application does not fall further and further behind: in the last third of the time at most a
+quarter more events wait than in the middle third, or less than two seconds of events; and at the
+end it is at most ten seconds behind.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ PAPER = {
 """Figure 6: events a second, the relative error of the click-through rates in percent, and Mbps."""
 LATENESS = 10_000_000
 BEHIND_S = 10.0
-"""What an application that keeps up may be behind at the end."""
+"""Seconds that an application that keeps up may be behind at the end."""
 STEADY, SPARE_S = 1.25, 2.0
-"""By how much what waits may differ between the middle and the last third, and what is always let
-pass, in seconds of events."""
+"""The factor by which waiting events may grow from the middle to the last third, and the waiting
+events that are always allowed, in seconds of events."""
 PATIENCE = 900.0
 WARM_UP = 2_000
 """Events that are sent and processed first: they wait for Spark's start."""
@@ -58,23 +58,23 @@ WARM_UP = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much of everything; times in seconds."""
+    """The size of the test; times in seconds."""
 
     events: int = 3_000_000
     seconds: float = 15.0
-    """How long the paper's rates below 20,000 are sent for."""
+    """Seconds for which the paper's rates below 20,000 are sent."""
     rates: tuple[int, ...] = tuple(PAPER)
     all_from: int = 20_000
-    """The rate from which on all events are sent."""
+    """From this rate on, all events are sent."""
     up: float = 1.1
     down: float = 0.93
-    """By how much the rate that is tried rises while rates hold, and falls until one does."""
+    """The factors by which the tried rate rises while rates hold, and falls until one does."""
     tries: int = 2
     long_batch: str = "4s"
     """The target for a batch's time in the runs that trade latency for throughput."""
     long_rates: tuple[int, ...] = (20_000, 22_000, 24_000)
     standard: int = 1_000_000
-    """Events for the application that is made of standard elements, examples/ctr.toml."""
+    """Events for the application of standard elements, examples/ctr.toml."""
 
     def events_at(self, rate: int) -> int:
         return (
@@ -146,7 +146,7 @@ NOTES = [
 
 
 def _highest(bench: Bench, plan: Plan, at_once: float) -> list[Row]:
-    """Rates about what all at once came to: rising as long as they hold, else falling to one that
+    """Tries rates around that of all events at once: rising while they hold, else falling until one
     does."""
     rows: list[Row] = []
     rate, step = at_once, 0.0
@@ -155,7 +155,7 @@ def _highest(bench: Bench, plan: Plan, at_once: float) -> list[Row]:
         rows.append(_run(bench, f"{rounded:,}/s", rounded, plan.events))
         holds = rows[-1]["holds"]
         if step and holds != (step > 1):
-            break  # it has turned
+            break  # the direction has changed
         step = plan.up if holds else plan.down
         rate *= step
     return rows
@@ -169,9 +169,9 @@ def _run(
     example: str = "ctr.py",
     *options: str,
 ) -> Row:
-    """Send so many events at a rate to a new application; what became of them.
+    """Send events at a rate to a new application; returns the row of the table.
 
-    `options` are more words for `millstream run`.
+    `options` are more arguments for `millstream run`.
     """
     bench.say(f"  {what}: {events:,} events ...")
     folder = ctr_data.made(bench.data, events)
@@ -231,7 +231,7 @@ SHOWN = (
 
 
 def _watched(running: Served, sending: Apart) -> list[int]:
-    """How many events waited, second by second, while they were sent."""
+    """The number of waiting events, second by second, while events were sent."""
     lags: list[int] = []
     while sending.running():
         time.sleep(1)
@@ -241,13 +241,13 @@ def _watched(running: Served, sending: Apart) -> list[int]:
 
 
 def _median(lags: list[int], third: int) -> float:
-    """What waited in a third of the time."""
+    """The median of waiting events in a third of the time."""
     size = max(1, len(lags) // 3)
     return float(median(lags[third * size : (third + 1) * size] or [0]))
 
 
 def _lost(sent: int, accepted: int, status: Row) -> int:
-    """Events that did not get through, of what was sent after the warm-up and before."""
+    """The number of events that did not get through, of those in the warm-up and after it."""
     owed = status["deliveries"]
     unaccounted = abs(owed["residual"]) + owed["dropped"] + owed["diverted"]
     missing = sent + WARM_UP - status["events"]
@@ -264,7 +264,7 @@ def _compared(folder: Path, out: Path) -> Row:
 
 
 def _until(running: Served, met: Any) -> Row:
-    """The status as soon as it is as it should be."""
+    """Waits until the status meets a condition; returns it."""
     deadline = now() + PATIENCE
     while now() < deadline:
         status: Row = get_json(running.url, "/status")

@@ -1,9 +1,9 @@
-"""A day of search traffic for the CTR stress test, with its true rates: made once and kept.
+"""A day of search traffic for the CTR stress test, with its true rates: generated once and kept.
 
-A folder holds the records of each source as JSON lines, in the order of their times, and `order`, a
-byte for each record of both that says whose it is: so a sender can take any number of records on
-from where it is, as they came. `truth.json` holds what examples/ctr.py must have put out at the
-end of each slot.
+A folder has the records of each source as JSON lines, in the order of their times. It also has
+`order`, with a byte for each record of both sources that tells its source: so a sender can continue
+anywhere, and send any number of records in their order. `truth.json` has what examples/ctr.py must
+publish at the end of each slot.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from typing import Any
 
 from examples.ctr_traffic import Arrival, Traffic, traffic
 from examples.ctr_truth import Counts, true_rates
-from millstream.elements.keying import split_key
+from millstream.elements.event_keys import split_key
 
 SOURCES = ("serves", "clicks")
-"""In `order`, a byte is a place in here."""
+"""A byte in `order` is an index in this tuple."""
 EVENTS_A_QUERY = 1_500
 VERSION = 1
-"""To be raised when the traffic of the same arguments has become another."""
+"""Raise this when the same arguments give other traffic."""
 Windows = dict[tuple[int, str, str], Counts]
 """By the end of the window, the query and the ad: impressions and clicks."""
 
 
 def described(events: int) -> Traffic:
-    """Traffic of 26 hours, whatever the number of events: fewer have fewer queries and users."""
+    """Traffic of 26 hours for any number of events: fewer events have fewer queries and users."""
     return Traffic(events, queries=max(10, events // EVENTS_A_QUERY))
 
 
 def made(work: Path, events: int) -> Path:
-    """The folder with so many events."""
+    """The folder with this many events; generates them if needed."""
     folder = work / f"ctr-{VERSION}-{events}"
     if not folder.exists():
         fresh = folder.with_suffix(".tmp")
@@ -63,13 +63,13 @@ def _write(folder: Path, given: Traffic) -> None:
 
 
 def truth_of(folder: Path) -> Windows:
-    """What must be put out."""
+    """The windows that must be published."""
     rows = json.loads((folder / "truth.json").read_text())
     return {(until, query, ad): (shown, clicks) for until, query, ad, shown, clicks in rows}
 
 
 def published(folder: Path) -> Windows:
-    """What a JSON sink of the output `ctr` has; a window that is there twice is an error."""
+    """The windows in a JSON sink of the output `ctr`; a repeated window is an error."""
     found: Windows = {}
     for path in sorted(folder.rglob("*.jsonl")):
         for line in path.read_text().splitlines():
@@ -83,8 +83,8 @@ def published(folder: Path) -> Windows:
 
 
 def _window(value: dict[str, Any]) -> tuple[int, str, str]:
-    """As examples/ctr.py names it, or as the sliding element of examples/ctr.toml does; that one
-    also says when a window has become empty."""
+    """The window of a value of examples/ctr.py, or of the sliding element of examples/ctr.toml,
+    which also reports windows that have become empty."""
     if "until" in value:
         return value["until"], value["query"], value["ad"]
     query, ad = split_key(value["key"])
@@ -92,5 +92,5 @@ def _window(value: dict[str, Any]) -> tuple[int, str, str]:
 
 
 def at_the_end(windows: Windows) -> dict[tuple[str, str], Counts]:
-    """The last that was put out of every query and ad."""
+    """The last published window of every query and ad."""
     return {(query, ad): counts for (_, query, ad), counts in sorted(windows.items())}

@@ -1,4 +1,4 @@
-"""The stress test's result as a picture: Figure 6 of S4, the paper's and ours."""
+"""Draws the stress test's result: Figure 6 of S4, the paper's and ours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def pictures(found: dict[str, Any]) -> dict[str, str]:
 
 
 def part(found: dict[str, Any], name: str) -> str:
-    """What stands in a page under `figures:ctr.NAME`: the picture of that name."""
+    """The part of a page under `figures:ctr.NAME`: the picture of that name."""
     return f"![Relative error by the rate](../pictures/ctr-{name}.svg)\n"
 
 

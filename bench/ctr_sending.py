@@ -1,8 +1,9 @@
 """Sends the traffic of the CTR stress test over HTTP. Called in a process of its own (`apart`).
 
-One connection a source, so that a source's records are appended in the order of their times. A beat
-sends what is due on both and waits for both answers: an answer comes when the events are on disk. A
-beat that is late makes up for it in the next ones; how far behind it was is told.
+There is one connection for each source, so that a source's records are appended in the order of
+their times. A beat sends the records that are due on both and waits for both answers: an answer
+comes when the events are on disk. The beats after a late one catch up; the largest delay is
+reported.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from bench.lean import PATIENCE, address, now, post_request, whole
 
 NDJSON = "application/x-ndjson"
 AT_ONCE = 2_000
-"""Events of a beat when there is no rate."""
+"""Events of a beat if there is no rate."""
 
 
 def send(
@@ -34,7 +35,7 @@ def send(
 ) -> dict[str, Any]:
     """Send the records from the `start`-th to before the `stop`-th, `rate` a second.
 
-    None: as fast as they are taken.
+    None: as fast as they are accepted.
     """
     order = (Path(folder) / "order").read_bytes()[:stop]
     share = AT_ONCE if rate is None else 0
@@ -84,7 +85,7 @@ def _connected(url: str) -> socket.socket:
 
 
 def _accepted(connection: socket.socket) -> int:
-    """How many events the answer says are on disk."""
+    """The number of events that the answer acknowledges."""
     data = b""
     while (found := whole(data)) is None:
         more = connection.recv(1 << 16)

@@ -1,4 +1,4 @@
-"""Input files: the same for the same arguments, made once and kept in the work folder."""
+"""Input files: the same for the same arguments, generated once and kept in the work folder."""
 
 from __future__ import annotations
 
@@ -16,14 +16,22 @@ START = 1_700_000_000_000_000
 
 
 def uniform(work: Path, events: int, keys: int, files: int) -> Path:
-    """Events over `keys` keys, each as likely as the others, 100 microseconds apart."""
+    """Events over `keys` equally likely keys, 100 microseconds apart."""
     random = Random(1)
     chosen = (f"k{random.randrange(keys)}" for _ in range(events))
     return _made(work / f"uniform-{events}-{keys}-{files}", _lines(chosen), events, files)
 
 
+def padded(work: Path, events: int, keys: int, files: int, length: int) -> Path:
+    """The uniform load in lines of `length` bytes, not counting the line's end."""
+    random = Random(1)
+    chosen = (f"k{random.randrange(keys)}" for _ in range(events))
+    lines = (_padded(line.rstrip("}\n"), length) for line in _lines(chosen))
+    return _made(work / f"padded-{events}-{keys}-{files}-{length}", lines, events, files)
+
+
 def one_hot(work: Path, events: int, keys: int, share: float, files: int) -> Path:
-    """Events of which one key has a share, and the others are spread over `keys` keys."""
+    """Events of which one key has a share; the others are spread over `keys` keys."""
     random = Random(1)
     chosen = (
         "hot" if random.random() < share else f"k{random.randrange(keys)}" for _ in range(events)
@@ -32,7 +40,7 @@ def one_hot(work: Path, events: int, keys: int, share: float, files: int) -> Pat
 
 
 def poisoned(work: Path, events: int, keys: int, share: float, files: int) -> Path:
-    """The uniform load, a share of whose events is poison: `n` is negative."""
+    """The uniform load; a share of the events is poison: `n` is negative."""
     random = Random(1)
     bad = Random(2)
     lines = (
@@ -53,14 +61,14 @@ def zipf(work: Path, events: int, keys: int, exponent: float, files: int) -> Pat
 
 
 def scattered(work: Path, events: int, keys: int, files: int) -> Path:
-    """Events over keys that lie scattered over the order of all keys (see `scattered_key`)."""
+    """Events over keys that are scattered over the order of all keys (see `scattered_key`)."""
     random = Random(1)
     chosen = (scattered_key(random.randrange(keys)) for _ in range(events))
     return _made(work / f"scattered-{events}-{keys}-{files}", _lines(chosen), events, files)
 
 
 def scattered_key(number: int) -> str:
-    """The key of a number: another for each below 2 ** 32, and in no order of use to a store."""
+    """The key of a number: unique for numbers below 2 ** 32, in an order that helps no store."""
     return f"{number * 2_654_435_761 % 2**32:08x}"
 
 
@@ -72,7 +80,7 @@ def tweets(work: Path, events: int, days: float, files: int) -> Path:
 
 
 def single(work: Path) -> Path:
-    """One event, for a run that only makes a store."""
+    """One event, for a run that only creates a store."""
     return _made(work / "single", _lines(["first"]), 1, 1)
 
 
@@ -81,8 +89,13 @@ def _lines(keys: Iterable[str]) -> Iterator[str]:
         yield f'{{"key":"{key}","ts":{START + number * 100},"n":{number % 7}}}\n'
 
 
+def _padded(begun: str, length: int) -> str:
+    room = length - len(begun) - len(',"pad":""}')
+    return f'{begun},"pad":"{"x" * room}"}}\n'
+
+
 def _made(folder: Path, lines: Iterable[str], events: int, files: int) -> Path:
-    """The folder with these lines in so many files; one that is there is taken to be whole."""
+    """The folder with these lines in `files` files; an existing folder is taken as complete."""
     if folder.exists():
         return folder
     fresh = folder.with_name(f".{folder.name}.writing")

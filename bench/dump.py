@@ -1,9 +1,9 @@
-"""All slates of an update over HTTP, from a store of a million and from one of a tenth of that.
+"""Dumps all slates of an update over HTTP, from a store of a million and from one of a tenth.
 
-The stores are filled by the shard contract, without Spark, and served with `millstream serve`. This
-process reads the dump as it comes and counts its lines, while a thread looks at the server's
-memory. *Anonymous* memory is the server's own; the rest of what is resident are pages of the
-store's files, which the system gives up when it needs them.
+The stores are filled through the shard contract, without Spark, and served with `millstream serve`.
+This process reads the dump and counts its lines, while a thread samples the server's memory.
+*Anonymous* memory is the server's own; the rest of the resident memory are pages of the store's
+files, which the system can reclaim.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _measure(bench: Bench, slates: int, rounds: int) -> dict[str, Any]:
     seconds = []
     with served("serve", store=store, log=log) as server:
         pid = server.parts["server"]
-        read_slate(server.url)  # so that the store is open before its memory is looked at
+        read_slate(server.url)  # so that the store is open before its memory is measured
         memory, began = Memory.of(pid), spent(server.parts)
         with watched(pid) as most:
             for _ in range(rounds):
@@ -104,7 +104,7 @@ def _measure(bench: Bench, slates: int, rounds: int) -> dict[str, Any]:
 
 
 class Dump(NamedTuple):
-    """A dump that was read to its end."""
+    """The figures of a dump that was read to its end."""
 
     slates: int
     bytes: int
@@ -158,7 +158,7 @@ class Memory(NamedTuple):
 
 @contextmanager
 def watched(pid: int) -> Iterator[list[Memory]]:
-    """The most memory that a process has while this lasts: one value, kept up to date."""
+    """The peak memory of a process until the block is left: one value, kept up to date."""
     most, stop = [Memory.of(pid)], threading.Event()
 
     def watch() -> None:

@@ -1,5 +1,4 @@
-"""What the pages of evaluations have in common: rows by experiment, where it was measured, and
-pictures."""
+"""Common parts of the pages of evaluations: rows by experiment, the machine, and pictures."""
 
 from __future__ import annotations
 
@@ -10,9 +9,9 @@ from bench.experiments import Row
 from bench.markdown import text
 
 Record = dict[str, Any]
-"""A file of results."""
+"""The content of a file of results."""
 Pictures = Mapping[str, tuple[str, Callable[[list[Row]], str]]]
-"""By name: the experiment, and how its rows are drawn."""
+"""By name: the experiment, and the function that draws its rows."""
 
 
 def of(found: Record, experiment: str) -> list[Row]:
@@ -21,15 +20,14 @@ def of(found: Record, experiment: str) -> list[Row]:
 
 
 def shared(found: Record, experiment: str, name: str) -> dict[str, float]:
-    """What was measured for several experiments, as this one knew it; empty if it has asked for
-    none."""
+    """A measurement that several experiments share, as this one used it; empty if it used none."""
     measured: Record = found["settings"]["measured"].get(experiment, {})
     known: dict[str, float] = measured.get(name, {})
     return known
 
 
 def drawn(case: str, found: Record, pictures: Pictures) -> dict[str, str]:
-    """Each picture by its file's name, as SVG; of the experiments that there are rows of."""
+    """Each picture by its file's name, as SVG, for the experiments that have rows."""
     return {
         f"{case}-{name}.svg": draw(of(found, experiment))
         for name, (experiment, draw) in pictures.items()
@@ -38,7 +36,7 @@ def drawn(case: str, found: Record, pictures: Pictures) -> dict[str, str]:
 
 
 def where(found: Record) -> str:
-    """The bars, and where all of it was measured."""
+    """The bars, and the machine on which everything was measured."""
     machine = found["machine"]
     bars = "; ".join(
         f"{bar['figure']} {_figure(bar['value'])} (bar {_figure(bar['limit'])}, "

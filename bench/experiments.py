@@ -1,5 +1,5 @@
-"""An evaluation of several experiments, run one after the other; with `--only`, some of them,
-merged with what an earlier run found of the others. And what their rows come to."""
+"""Runs an evaluation of several experiments, one after the other; with `--only`, some of them,
+merged with an earlier run's results of the others. Computes figures and bars from their rows."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ from bench.machine import commit
 Row = dict[str, Any]
 Figures = dict[str, float]
 Experiments = Mapping[str, Callable[[], list[Row]]]
-"""What gives the rows of each experiment."""
+"""The functions that return the rows of each experiment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """What the rows of each experiment say, and what must be reached (True) or not exceeded."""
+    """Computes figures from the rows of each experiment; bars must be reached (True) or not
+    exceeded."""
 
     of: Mapping[str, Callable[[list[Row]], Figures]]
     limits: Mapping[str, tuple[float, bool]]
     notes: Sequence[str]
 
     def figures(self, rows: Iterable[Row]) -> Figures:
-        """The figures that matter, of the experiments that there are rows of."""
+        """The main figures of the experiments that have rows."""
         by: dict[str, list[Row]] = {}
         for row in rows:
             by.setdefault(row["experiment"], []).append(row)
@@ -53,17 +54,17 @@ class Judging:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Experiments that make one file of results."""
+    """Experiments with one common file of results."""
 
     bench: Bench
     case: str
     experiments: Experiments
     plans: Mapping[str, Any]
-    """How much of everything each had."""
+    """The size of each experiment."""
     judging: Judging
     shared: Callable[[], Row]
-    """What was measured once for several of them, under its name; nothing if none of those that ran
-    has asked for it. Each keeps what was known when it ran, since others may run later."""
+    """Measurements that several experiments share, by name; empty if no experiment of this run has
+    used them. Each experiment keeps those known when it ran, since others may run later."""
 
     def outcome(self) -> Outcome:
         asked = self.bench.only or tuple(self.experiments)
@@ -95,7 +96,7 @@ class Evaluation:
         return Outcome(self.case, rows, found, bars, settings, notes)
 
     def _attempt(self, name: str) -> list[Row]:
-        """The rows of an experiment: if it fails, that is a row, and the others go on."""
+        """The rows of an experiment; a failure becomes a row, and the others go on."""
         self.bench.say(f"  {name} ... {datetime.now():%H:%M:%S}")
         try:
             return [{"experiment": name, **row} for row in self.experiments[name]()]
@@ -104,13 +105,13 @@ class Evaluation:
             return [{"experiment": "failed", "what": name, "error": str(error)[:300]}]
 
     def _before(self) -> Row:
-        """What an earlier run of the same size left."""
+        """The results of an earlier run of the same size."""
         path = self.bench.results / f"{self.case}{'-quick' if self.bench.quick else ''}.json"
         found: Row = json.loads(path.read_text()) if path.exists() else {}
         return found
 
 
 def _kept(row: Row, asked: Sequence[str]) -> bool:
-    """Whether a row of an earlier run stays: its experiment is not run again."""
+    """True if a row of an earlier run stays: its experiment is not run again."""
     name = row["what"] if row["experiment"] == "failed" else row["experiment"]
     return name not in asked

@@ -1,8 +1,8 @@
-"""Feeds a folder at a steady rate: a file of events, written elsewhere and renamed in, on the beat.
+"""Feeds a folder at a steady rate: at each beat, a file of events is written elsewhere and renamed.
 
-Every file ends with one *marker*, an event with a key of its own, `m0`, `m1`, ...; its slate tells
-that the whole file has been through. Events carry the time they were created, evenly over the time
-since the file before. Gives when each file arrived.
+Every file ends with one *marker*, an event with a unique key, `m0`, `m1`, ...; its slate shows that
+the whole file was processed. Events have creation times that are spread evenly over the time since
+the file before. Returns the time at which each file arrived.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ def marker(number: int) -> str:
 def feed(
     folder: str, every: float, phases: list[tuple[int, float]], hot: float = 0.0
 ) -> list[float]:
-    """Write so many events a second for so many seconds, phase by phase; a share of them has one
-    `hot` key. Gives the time of day when each file arrived."""
+    """Write events, phase by phase: (events a second, seconds). The share `hot` has one key.
+
+    Returns the time of day at which each file arrived.
+    """
     random = Random(1)
     shares = [
         round(rate * every) for rate, seconds in phases for _ in range(round(seconds / every))
@@ -44,7 +46,7 @@ def feed(
 def file_lines(
     random: Random, number: int, share: int, start: float, every: float, hot: float = 0.0
 ) -> list[str]:
-    """A file's events: `share` of them, spread over the time from `start` on, the last a marker."""
+    """A file's `share` events, spread over the time from `start` on; the last is a marker."""
     step = every * 1_000_000 / share
     keys = [
         "hot" if random.random() < hot else f"k{random.randrange(KEYS)}" for _ in range(share - 1)

@@ -11,14 +11,14 @@ Row = Mapping[str, Any]
 
 
 class Batch(NamedTuple):
-    """One batch of a run: how many events it took in, and when it ended, in seconds."""
+    """One batch of a run: the number of its events, and the time of its end, in seconds."""
 
     events: int
     ended: float
 
 
 def rate_after_first(batches: Sequence[Batch]) -> float:
-    """Events a second after the first batch that took any in."""
+    """Events a second after the first batch that had any."""
     start = next((n for n, batch in enumerate(batches) if batch.events), len(batches))
     later = batches[start + 1 :]
     seconds = later[-1].ended - batches[start].ended if later else 0.0
@@ -36,7 +36,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What a figure must reach, or must not exceed."""
+    """A limit that a figure must reach, or must not exceed."""
 
     figure: str
     value: float
@@ -57,7 +57,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a case found."""
+    """The result of a case."""
 
     case: str
     rows: list[dict[str, Any]]
@@ -76,7 +76,7 @@ class Outcome:
 
 
 def shown(value: float) -> str:
-    """A figure with as many digits as it deserves.
+    """A figure with a sensible number of digits.
 
     >>> shown(223481.7), shown(27.12), shown(0.3512), shown(6)
     ('223482', '27.1', '0.351', '6')

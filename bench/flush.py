@@ -1,7 +1,8 @@
-"""What forcing each batch to disk costs: batches flushed one by one, and every ten seconds.
+"""The cost of flushing each batch to disk: batches flushed one by one, and every ten seconds.
 
-Side by side, in turn, over the same files: small batches, where the flush is much of the batch, and
-large ones, where it is little. A run's last flush counts in its whole time, not in its batches.
+Both are measured in turn, over the same files, with small batches, where the flush is a large part
+of the batch, and with large ones, where it is a small part. A run's last flush counts in its whole
+time, not in its batches.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def _measure(bench: Bench, what: str, source: Any, batches: int, way: str) -> di
         batches=batches,
         flush=WAYS[way],
     )
-    seconds = result["seconds"][1:]  # the first one warms Spark up
+    seconds = result["seconds"][1:]  # the first batch warms Spark up
     row = row_of(what, result, usage)
     row["batch_p50_s"], row["batch_p95_s"] = (percentile(seconds, share) for share in (0.5, 0.95))
     bench.say(f"  {what}: {row['events_per_s']:,.0f} events/s, {row['batch_p50_s']:.3f} s a batch")

@@ -1,8 +1,8 @@
 """One key with most of the events, at an update without an algebra: how long do the others wait?
 
-The update computes for a while for each event, so that the hot key alone has more to do than one
-core can. Latency is that of the markers, which are keys of their own among the others (see
-`latency`): uniform keys, one hot key, and one hot key without the shares that hold it back.
+The update computes for a while for each event, so that the hot key alone needs more than one core.
+Latency is that of the markers, which have keys of their own among the others (see `latency`). The
+loads are uniform keys, one hot key, and one hot key without the shares that limit it.
 """
 
 from __future__ import annotations

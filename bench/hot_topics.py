@@ -1,4 +1,4 @@
-"""A map, two updates and timers (examples/hot_topics.py), beside the single update.
+"""A map, two updates and timers (examples/hot_topics.py), compared with the single update.
 
 The ratio is that of the chain's tweets a second to the single update's events a second in the same
 order, measured in the same run.

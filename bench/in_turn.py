@@ -1,8 +1,8 @@
 """Throughput of this commit and of an earlier one, measured in turn on the same machine.
 
-`python -m bench.in_turn COMMIT [--rounds 3] [--only NAME ...]`: each load is run on both in every
-round, and who comes first changes; a ratio is that of the medians. The other commit is checked out
-beside the data of the benchmarks.
+`python -m bench.in_turn COMMIT [--rounds 3] [--only NAME ...]`: each load runs on both commits in
+every round, in alternating order; a ratio is that of the medians. The other commit is checked out
+next to the data of the benchmarks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bench.results import RESULTS, record, write
 from fault_runs.ending import ended_in_order
 
 LEAST = 1.0
-"""The rate now, of that before."""
+"""The least ratio of the rate now to the rate before."""
 
 
 @ended_in_order()
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def checked_out(name: str) -> Path:
-    """A tree with this commit, made once."""
+    """A tree with this commit, checked out once."""
     tree = WORK / f"tree-{name}"
     if not tree.exists():
         tree.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def compared(before: Path, names: list[str], rounds: int) -> Outcome:
 
 
 def measured(name: str, tree: Path, work: Path) -> dict[str, Any]:
-    """A load on the code in a tree; its row."""
+    """Runs a load on the code in a tree; returns its row."""
     script = str(ROOT / "bench" / "in_turn_run.py")
     done = subprocess.run(
         [sys.executable, "-P", script, name, str(work), str(tree)],

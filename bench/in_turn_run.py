@@ -1,4 +1,4 @@
-"""One load of `bench.in_turn`, over the Millstream and the benchmarks that PYTHONPATH names.
+"""One load of `bench.in_turn`, with the Millstream and the benchmarks that PYTHONPATH names.
 
 `python in_turn_run.py NAME WORK TREE` prints a row as JSON. It is a script, not a module of the
 package, so that the code of the other commit is measured by that commit's own benchmarks.
@@ -67,7 +67,7 @@ def run(name: str, bench: Bench) -> dict[str, Any]:
 
 
 def _filled(bench: Bench) -> Path:
-    """A store with many slates, made once."""
+    """A store with many slates, created once."""
     store = bench.work / "filled"
     if not store.exists():
         given = {"single": str(data.single(bench.data)), "slates": SLATES, "active": KEYS}

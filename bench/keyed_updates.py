@@ -1,7 +1,7 @@
-"""A Python update for each event, over many keys, durable every batch: beside Spark's own ways.
+"""A Python update for each event, over many keys, durable every batch; compared with Spark's ways.
 
-All read the same files in batches of the same size: `transformWithState` pays for each key of a
-batch, so smaller batches would wrong it. It is slow; a quick run gives all of them less.
+All read the same files in batches of the same size: `transformWithState` has a cost for each key of
+a batch, so smaller batches would be unfair to it. It is slow; a quick run gives all of them less.
 """
 
 from __future__ import annotations

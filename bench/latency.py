@@ -1,8 +1,8 @@
-"""From a file's arrival to its last event's slate being readable, through two updates.
+"""The time from a file's arrival until its last event's slate can be read, through two updates.
 
-One process feeds (`feed`), one runs Millstream, and this one reads as any client does: it looks at
-the committed batch every few milliseconds, and when there is a new one, for the markers' slates.
-A marker's time is taken after its slate was read. The first seconds are left out.
+One process feeds (`feed`), one runs Millstream, and this one reads as any client does: it checks
+the committed batch every few milliseconds, and if there is a new one, reads the markers' slates. A
+marker's time is taken after its slate was read. The first seconds are left out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST = {
 }
 POLL = 0.005
 PATIENCE = 60.0
-"""Seconds to wait for the first batch, and for what is missing at the end."""
+"""Seconds to wait for the first batch, and for missing markers at the end."""
 
 
 def run(bench: Bench) -> Outcome:
@@ -60,34 +60,34 @@ def measure(
     rate: int = RATE,
     hot: float = 0.0,
 ) -> dict[str, Any]:
-    """How long markers take to be readable while events come at a rate, a share of them `hot`."""
+    """Measures how long markers take to be readable at a rate; the share `hot` has one key."""
     bench.say(f"  {what} ...")
     source, store, stop = (bench.fresh(f"live/{name}") for name in ("in", "store", "stop"))
     stop.unlink(missing_ok=True)
     source.mkdir()
-    given = {"app": app, "order": order, "source": str(source), "store": str(store)}
+    given = {"app": app, "order": order, "address": f"json:{source}", "store": str(store)}
     with started(on_millstream.run_until, **given, stop=str(stop)) as running:
-        # The first file makes the store and warms Spark up.
+        # The first file creates the store and warms Spark up.
         lines = feed.file_lines(Random(0), -1, 400, time.time() - 1, 0.1)
         (source / "first.json").write_text("".join(lines))
         with opened(store, running) as reader:
-            # Two seconds more than are measured: in event-time order, events wait for later ones.
+            # Two seconds more than measured: in event-time order, events wait for later ones.
             whole = warm_up + seconds + 2
             phases = [[rate, whole]]
             arguments = {"folder": str(source), "every": EVERY, "phases": phases, "hot": hot}
             with started(feed.feed, **arguments) as feeding:
-                readable = _watch(reader, feeding, running, round((warm_up + seconds) / EVERY))
+                readable = watched(reader, feeding, running, round((warm_up + seconds) / EVERY))
                 arrivals = feeding.wait()
         stop.touch()
         ran = running.wait()
     measured = range(round(warm_up / EVERY), round((warm_up + seconds) / EVERY))
     found = {n: readable[n] - arrivals[n] for n in measured if n in readable}
-    row = _row(what, list(found.values()), len(measured), ran)
+    row = latency_row(what, list(found.values()), len(measured), ran)
     bench.say(f"  {what}: p50 {row['p50_s']:.3f} s, p99 {row['p99_s']:.3f} s")
     return {**row, **usage_columns(asdict(running.usage))}
 
 
-def _row(what: str, waits: list[float], files: int, ran: dict[str, Any]) -> dict[str, Any]:
+def latency_row(what: str, waits: list[float], files: int, ran: dict[str, Any]) -> dict[str, Any]:
     taken = [seconds for events, seconds, *_ in ran["batches"] if events]
     ages = [EVERY * step / 10 for step in range(10)]  # of a file's events when it arrives
     since_creation = [wait + age for wait in waits for age in ages]
@@ -115,13 +115,13 @@ def opened(store: Path, running: Apart) -> SlateReader:
                 return reader
             reader.close()
         except StoreError:
-            pass  # the run has not made it yet
+            pass  # the run has not created the store yet
         time.sleep(0.1)
     raise RunFailedError("the run committed no batch")
 
 
-def _watch(reader: SlateReader, feeding: Apart, running: Apart, wanted: int) -> dict[int, float]:
-    """When each of the first `wanted` markers was readable."""
+def watched(reader: SlateReader, feeding: Apart, running: Apart, wanted: int) -> dict[int, float]:
+    """The time at which each of the first `wanted` markers was readable."""
     readable: dict[int, float] = {}
     waiting = list(range(wanted))
     for _ in _new_batches(reader, feeding, running):
@@ -131,7 +131,7 @@ def _watch(reader: SlateReader, feeding: Apart, running: Apart, wanted: int) -> 
                 readable[number] = time.time()
                 arrived.append(number)
             elif len(arrived) and number > arrived[-1] + 50:
-                break  # files come in order: those far behind the last are not there yet
+                break  # files come in order: those far after the last are not there yet
             elif not arrived and number > waiting[0] + 50:
                 break
         waiting = [number for number in waiting if number not in readable]

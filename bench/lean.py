@@ -1,14 +1,15 @@
-"""A lean HTTP client for load: the requests are ready bytes, an answer is looked at only for its
-end and its status, one thread waits for all connections.
+"""A lean HTTP client for load: requests are prepared bytes, an answer is parsed only for its end
+and its status, and one thread waits for all connections.
 
-Every request has a time at which it is *due*. When all connections are busy it waits for one, and
-its latency counts from when it was due: a server that stalls is charged for all who would have
-come meanwhile (no coordinated omission). Beside when this process took an answer stands when it
-arrived, by the kernel: the difference is this process waiting for a core, not the server.
+Every request has a time at which it is *due*. If all connections are busy, the request waits, and
+its latency counts from the time it was due: so a stalled server is charged for all requests that
+would have come meanwhile (no coordinated omission). The kernel's time of an answer's arrival is
+recorded beside the time at which this process read it: the difference is this process waiting for a
+core, not the server.
 
     load = Load(url, 8)
-    load.at(due, ask, told)     `ask()` gives the bytes when they are sent; it may call `at` again
-    load.run()                  until nothing is due and nothing awaited
+    load.at(due, ask, told)     `ask()` returns the bytes when they are sent; it may call `at` again
+    load.run()                  until no request is due or awaited
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ now = time.monotonic
 PATIENCE = 60.0
 _LENGTH = b"content-length: "
 _TIMESTAMPING, _ON_ARRIVAL, _ROOM = 37, 0b11000, 128
-"""Linux: SO_TIMESTAMPING, by the kernel and for what comes in; bytes that hold one."""
+"""Linux: SO_TIMESTAMPING, the flags for the kernel's time of arrival, and the bytes for a stamp."""
 _TIMESPEC = struct.Struct("qq")
 
 
@@ -61,7 +62,7 @@ class _Awaited(NamedTuple):
 
 
 class Load:
-    """Requests over a few connections that are kept open. A context manager."""
+    """Sends requests over a few persistent connections. A context manager."""
 
     def __init__(self, url: str, connections: int) -> None:
         self._sockets: dict[int, socket.socket] = {}
@@ -78,7 +79,7 @@ class Load:
             self._idle.append(connection.fileno())
 
     def __enter__(self) -> Load:
-        gc.disable()  # a collection would be a pause of this process, and look like the server's
+        gc.disable()  # a collection would pause this process, and look like a pause of the server
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -87,11 +88,11 @@ class Load:
             connection.close()
 
     def at(self, due: float, ask: Ask, told: Told) -> None:
-        """Send a request when it is due, and tell of its answer."""
+        """Send a request when it is due, and call `told` with its answer."""
         heappush(self._due, (due, next(self._number), ask, told))
 
     def run(self) -> None:
-        """Send what is due and take what comes, until there is nothing of either."""
+        """Send due requests and read answers, until there are no more."""
         while self._due or self._awaited:
             pause = self._send()
             if not self._awaited:
@@ -105,7 +106,7 @@ class Load:
                 self._take(handle)
 
     def _send(self) -> float:
-        """Send what is due while there are connections; how long until more is."""
+        """Send due requests while connections are free; returns the seconds until the next."""
         due, idle = self._due, self._idle
         while due and idle:
             moment = now()
@@ -132,7 +133,7 @@ class Load:
             awaited.parts[:] = [data]
             return
         arrived = came
-        for _, _, stamp in stamps:  # none on the first few: the kernel takes a moment to begin
+        for _, _, stamp in stamps:  # none on the first few: the kernel needs a moment to start
             seconds, rest = _TIMESPEC.unpack_from(stamp)
             arrived = min(came, seconds + rest / 1e9 - self._epoch)
         del self._awaited[handle]
@@ -141,7 +142,7 @@ class Load:
 
 
 def whole(data: bytes) -> tuple[int, bytes] | None:
-    """The status and the body of an answer that has come whole; None if it has not.
+    """The status and the body of a complete answer; None if it is incomplete.
 
     >>> whole(b"HTTP/1.1 200 OK\\r\\ncontent-length: 2\\r\\n\\r\\n{}")
     (200, b'{}')
@@ -179,7 +180,7 @@ def post_request(url: str, path: str, kind: str, body: bytes) -> bytes:
 
 
 def get_json(url: str, path: str) -> Any:
-    """What one GET answers, without any hurry."""
+    """The answer to one GET, not for measuring."""
     connection = http.client.HTTPConnection(*address(url), timeout=PATIENCE)
     try:
         connection.request("GET", path)

@@ -1,14 +1,14 @@
-"""A live application over HTTP: slates read, events taken in, and how soon they can be read.
+"""A live application over HTTP: slates read, events taken in, and how soon these can be read.
 
-The application (`live_app`) is started with `millstream run`, as a user does. One process feeds it
-4,000 events a second; meanwhile others, one after the other, read slates as fast as they get them
+The application (`live_app`) is started with `millstream run`, as users do. One process feeds it
+4,000 events a second. Meanwhile others, one after the other, read slates as fast as they get them
 (closed loop), read them at a given rate whatever comes back (open loop), and follow single events
-from their acknowledgement to their slates. Then, with the feed ended, one sends as much as is
-taken. All of it is done in rounds; a figure is the median of its rounds.
+from their acknowledgement to their slates. Then, after the feed has ended, one sends as much as is
+accepted. All of it is done in rounds; a figure is the median of its rounds.
 
-All of these share the machine's cores, the load's own processes too. So beside what was reached
-stands what the server's process spent on it: `per_core` is how many reads one core gives that does
-nothing else. What the feed costs the server is measured by itself and taken off.
+All processes share the machine's cores, including those of the load itself. So the processor time
+of the server is given beside each rate: `per_core` is the number of reads that one core would give
+if it did nothing else. The cost of the feed is measured separately and subtracted.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from bench.served import Served, served
 
 Found = dict[str, Any]
 LONGEST = 600.0
-"""Seconds after which a feeder ends, whatever has become of the others."""
+"""Seconds after which a feeder ends in any case."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much of everything; times in seconds."""
+    """The size of the benchmark; times in seconds."""
 
     rounds: int = 3
     warm_up: float = 10.0
     feed_only: float = 5.0
     reads: float = 10.0
-    """For each of the two ways."""
+    """Seconds for each of the two loops."""
     samples: int = 200
     follow: float = 20.0
     posts: float = 10.0
     keys: int = 10_000
     rate: int = 4_000
-    """Events a second that the feed sends, in one request every so often."""
+    """Events a second that the feed sends, in one request at each beat."""
     every: float = 0.05
     read_connections: int = 8
     read_rate: int = 4_000
@@ -55,7 +55,7 @@ class Plan:
     post_batch: int = 500
     poll: float = 0.002
     event_time: bool = True
-    """Whether single events are followed in event-time order too, which needs another run."""
+    """True to follow single events in event-time order too, which needs another run."""
 
 
 QUICK = Plan(rounds=1, warm_up=2, feed_only=2, reads=3, samples=30, follow=3, posts=2)
@@ -83,7 +83,7 @@ def run_plan(bench: Bench, plan: Plan) -> Outcome:
 
 
 def _round(bench: Bench, plan: Plan, app: Served, number: int) -> dict[str, Found]:
-    """Everything once; what was found, by what was done."""
+    """Measures everything once; returns the results by activity."""
     found: dict[str, Found] = {}
     reads = {"seconds": plan.reads, "keys": plan.keys}
     with _fed(bench, plan, app, found) as do:
@@ -113,7 +113,7 @@ def _round(bench: Bench, plan: Plan, app: Served, number: int) -> dict[str, Foun
 
 
 def _followed(bench: Bench, plan: Plan, app: Served, number: int) -> dict[str, Found]:
-    """Only how soon events can be read."""
+    """Measures only how soon events can be read."""
     found: dict[str, Found] = {}
     with _fed(bench, plan, app, {}) as do:
         found["end to end, event-time"] = do("end to end", reading.follow, **_samples(plan, number))
@@ -127,7 +127,7 @@ def _samples(plan: Plan, number: int) -> dict[str, Any]:
 
 @contextmanager
 def _application(bench: Bench, plan: Plan, order: str) -> Iterator[Served]:
-    """The application in one order: up, warm, with a slate for every key."""
+    """Starts the application in one order; it is warm and has a slate for every key."""
     bench.say(f"  live_app, {order}: starting ...")
     store, log = bench.fresh("served/store"), bench.work / "served" / "log"
     with served("run", f"bench/live_app.py:{order}", store=store, log=log) as app:
@@ -143,7 +143,7 @@ def _application(bench: Bench, plan: Plan, order: str) -> Iterator[Served]:
 def _fed(
     bench: Bench, plan: Plan, app: Served, found: dict[str, Found]
 ) -> Iterator[Callable[..., Found]]:
-    """While events come in: gives what to call to have something done, and keeps what it finds."""
+    """Feeds events meanwhile; yields a function that runs an activity and keeps its result."""
     stop = bench.work / "served" / "stop"
     stop.unlink(missing_ok=True)
     given = {"url": app.url, "rate": plan.rate, "every": plan.every, "keys": plan.keys}
@@ -168,7 +168,7 @@ def _done(bench: Bench, what: str, function: Callable[..., Found], **arguments: 
 
 
 def _still(feeding: Apart) -> None:
-    """The feeder must have been there all the while."""
+    """Check that the feeder still runs."""
     if not feeding.running():
         feeding.wait()
         raise AssertionError("the feeder ended before it was told to")

@@ -1,4 +1,4 @@
-"""The application of the live benchmark: a count for each key of what is sent."""
+"""The application of the live benchmark: counts the events of each key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rounds of the live benchmark found, as a table, figures and bars. Pure."""
+"""Turns the results of the live benchmark's rounds into a table, figures and bars. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALIKE = (
     *("server_p50_ms", "server_p99_ms", "own_p99_ms"),
     *("server_us", "per_core", "processed_per_s", "lag_events", "lag_s", "caught_up_s", "missing"),
 )
-"""The columns that are numbers found as they are, in this order."""
+"""The columns that are copied from the results, in this order."""
 CORES = ("server", "load", "feeder", "driver", "jvm", "workers")
 WAITS = ("server", "load")
 NOTES = [
@@ -28,15 +28,15 @@ NOTES = [
     "calibration: million steps/s of plain Python on one core (bench/calibration.py)",
 ]
 MAIN = {"reads, closed": "per_s", "posts": "per_s", "feed": "per_s"}
-"""What is shown of each round; of the others the p99."""
+"""The figure that is shown of each round, by activity; for others the p99."""
 
 
 FOLLOWED = {"readable": "end to end", "readable_event_time": "end to end, event-time"}
-"""What the figures of single events are called."""
+"""The names of the figures of single events."""
 
 
 def rows(rounds: list[dict[str, Found]], rate: int) -> list[Found]:
-    """One row for each thing done, the median of its rounds."""
+    """One row for each activity, the median of its rounds."""
     by_name: dict[str, list[Found]] = {}
     for found in rounds:
         alone = found.get("feed alone")
@@ -48,7 +48,7 @@ def rows(rounds: list[dict[str, Found]], rate: int) -> list[Found]:
 
 
 def _with_cost(found: Found, alone: Found | None) -> Found:
-    """With what a read costs the server, where reads were counted."""
+    """Adds the server's cost of a read, if reads were counted."""
     if "reads" not in found or alone is None:
         return found
     cores = found["cores"]["server"] - alone["cores"]["server"]
@@ -84,7 +84,7 @@ def _row(what: str, rounds: list[Found], rate: int) -> Found:
 
 
 def figures(table: list[Found]) -> dict[str, float]:
-    """The figures that matter."""
+    """The main figures."""
     by_name = {row["what"]: row for row in table}
     closed, opened = by_name["reads, closed"], by_name["reads, open"]
     found = {
@@ -116,6 +116,6 @@ def bars(found: dict[str, float]) -> list[Bar]:
 
 
 def told(found: Found) -> str:
-    """What was found, in a line for whoever waits."""
+    """A result in one line, for the terminal."""
     names = [name for name in ALIKE if isinstance(found.get(name), int | float)]
     return ", ".join(f"{name} {shown(found[name])}" for name in names)

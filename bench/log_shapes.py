@@ -1,8 +1,8 @@
-"""Small made-up logs of the shapes that real ones have: those of Loghub, and an access log.
+"""Small synthetic logs with the shapes of real ones: those of Loghub, and an access log.
 
-Each shape has the form of its lines (how they say their time) and what makes its times difficult:
+Each shape has the form of its lines (how they write their time) and a difficulty of its times:
 inversions of some seconds, quiet hours, a wrong year, no year at all, no order of time. The same
-lines for the same seed.
+seed gives the same lines.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Form:
-    """How the lines of a log say their time."""
+    """The form in which the lines of a log write their time."""
 
     pattern: str
     time: str | None = None
-    """As for strptime; None: seconds since the epoch."""
+    """A format for strptime; None: seconds since the epoch."""
 
     @property
     def logs(self) -> dict[str, Any]:
@@ -32,7 +32,7 @@ class Form:
         return {**given, "unit": "s"} if self.time is None else {**given, "time_format": self.time}
 
     def time_of(self, line: bytes) -> int | None:
-        """The time of a line in microseconds, as a plain program would read it; None: it has
+        """The time of a line in microseconds, as a simple program would parse it; None if it has
         none."""
         match = re.match(self.pattern, line.decode(errors="replace").rstrip("\r"))
         return None if match is None else _parsed(match["at"], self.time)
@@ -59,16 +59,16 @@ FORMS = {
 }
 
 Times = Callable[[Random, int], list[datetime]]
-"""So many times of lines, in the order of the log."""
+"""Generates the times of lines, in the order of the log."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A made-up log: where a line has its time, and how the times go."""
+    """A synthetic log: the form of its lines, and the course of their times."""
 
     form: str
     line: str
-    """With `{at}`; `{n}` is the number of the line."""
+    """A template with `{at}` for the time; `{n}` is the number of the line."""
     times: Times
 
     def lines(self, count: int = 300, seed: int = 7) -> Iterator[bytes]:
@@ -84,7 +84,7 @@ def _start(years_ago: float) -> datetime:
 
 
 def _steady(years_ago: float, most: float) -> Times:
-    """In order, with pauses of up to so many seconds."""
+    """In order, with pauses of up to `most` seconds."""
 
     def times(random: Random, count: int) -> list[datetime]:
         at, found = _start(years_ago), []
@@ -97,7 +97,7 @@ def _steady(years_ago: float, most: float) -> Times:
 
 
 def _inverted(years_ago: float, back: float) -> Times:
-    """Every tenth line is up to so many seconds behind."""
+    """Every tenth line is up to `back` seconds behind."""
     steady = _steady(years_ago, 8)
 
     def times(random: Random, count: int) -> list[datetime]:
@@ -124,7 +124,7 @@ def _quiet_hours(years_ago: float) -> Times:
 
 
 def _wrong_year(years_ago: float) -> Times:
-    """One line in the middle says the next year."""
+    """One line in the middle has the next year."""
     inverted = _inverted(years_ago, 2)
 
     def times(random: Random, count: int) -> list[datetime]:
@@ -136,11 +136,28 @@ def _wrong_year(years_ago: float) -> Times:
 
 
 def _in_no_order(years_ago: float, days: float) -> Times:
-    """Anywhere in so many days."""
+    """At random times within `days` days."""
 
     def times(random: Random, count: int) -> list[datetime]:
         first = _start(years_ago)
         return [first + timedelta(days=random.uniform(0, days)) for _ in range(count)]
+
+    return times
+
+
+def _over_years(years_ago: float) -> Times:
+    """In order over three years, in bursts with weeks between them; every fourth line has a random
+    earlier time."""
+
+    def times(random: Random, count: int) -> list[datetime]:
+        first = at = _start(years_ago)
+        found = []
+        for number in range(count):
+            weeks = 1_100 / (count // 10) if number % 10 == 0 else 0
+            at += timedelta(days=weeks, seconds=random.random())
+            back = random.uniform(0, 1) if random.random() < 0.25 else 1.0
+            found.append(first + (at - first) * back)
+        return found
 
     return times
 
@@ -152,6 +169,7 @@ SHAPES = (
     Shape("BGL", "- {at} R02-M1 RAS KERNEL INFO corrected {n}", _quiet_hours(20)),
     Shape("HDFS", "{at} 148 INFO dfs.DataNode: block blk_{n}", _steady(18, 30)),
     Shape("HPC", "{n} node-24 unix.hw state {at} 1 Component change", _in_no_order(22, 0.3)),
+    Shape("HPC", "{n} node-9 boot over-years {at} 1 Linux has {n} nodes", _over_years(22)),
     Shape("Hadoop", "{at} INFO [main] App: task {n}", _steady(11, 1)),
     Shape("HealthApp", "{at}:606|Step_LSC|30002312|onStep {n}", _steady(9, 5)),
     Shape("Linux", "{at} combo sshd[{n}]: authentication failure", _quiet_hours(0.4)),

@@ -1,4 +1,4 @@
-"""Where and of what the figures were measured: the machine, the versions, the commit."""
+"""The machine, the versions and the commit for which the figures were measured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def machine() -> dict[str, Any]:
-    """The machine and the versions of what runs on it."""
+    """The machine, and the versions of its software."""
     return {
         "cpu": _cpu(),
         "cores": len(os.sched_getaffinity(0)),
@@ -28,7 +28,7 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> dict[str, Any]:
-    """The commit that was measured, and whether files differ from it, but for those of results."""
+    """The commit that was measured, and whether files other than results differ from it."""
     head = _said("git", "rev-parse", "HEAD")
     status = ("status", "--porcelain", "--", ".", ":!bench/results")
     changed = _said("git", "--no-optional-locks", *status)

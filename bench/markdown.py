@@ -7,7 +7,7 @@ from typing import Any
 
 
 def head(first: str, names: Sequence[str]) -> list[str]:
-    """The head of a table: a column of names, the others numbers."""
+    """The head of a table: the first column has names, the others numbers."""
     return [f"| {first} | {' | '.join(names)} |", f"|---|{'---:|' * len(names)}"]
 
 
@@ -17,17 +17,17 @@ def row(cells: Iterable[Any]) -> str:
 
 
 def picture(name: str, what: str) -> list[str]:
-    """A picture, and what it shows."""
+    """A picture, and a text that describes it."""
     return [f"![{what}](../pictures/{name}.svg)"]
 
 
 def text(lines: Iterable[str]) -> str:
-    """Lines as one text."""
+    """Joins lines into one text."""
     return "\n".join([*lines, ""])
 
 
 def count(number: int, what: str) -> str:
-    """So many of something.
+    """A number with its noun.
 
     >>> count(1, "agent"), count(2, "agent")
     ('1 agent', '2 agents')

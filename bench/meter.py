@@ -1,4 +1,4 @@
-"""What a live application did while it was sent to or read from, and how far behind it is."""
+"""Measures a live application under load: its cores, its rate, and how far behind it is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
 class Meter:
-    """What the application and the machine did since it was made."""
+    """Measures the application and the machine since this object was created."""
 
     def __init__(self, url: str, parts: dict[str, int]) -> None:
         self._url, self._parts = url, parts
@@ -38,20 +38,20 @@ class Meter:
 
 
 def behind(status: dict[str, Any]) -> dict[str, Any]:
-    """How far the application is behind its source."""
+    """The application's backlog: how far it is behind its source."""
     source = status["sources"][0]
     return {"lag_events": source["lag_events"], "lag_s": source["lag_seconds"]}
 
 
 def idle(url: str, parts: dict[str, int], seconds: float) -> dict[str, Any]:
-    """Only look at what the machine does without this."""
+    """Measures the machine without this process's load."""
     meter = Meter(url, parts)
     time.sleep(seconds)
     return meter.read()
 
 
 def caught_up(url: str) -> float:
-    """Wait until the application has taken in all that there is; when that was."""
+    """Wait until the application has processed all its input; returns the time."""
     deadline = now() + PATIENCE
     while get_json(url, "/status")["sources"][0]["lag_events"] != 0:
         if now() > deadline:
@@ -67,6 +67,6 @@ def latencies(seconds: list[float]) -> dict[str, float]:
 
 
 def others_than_200(statuses: Counter[int]) -> dict[str, Any]:
-    """How many answers had another status; nothing where none had."""
+    """The number of answers with another status; empty if there are none."""
     others = {str(status): n for status, n in statuses.items() if status != 200}
     return {"not_200": others} if others else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 import time
@@ -10,6 +11,7 @@ from typing import Any, cast
 
 import millstream as ms
 from bench.data import length_of
+from bench.processes import below, processes
 from millstream.driver.report import BatchSummary
 from millstream.model.algebra import Algebra
 from millstream.model.workflow import Order
@@ -47,7 +49,7 @@ def chain(order: str) -> ms.App:
 
 
 def poisoned(order: str) -> ms.App:
-    """The counter, which cannot bear some of its events."""
+    """The counter, which fails on some of its events."""
     app = ms.App("bench", order=cast(Order, order))
     app.source("events", key="key", ts="ts", unit="us")
 
@@ -65,7 +67,7 @@ SLOW = 250e-6
 
 
 def slow(order: str, limit: int | None = None) -> ms.App:
-    """An update whose every event takes a while of computing."""
+    """An update that computes for a while for each event."""
     app = ms.App("bench", order=cast(Order, order))
     app.source("events", key="key", ts="ts", unit="us")
 
@@ -80,7 +82,7 @@ def slow(order: str, limit: int | None = None) -> ms.App:
 
 
 def slow_unshared(order: str) -> ms.App:
-    """The same without a share for each key: a limit, never reached, takes its place."""
+    """Like `slow`, but with a limit that is never reached instead of a share for each key."""
     return slow(order, limit=10**9)
 
 
@@ -132,36 +134,50 @@ def run_all(
     batches: int,
     keep: bool = False,
     flush: int | None = None,
+    place: str = "",
+    cache: str = "",
+    master: str = "local[*]",
+    cpu: bool = False,
+    address: str = "",
 ) -> dict[str, Any]:
-    """Run over all the files of a folder in about so many batches; `keep` goes on with a store.
+    """Run over all the files of a folder in about `batches` batches; with `keep`, continues with an
+    existing store. With `cpu`, the processor time of all processes is recorded at the end of each
+    batch. `address` is another source of the same records.
 
-    The target for a batch's time is so long that the batches are of the size that is asked for, as
-    Spark's own ways have them.
+    The target for a batch's time is so long that batches have the requested size, as with Spark's
+    own ways.
     """
     if not keep:
         shutil.rmtree(store, ignore_errors=True)
     ended: list[tuple[int, float]] = []
     told: list[BatchSummary] = []
+    spent: list[float] = []
 
     def report(batch: BatchSummary) -> None:
         ended.append((batch.events, time.perf_counter()))
         told.append(batch)
+        if cpu:
+            spent.append(sum(one.cpu for one in below(os.getpid(), processes())))
 
     began = time.perf_counter()
     settings = Settings(
         "bench",
         Path(store),
-        {SOURCES.get(app, "events"): f"json:{source}"},
+        {SOURCES.get(app, "events"): address or f"json:{source}"},
         available_now=True,
         final=True,
         batch_bytes=-(-length_of(Path(source)) // batches),
         flush=flush,
         batch_seconds=60_000_000,
+        place=place,
+        cache=cache,
+        master=master,
     )
     summary = run(APPS[app](order), settings, report)
     return {
         "batches": ended,
         "whole_s": time.perf_counter() - began,
+        "cpu": spent,
         "seconds": [batch.seconds for batch in told if batch.events],
         "lanes": sorted({batch.lane for batch in told if batch.events}),
         "late": summary.late,
@@ -169,8 +185,8 @@ def run_all(
     }
 
 
-def run_until(app: str, order: str, source: str, store: str, stop: str) -> dict[str, Any]:
-    """Run over whatever comes into a folder until the file `stop` is there."""
+def run_until(app: str, order: str, address: str, store: str, stop: str) -> dict[str, Any]:
+    """Run over all records that come to an address until the file `stop` exists."""
     shutil.rmtree(store, ignore_errors=True)
     asked, batches = threading.Event(), []
 
@@ -183,6 +199,6 @@ def run_until(app: str, order: str, source: str, store: str, stop: str) -> dict[
         batches.append((told.events, told.seconds, told.lane, time.time()))
 
     threading.Thread(target=watch, daemon=True).start()
-    settings = Settings("bench", Path(store), {SOURCES.get(app, "events"): f"json:{source}"})
+    settings = Settings("bench", Path(store), {SOURCES.get(app, "events"): address})
     summary = run(APPS[app](order), settings, report, stop=asked)
     return {"batches": batches, "late": summary.late, "dead_letters": summary.dead_letters}

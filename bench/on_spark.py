@@ -1,8 +1,8 @@
 """Measured runs of Spark's own ways to keep a count for each key: the peers.
 
-Both keep their state in RocksDB with changelog checkpointing, the faster of its two ways to
-make each batch durable, and get as many state partitions as there are cores, which suits them best
-here. They read the same files as Millstream, through Spark's own source, and write to nowhere.
+Both keep their state in RocksDB with changelog checkpointing, the faster of its two ways to make
+each batch durable. They get as many state partitions as there are cores, which suits them best
+here. They read the same files as Millstream, through Spark's own source, and discard their output.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Count(StatefulProcessor):
         rows: Iterator[Row],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[Row]:
-        found = self._count.get()  # None at first; asking exists() would be one more round trip
+        found = self._count.get()  # None at first; calling exists() would be one more round trip
         count = found[0] if found is not None else 0
         for _ in rows:
             count += 1

@@ -1,8 +1,8 @@
-"""The load rises tenfold, past what the application can do, and falls again: what do batches take?
+"""The load rises tenfold, above the application's capacity, and falls again: how long are batches?
 
-The slow update bears about 7,000 events a second on two cores. Calm, storm and calm again follow
-one another without a pause; the intake must keep a batch near the target in the storm, and the
-backlog must be gone at the end.
+The slow update can process about 7,000 events a second on two cores. Calm, storm and calm follow
+each other without a pause. The intake must keep the time of a batch near the target in the storm,
+and the backlog must be gone at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def run(bench: Bench) -> Outcome:
     source, store, stop = (bench.fresh(f"live/{name}") for name in ("in", "store", "stop"))
     stop.unlink(missing_ok=True)
     source.mkdir()
-    given = {"app": "slow", "order": "arrival", "source": str(source), "store": str(store)}
+    given = {"app": "slow", "order": "arrival", "address": f"json:{source}", "store": str(store)}
     phases = [[CALM, calm], [STORM, storm], [CALM, after]]
     with started(on_millstream.run_until, **given, stop=str(stop)) as running:
         (source / "first.json").write_text('{"key":"first","ts":1,"n":0}\n')

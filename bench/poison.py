@@ -1,4 +1,4 @@
-"""What one event in a hundred that fails costs the others: dead letters, and slates put back."""
+"""The cost of one failing event in a hundred for the others: dead letters, and restored slates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEYS, BATCHES, SHARE, ROUNDS = 100_000, 5, 0.01, 3
 def run(bench: Bench) -> Outcome:
     events = 30_000 if bench.quick else 1_000_000
     rows = []
-    for _ in range(1 if bench.quick else ROUNDS):  # side by side, in turn
+    for _ in range(1 if bench.quick else ROUNDS):  # both ways, in turn
         for share in (0.0, SHARE):
             row = bench.measure(
                 f"{share:.0%} poison",

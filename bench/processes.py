@@ -1,8 +1,8 @@
-"""What a run's processes use, sampled from /proc: memory, and the machine's time.
+"""Samples the usage of a run's processes from /proc: memory and processor time.
 
-The driver is the process that was started and its JVM; every other Python below them is a worker.
-(A process that the JVM has just forked still shows the JVM's memory as its own: not counted.)
-Memory is resident memory, so it includes pages of the store that the system would give up at once;
+The driver is the process that was started, with its JVM; every other Python below them is a worker.
+(A process that the JVM has just forked still shows the JVM's memory as its own: it is not counted.)
+Memory is resident memory, so it includes pages of the store that the system can reclaim at once;
 `anonymous` leaves those out.
 """
 
@@ -42,11 +42,13 @@ class Usage:
     workers_anonymous: float = 0.0
     worker: float = 0.0
     """The largest single worker."""
+    cpu_seconds: float = 0.0
+    """Processor time of all processes of the run."""
     cpu_ours: float = 0.0
     cpu_others: float = 0.0
 
     def add(self, root: int, family: list[Process]) -> None:
-        """Take in one sample of the processes below `root`."""
+        """Add one sample of the processes below `root`."""
         python = sum(p.resident for p in family if p.pid == root)
         jvm = sum(p.resident for p in family if p.name == "java")
         workers = [p for p in family if p.pid != root and p.name.startswith("python")]
@@ -60,7 +62,7 @@ class Usage:
 
 @dataclass
 class Sampler:
-    """Samples the processes below one, until it is left."""
+    """Samples the processes below one, until the block is left."""
 
     root: int
     usage: Usage = field(default_factory=Usage)
@@ -80,7 +82,7 @@ class Sampler:
         self._thread.join()
         whole = (time.monotonic() - self._began) * (os.cpu_count() or 1)
         ours = sum(self._times.values())
-        self.usage.cpu_ours = ours / whole
+        self.usage.cpu_seconds, self.usage.cpu_ours = ours, ours / whole
         self.usage.cpu_others = max(0.0, busy() - self._busy - ours) / whole
 
     def _run(self) -> None:
@@ -109,7 +111,7 @@ def processes() -> list[Process]:
             try:
                 found.append(process(int(name)))
             except (OSError, ValueError, IndexError, KeyError):
-                continue  # it ended meanwhile, or has no memory of its own
+                continue  # the process has ended, or has no memory of its own
     return found
 
 

@@ -1,7 +1,7 @@
-"""Who reads from a live application. Called in processes of their own (`apart`).
+"""Reads from a live application. Each function is called in a process of its own (`apart`).
 
-Each begins at once and ends by itself, and tells what it saw and what the machine did meanwhile.
-`parts` names the processes of the application (see `spent`).
+Each starts at once and ends by itself, and returns its measurements and what the machine did
+meanwhile. `parts` names the processes of the application (see `spent`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bench.sending import STREAM
 
 UPDATE = "count"
 READY = 2_000
-"""Requests made beforehand, chosen from at random."""
+"""The number of prepared requests, from which reads are chosen at random."""
 PATIENCE = 60.0
 
 Start = Callable[[Load, Ask, Told], None]
@@ -31,7 +31,7 @@ Start = Callable[[Load, Ask, Told], None]
 def read_closed(
     url: str, parts: dict[str, int], connections: int, seconds: float, keys: int
 ) -> dict[str, Any]:
-    """Slates of random keys, each connection asking again as soon as it has its answer."""
+    """Reads slates of random keys; each connection asks again as soon as it has its answer."""
 
     def start(load: Load, ask: Ask, told: Told) -> None:
         end = now() + seconds
@@ -50,7 +50,7 @@ def read_closed(
 def read_open(
     url: str, parts: dict[str, int], connections: int, rate: int, seconds: float, keys: int
 ) -> dict[str, Any]:
-    """Slates of random keys, asked for by many who know nothing of each other, `rate` a second."""
+    """Reads slates of random keys, `rate` a second, like many independent clients."""
 
     def start(load: Load, ask: Ask, told: Told) -> None:
         random, end = Random(2), now() + seconds
@@ -99,7 +99,7 @@ def _reads(
         "reads": len(waits),
         "per_s": len(waits) / (ended - began),
         **latencies(waits),
-        # What of it is the server's, and what is this process: it shares the cores with all.
+        # The server's part of the latency: this process shares the cores with all others.
         "server_p50_ms": 1_000 * percentile(server, 0.5),
         "server_p99_ms": 1_000 * percentile(server, 0.99),
         "own_p99_ms": 1_000 * percentile(own, 0.99),
@@ -111,10 +111,10 @@ def _reads(
 def follow(
     url: str, parts: dict[str, int], samples: int, seconds: float, poll: float, prefix: str
 ) -> dict[str, Any]:
-    """Post single events of fresh keys, spread over the time; how long until each can be read.
+    """Post single events of new keys, spread over the time; measures how soon each can be read.
 
-    Counted from the acknowledgement to the first answer that has the slate, asked for every `poll`
-    seconds. Several may be under way: the next does not wait for the one before.
+    The time is from the acknowledgement to the first answer that has the slate, polled every `poll`
+    seconds. Several may be in progress: the next does not wait for the one before.
     """
     random, every = Random(5), seconds / samples
     acknowledged: dict[int, float] = {}

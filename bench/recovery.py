@@ -1,9 +1,9 @@
-"""From the kill of a driver to the first commit of the next one.
+"""The time from the kill of a driver to the first commit of the next one.
 
-The store has a million slates. Events come all the time; the driver's process group is ended with
-SIGKILL between two looks at the store, and the same command is started at once, while the last
-driver's JVM and workers may still be ending. Spark's start, the check of the store and the
-roll-back are all in the time.
+The store has a million slates. Events come all the time. The driver's process group is killed
+between two polls of the store, and the same command is started at once, while the last driver's JVM
+and workers may still be ending. The time includes Spark's start, the check of the store and the
+roll-back.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def run(bench: Bench) -> Outcome:
 
 
 def _drop(source: Path, number: int) -> None:
-    """A file with some events, put into the source whole."""
+    """Add a file with some events to the source, atomically."""
     lines = (f'{{"key":"k{n}","ts":{data.START + n},"n":0}}\n' for n in range(1_000))
     hidden = source.with_name("dropped.writing")
     hidden.write_text("".join(lines))

@@ -1,4 +1,4 @@
-"""The JSON that a case leaves behind."""
+"""The JSON file of a case's results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RESULTS = Path(__file__).resolve().parent / "results"
 def record(
     outcome: Outcome, machine: dict[str, Any], commit: dict[str, Any], date: str, quick: bool
 ) -> dict[str, Any]:
-    """All that is known of one run of a case. A quick run's bars are not judged."""
+    """The record of one run of a case. A quick run's bars are not judged."""
     bars = [{**asdict(bar), "held": None if quick else bar.held} for bar in outcome.bars]
     return {
         "case": outcome.case,
@@ -32,7 +32,7 @@ def record(
 
 
 def write(folder: Path, found: dict[str, Any]) -> Path:
-    """Write a record; a quick one beside the real one, never over it."""
+    """Write a record; that of a quick run never replaces that of a full one."""
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{found['case']}-quick.json" if found["quick"] else f"{found['case']}.json"
     path = folder / name

@@ -1,7 +1,7 @@
-"""Who sends to a live application. Called in processes of their own (`apart`).
+"""Sends to a live application. Each function is called in a process of its own (`apart`).
 
-Each begins at once and ends by itself, and tells what it saw. `parts` names the processes of the
-application (see `spent`).
+Each starts at once and ends by itself, and returns its measurements. `parts` names the processes of
+the application (see `spent`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from bench.meter import Meter, caught_up, latencies, others_than_200
 STREAM = "events"
 NDJSON = "application/x-ndjson"
 READY = 64
-"""Batches made beforehand, chosen from at random."""
+"""The number of prepared batches, from which posts are chosen at random."""
 
 
 def fill(url: str, keys: int, batch: int) -> None:
-    """Post one event of every key, and wait until the application has taken them in."""
+    """Post one event of every key, and wait until the application has processed them."""
     numbers = iter(range(keys))
 
     def ask() -> bytes:
@@ -47,10 +47,10 @@ def fill(url: str, keys: int, batch: int) -> None:
 def feed(
     url: str, rate: int, every: float, seconds: float, keys: int, stop: str, drift: int = 0
 ) -> dict[str, Any]:
-    """Post `rate` events a second, in one request each beat, for so long or until `stop` is there.
+    """Post `rate` events a second, in one request each beat, for `seconds` or until `stop` exists.
 
-    The beat does not wait for answers. Events are stamped with times since the beat before. With
-    `drift`, so many keys a second are no longer sent, and as many others come.
+    The beat does not wait for answers. Events have times since the beat before. With `drift`, this
+    many keys a second are replaced by others.
     """
     random, share, beats, parent = Random(1), round(rate * every), seconds / every, os.getppid()
     offset = time.time() - now()
@@ -104,9 +104,9 @@ def lines(random: Random, keys: int, created: list[float], first: int = 0) -> by
 def post_closed(
     url: str, parts: dict[str, int], connections: int, batch: int, seconds: float, keys: int
 ) -> dict[str, Any]:
-    """Batches of events, each connection posting again as soon as it has its answer.
+    """Post batches of events; each connection posts again as soon as it has its answer.
 
-    Then waits until the application has taken them all in.
+    Then waits until the application has processed them all.
     """
     random, created = Random(4), [time.time()] * batch
     path = f"/streams/{STREAM}"

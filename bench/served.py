@@ -1,4 +1,4 @@
-"""A server as users start it: `millstream run` or `millstream serve`, in a process of its own."""
+"""Starts a server as users do: `millstream run` or `millstream serve`, as a separate process."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server that is up."""
+    """A running server."""
 
     url: str
     parts: dict[str, int]
-    """The processes: `server`, and `driver` if there is one."""
+    """The process ids of `server`, and of `driver` if there is one."""
 
 
 @contextmanager
 def served(
     command: str, *words: str, store: Path, log: Path, environ: Mapping[str, str] | None = None
 ) -> Iterator[Served]:
-    """`millstream COMMAND WORDS` over a store, at any port, until this is left."""
+    """Runs `millstream COMMAND WORDS` over a store, at any port, until the block is left."""
     line = [sys.executable, "-m", "millstream.cli.main", command, *words]
     line += ["--store", str(store), "--port", "0"]
     plain = {name: text for name, text in os.environ.items() if not name.startswith("MILLSTREAM_")}
@@ -54,14 +54,14 @@ def served(
 
 
 def _up(process: subprocess.Popen[bytes], store: Path, log: Path, driven: bool) -> Served:
-    """Wait until the server answers and, where there is a driver, has its first batch."""
+    """Wait until the server answers and, if there is a driver, has its first batch."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
         try:
             holder = json.loads((store / "server.lock").read_bytes())
             get_json(holder["url"], "/healthz")
         except (OSError, ValueError, RunFailedError):
-            time.sleep(0.05)  # it is not there yet, or its file is just being written
+            time.sleep(0.05)  # the server is not up yet, or its file is being written
             continue
         parts = {"server": holder["pid"], **({"driver": process.pid} if driven else {})}
         return Served(holder["url"], parts)

@@ -1,11 +1,11 @@
-"""Twenty minutes at half of the top rate: does memory or disk grow?
+"""Twenty minutes at half of the top rate: does memory or disk usage grow?
 
-The top rate is measured first, in the same run: as much as is accepted over HTTP in half a minute,
-over the time until the last of it is processed. Then half of it is sent for twenty minutes. Keys
-change slowly, so that slates expire and are swept while others come. Memory is what the processes
-have for themselves (anonymous), disk what the store's files take. Each is flat when the median of
-the last fifth of the time is no more than that of the second fifth, but for a tolerance; the first
-fifth fills the logs up to what they retain.
+The top rate is measured first, in the same run: the events accepted over HTTP in half a minute,
+divided by the time until the last one is processed. Then half of that rate is sent for twenty
+minutes. Keys change slowly, so that slates expire and are swept while others come. Memory is the
+anonymous memory of the processes, disk the size of the store's files. Each counts as flat if the
+median of the last fifth of the time is at most that of the second fifth plus a tolerance; in the
+first fifth the logs fill up to their retention.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Whose time it was: the cores that each part of a live application used over a while.
+"""Measures the cores that each part of a live application used over a while.
 
-The parts are told by their processes: the server, the driver with its JVM and workers, whoever
-feeds, and the process that asks. All else that the machine did is `others`; `stolen` is what the
-machine below this one kept for itself. *Waiting* is the time that a part was ready to work and had
-no core: where the cores are shared, that is where slow answers come from.
+The parts are identified by their processes: the server, the driver with its JVM and workers, the
+feeder, and the process that asks. All other work of the machine is `others`; `stolen` is the time
+that the host of this virtual machine kept for itself. *Waiting* is the time that a part was ready
+to work and had no core: on shared cores, this causes slow answers.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Spent(NamedTuple):
     stolen: float
     parts: dict[str, float]
     waiting: dict[str, float]
-    """Of the server, and of the process that asks."""
+    """Waiting time of the server, and of the process that asks."""
 
 
 def spent(parts: dict[str, int]) -> Spent:
-    """What the processes of these parts have used until now; `driver` stands for all below it."""
+    """The time that the processes of these parts have used; `driver` includes all below it."""
     waiting = {"server": _waiting(parts["server"]), "load": _waiting(os.getpid())}
     return Spent(time.monotonic(), busy(), _stolen(), by_part(parts, processes()), waiting)
 
@@ -58,7 +58,7 @@ def shares(before: Spent, after: Spent) -> dict[str, float]:
 
 
 def waits(before: Spent, after: Spent) -> dict[str, float]:
-    """The share of the time that a part was ready and had no core; all its threads together."""
+    """The share of the time that a part was ready and had no core, over all its threads."""
     seconds = after.at - before.at
     return {
         part: round((end - before.waiting[part]) / seconds, 3)
@@ -73,7 +73,7 @@ def _waiting(pid: int) -> float:
         try:
             found += int((thread / "schedstat").read_text().split()[1]) / 1e9
         except OSError:
-            continue  # it ended meanwhile
+            continue  # the thread has ended
     return found
 
 

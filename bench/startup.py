@@ -1,10 +1,11 @@
-"""What a run costs whatever it does: `millstream run` over a hundred events, start to end.
+"""The fixed cost of a run: `millstream run` over a hundred events, from start to end.
 
-Beside it a Spark program in Python that only opens a SparkContext and runs one job (`bare_spark`):
-with pyspark's defaults, which the bar is about, and with Millstream's settings of the JVM and one
-task. The defaults are slower to start than those settings are, so a ratio below 1 is no wonder: the
-ratio to the tuned program is what Millstream itself adds. All are processes as users start them,
-measured in turn, from their start to their end. The ratios are those of the medians.
+It is compared with a Spark program in Python that only opens a SparkContext and runs one job
+(`bare_spark`): with pyspark's defaults, to which the bar applies, and with Millstream's settings of
+the JVM and one task. The defaults start more slowly than those settings, so a ratio below 1 is no
+surprise: the ratio to the tuned program shows what Millstream itself adds. All are processes as
+users start them, measured in turn, from their start to their end. The ratios are those of the
+medians.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ROUNDS = 7
 MILLSTREAM, BARE, TUNED = "millstream run", "bare Spark", "bare Spark, tuned"
 WAYS = (MILLSTREAM, BARE, TUNED)
 MOST = 1.4
-"""Times as long as the bare program."""
+"""The highest ratio to the time of the bare program."""
 PATIENCE = 120.0
 
 
@@ -46,7 +47,7 @@ def run(bench: Bench) -> Outcome:
         store = bench.fresh("store")
         bare = ["-m", "bench.bare_spark"]
         commands = {MILLSTREAM: _millstream(store, source), BARE: bare, TUNED: [*bare, "tuned"]}
-        # Who comes first changes from round to round: none has the warmer machine.
+        # The order changes from round to round, so that none always has the warmer machine.
         first = number % len(WAYS)
         for what in (*WAYS[first:], *WAYS[:first]):
             seconds, share = _timed(bench, what, commands[what])
@@ -93,7 +94,7 @@ def _millstream(store: Path, source: Path) -> list[str]:
 
 
 def _timed(bench: Bench, what: str, arguments: Sequence[str]) -> tuple[float, float]:
-    """Seconds from the start of a process to its end, and the machine's share of others."""
+    """Seconds from the start of a process to its end, and the share of the machine for others."""
     log = bench.work / "startup" / "log"
     with log.open("wb") as said:
         began = time.perf_counter()
@@ -120,7 +121,7 @@ def _timed(bench: Bench, what: str, arguments: Sequence[str]) -> tuple[float, fl
 
 
 def _check(store: Path) -> None:
-    """A run that took in less has not done the work."""
+    """Check that the run has processed all events."""
     events = decoded(Home.open(store).read_progress()).events
     if events != EVENTS:
         raise RunFailedError(f"the run took in {events} events, not {EVENTS}")

@@ -1,4 +1,4 @@
-"""Rows as a table of plain text."""
+"""Formats rows as a table of plain text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.figures import Row, shown
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows under their names: text to the left, numbers to the right, `-` where there is none.
+    """Formats rows: text to the left, numbers to the right, `-` for a missing value.
 
     >>> print(table([{"what": "a", "events_per_s": 1200.4}, {"what": "bb"}]))
     what  events_per_s

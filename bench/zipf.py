@@ -1,4 +1,4 @@
-"""The same update over few, skewed keys: what is left for each key of a batch is little."""
+"""The same update over few, skewed keys: the cost for each key of a batch matters little."""
 
 from __future__ import annotations
 

@@ -10,67 +10,20 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterator
 from contextlib import chdir
 from pathlib import Path
 
 from docs.figures import RESULTS, filled
+from docs.page_links import CODE, LINK, OUTSIDE, anchors, lines, root_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "pictures" / "retail.svg"
-_FENCE = re.compile(r" {0,3}(```+|~~~+)")
-_HEADING = re.compile(r" {0,3}#{1,6}\s+(.*?)\s*#*\s*$")
-_LINK = re.compile(r"!?\[(?:[^\]\\]|\\.)*\]\(\s*<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\s*\)")
-_CODE = re.compile(r"(`+)(.+?)\1")
 _SOURCE = re.compile(r"src/[\w./*-]*")
-_OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
 def pages(root: Path = ROOT) -> list[Path]:
     """The pages that are checked."""
-    top = [root / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-    return [page for page in top if page.exists()] + sorted((root / "docs").rglob("*.md"))
-
-
-def lines(page: Path) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a page that are prose: no fenced blocks."""
-    fence = ""
-    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-        mark = _FENCE.match(line)
-        if fence:
-            if mark and mark[1].startswith(fence) and not line.strip().strip(fence[0]):
-                fence = ""
-        elif mark:
-            fence = mark[1]
-        else:
-            yield number, line
-
-
-def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub makes them.
-
-    The second heading of the same text gets `-1`, the third `-2`.
-    """
-    found: set[str] = set()
-    seen: Counter[str] = Counter()
-    for _, line in lines(page):
-        heading = _HEADING.match(line)
-        if heading:
-            slug = anchor(heading[1])
-            found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
-            seen[slug] += 1
-    return found
-
-
-def anchor(heading: str) -> str:
-    """The anchor of a heading.
-
-    >>> anchor("What is *not* promised"), anchor("`app.run`"), anchor("4.1 On [Spark](x.md)")
-    ('what-is-not-promised', 'apprun', '41-on-spark')
-    """
-    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
-    return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+    return root_pages(root) + sorted((root / "docs").rglob("*.md"))
 
 
 def problems(root: Path = ROOT) -> list[str]:
@@ -80,12 +33,12 @@ def problems(root: Path = ROOT) -> list[str]:
     for page in pages(root):
         for number, line in lines(page):
             at = f"{page.relative_to(root)}:{number}"
-            bare = line if line.startswith("    ") else _CODE.sub("", line)
-            for target in _LINK.findall(bare):
-                wrong = _wrong_link(page, target, known)
+            bare = line if line.startswith("    ") else CODE.sub("", line)
+            for link in LINK.finditer(bare):
+                wrong = _wrong_link(page, link["target"], known)
                 if wrong:
                     found.append(f"{at}: {wrong}")
-            for _, code in _CODE.findall(line):
+            for _, code in CODE.findall(line):
                 for path in _SOURCE.findall(code):
                     if not any(root.glob(path.rstrip("/."))):
                         found.append(f"{at}: `{path}` does not exist")
@@ -94,7 +47,7 @@ def problems(root: Path = ROOT) -> list[str]:
 
 def _wrong_link(page: Path, target: str, known: dict[Path, set[str]]) -> str | None:
     """What is wrong with a link of a page, if anything."""
-    if _OUTSIDE.match(target):
+    if OUTSIDE.match(target):
         return None  # the world is not ours to check
     path, _, fragment = target.partition("#")
     file = (page.parent / path).resolve() if path else page

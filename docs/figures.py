@@ -23,6 +23,14 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 _MARKED = re.compile(r"(<!-- figures:([\w.]+) -->\n).*?(<!-- /figures:\2 -->)", re.DOTALL)
 _RATES = {"events_per_s": "events/s", "workers_mib": "workers' memory, MiB"}
+_FAULTS = {
+    "promise": "promise",
+    "runs": "runs",
+    "lost": "lost",
+    "doubled": "doubled",
+    "recovery_median_s": "recovery, s: median",
+    "recovery_max_s": "max",
+}
 _COLUMNS: dict[str, dict[str, str]] = {
     "keyed_updates": {**_RATES, "driver_mib": "driver's memory, MiB"},
     "zipf": {**_RATES, "driver_mib": "driver's memory, MiB"},
@@ -40,6 +48,17 @@ _COLUMNS: dict[str, dict[str, str]] = {
         "disk_before_mib": "disk before, MiB",
         "disk_after_mib": "disk after, MiB",
     },
+    "shared": {
+        "events_per_s": "events/s",
+        "cpu_us": "processor time of an event, µs",
+        "warm_cpu_us": "after the first batch, µs",
+        "batch_s": "a batch, s",
+        "requests": "requests to S3 a batch",
+        "s3_cpu_us": "of S3 and its proxy, µs",
+    },
+    "readers": {"seconds": "seconds", "slates_per_s": "slates a second"},
+    "kafka": {"events_per_s": "records/s", "p50_s": "p50, s", "p99_s": "p99, s"},
+    "tables": {"slates_per_s": "changed slates/s", "whole_s": "whole, s"},
     "live": {
         "per_s": "a second",
         "p50_ms": "p50, ms",
@@ -60,19 +79,15 @@ _COLUMNS: dict[str, dict[str, str]] = {
     },
     "poison": {**_RATES, "dead_letters": "dead letters"},
     "recovery": {"seconds": "seconds"},
+    "executor_lost": {"seconds": "seconds"},
     "soak": {
         "jvm_mib": "JVM, MiB",
         "python_mib": "Python processes, MiB",
         "disk_mib": "disk, MiB",
     },
-    "faults": {
-        "promise": "promise",
-        "runs": "runs",
-        "lost": "lost",
-        "doubled": "doubled",
-        "recovery_median_s": "recovery, s: median",
-        "recovery_max_s": "max",
-    },
+    "faults": _FAULTS,
+    "cluster_faults": _FAULTS,
+    "service_faults": _FAULTS,
     "ctr": {
         "sent": "events",
         "lost": "lost",
@@ -122,6 +137,19 @@ _SAYS = {
     "with Millstream's settings of the JVM. Seven of each, in turn; Millstream's JVM uses its "
     "class archive, the others have none",
     "growth": "The same load, 100,000 active keys, over a store that holds so many slates already",
+    "shared": "A count over 100,000 uniform keys on `local[2]`, all that is durable in a folder or "
+    "in S3; in ten batches, in batches of 500 events, and with 50 ms put into every request; and "
+    "on a standalone cluster of two hosts of one core each, on the same machine",
+    "readers": "A reader of a store of 1,000,000 slates in S3, until its first answer: on a host "
+    "that has nothing, and on one with a mirror that another has left; lag: from a commit to the "
+    "moment that the reader shows it",
+    "kafka": "A count of each of 100,000 keys, from files and from a topic of six partitions with "
+    "the same records, the broker on the same two cores; peers count the same topic in two "
+    "processes each, with state on disk. Then two updates in a chain at 4,000 records/s: from a "
+    "record's acknowledgement to its slate being readable",
+    "tables": "Changes of slates, 50,000 in a batch, from files through Spark into a table of a "
+    "server on the same two cores; a batch is only committed once the one before it is in the "
+    "table",
     "live": "Over HTTP, while 4,000 events/s come in and are counted over 10,000 keys: reads of "
     "one slate, as fast as they are answered (closed) and at 4,000/s whatever is answered (open); "
     "from the acknowledgement of an event to its slate being read (end to end); then, without the "
@@ -139,10 +167,16 @@ _SAYS = {
     "raises, in turn",
     "recovery": "From SIGKILL of the driver, its JVM and its workers to the first commit of the "
     "next driver, with 1,000,000 slates, Spark's start included",
+    "executor_lost": "A standalone cluster of two hosts with one executor each, 1,000,000 slates "
+    "in S3, 4,000 events/s over all of them: from SIGKILL of an executor, whose host keeps its "
+    "copies, or the loss of a host with its disk, to the commit of events that came after it; all "
+    "on one machine of two cores",
     "soak": "Twenty minutes at half of the top rate, over HTTP: memory that the processes have for "
     "themselves, and the store's files; medians of each fifth of the time",
     "faults": "Each run is one strike of the fault, compared with the reference: slates, output "
     "rows and dead letters",
+    "cluster_faults": "The same on three worker hosts with disks of their own, their store in S3",
+    "service_faults": "The same beside real servers, which are killed too; each run is one kill",
     "ctr": "Click-through rates (`examples/ctr.py`) against their truth, by the rate at which "
     "serves and clicks are sent over HTTP: 15 s of each rate below 20,000/s, else 3,000,000 "
     "events; last, the same from standard elements (`examples/ctr.toml`)",

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING
 
 from examples import generate, retail
 from millstream import Client
-from millstream.cli.progress import say, summary
-from millstream.cli.running import run_served
+from millstream.cli.progress import summary
+from millstream.cli.spark_run import run_served
 from millstream.errors import MillstreamError
 from millstream.model.place import shown_path
+from millstream.notices import say
 from millstream.server.options import PORT
 from millstream.settings import Settings, resolve
 

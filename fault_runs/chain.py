@@ -1,9 +1,9 @@
-"""The application that most scenarios disturb: all that an exact workflow can have, in small.
+"""The application that most scenarios disturb: a small one with every feature of exact workflows.
 
 `python -m fault_runs.chain FOLDER LANE POINT BATCH` runs it as a driver of its own, which leads a
-process group; a fault ends the whole group at once. Its JVM and Spark's Python workers have groups
-of their own and live on for a moment, as they do when a driver dies: what they still commit is
-refused by the fence, or undone by the next start.
+process group; a fault kills the whole group at once. Its JVM and Spark's Python workers have groups
+of their own and live on for a moment, as they do when a driver dies: the fence refuses their late
+commits, or the next start undoes them.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def _leave(function: str, number: int) -> None:
 
 
 def chain(disturb: Disturb = _leave) -> ms.App:
-    """A map with poison, two updates in a chain that depend on order, timers, a cycle with a
-    delay, a table and an output; in event-time order, so that it is exactly the reference's."""
+    """A map with poison, two chained updates that depend on order, timers, a cycle with a delay, a
+    table and an output; in event-time order, so that the result must equal the reference's."""
     app = ms.App("chain", order="event-time")
     app.source("records", key="key", ts="ts", unit="us")
     app.output("alerts")
@@ -69,7 +69,7 @@ def chain(disturb: Disturb = _leave) -> ms.App:
 
 
 def records(seed: int, count: int = 400) -> list[Record]:
-    """Records about 10 microseconds apart, some out of order, a few of them late."""
+    """Records about 10 microseconds apart, some of them out of order, a few late."""
     random = Random(seed)
     return [
         {"key": f"k{random.randrange(20)}", "ts": 10 * n + random.randrange(30), "n": n}
@@ -78,7 +78,7 @@ def records(seed: int, count: int = 400) -> list[Record]:
 
 
 def write_records(folder: Path, given: Sequence[Record], a_file: int = 100) -> None:
-    """Write the records to `folder`/in as files of so many."""
+    """Write the records to `folder`/in, `a_file` of them in each file."""
     (folder / "in").mkdir(parents=True, exist_ok=True)
     for number in range(0, len(given), a_file):
         lines = (json.dumps(record) + "\n" for record in given[number : number + a_file])
@@ -86,8 +86,8 @@ def write_records(folder: Path, given: Sequence[Record], a_file: int = 100) -> N
 
 
 def settings_of(folder: Path, lane: str = "auto", **more: Any) -> Settings:
-    """Reads `folder`/in to its end, a batch about 4,000 bytes; the store is `folder`/store, the
-    sink `folder`/out/alerts."""
+    """Settings to read `folder`/in to its end, about 4,000 bytes a batch; the store is
+    `folder`/store, the sink `folder`/out/alerts."""
     given: dict[str, Any] = {
         "shards": 3,
         "tasks": 2,
@@ -108,8 +108,8 @@ def events_of(given: Sequence[Record]) -> list[Event]:
 
 
 def chain_difference(folder: Path, given: Sequence[Record]) -> Difference:
-    """How what a run left in `folder` differs from the reference over the records: the slates, the
-    output in its sink and in its log, the dead letters."""
+    """The difference between the outcome in `folder` and the reference over the records: slates,
+    output in its sink and in its log, dead letters."""
     app = chain()
     found = read_outcome(app.checked(), folder)
     add_logs(found, folder / "store")
@@ -117,7 +117,7 @@ def chain_difference(folder: Path, given: Sequence[Record]) -> Difference:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Be a driver."""
+    """Runs the application as a driver."""
     place, lane, point, batch = arguments
     if point != "none":
         os.environ["MILLSTREAM_FAULT"] = f"{point}:{batch}:{os.getpgrp()}"

@@ -1,14 +1,14 @@
-"""A byte flipped, or the end cut off, in every kind of durable file of a store that is stopped; or
-the file gone.
+"""Damages every kind of durable file of a stopped store: flips a byte, cuts off the end, or removes
+the file.
 
-`millstream verify` must name the file; and a start must refuse with an error that names the file
-and the repair, or end with exactly the reference's result: some bytes mean nothing (a free page),
-and a torn tail that was never acknowledged is cut off. What is neither is silently wrong: that is
-what counts as lost and doubled here. Each kind of file is a run. (A damaged or missing `epoch` is
-mended by the start: every shard remembers the number too.)
+`millstream verify` must name the file. A start must either refuse with an error that names the file
+and the repair, or end with exactly the reference's result: some bytes have no meaning (a free
+page), and a torn tail that was never acknowledged is cut off. Anything else is silently wrong, and
+counts as lost and doubled here. Each kind of file is a run. (The start repairs a damaged or missing
+`epoch`: every shard remembers the number too.)
 
-The starts are in a process of their own, `python -m fault_runs.damage FOLDER SEED`, which a damaged
-page could end; whatever ends it is not an error that names the file.
+The starts run in a process of their own, `python -m fault_runs.damage FOLDER SEED`, which a damaged
+page could end; such an end is not an error that names the file.
 """
 
 from __future__ import annotations
@@ -74,28 +74,28 @@ KINDS = {
 }
 PAGE = 4096
 NUMBER = 144
-"""Where each of the two first pages of a shard has the number of its commit: the higher counts."""
+"""The offset of the commit's number in each of a shard's first two pages: the higher one counts."""
 REPAIRS = ("restore", "delete", "begin a new", "start again", "make", "mend", "move it away")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What became of one damaged file."""
+    """The outcome of damaging one file."""
 
     kind: str
     what: str
-    """What was done to which file."""
+    """The damage and the file, in words."""
     named: bool
-    """Whether `millstream verify` named the file."""
+    """True if `millstream verify` named the file."""
     ended: str
-    """How the start ended: refused, right, wrong, unclear."""
+    """The outcome of the start: refused, right, wrong, unclear."""
     lost: int = 0
     doubled: int = 0
     words: str = ""
 
     @property
     def problem(self) -> str:
-        """What is not as promised, if anything."""
+        """The broken promise, if any."""
         if self.ended in ("wrong", "unclear"):
             return f"{self.what}: {self.ended}: {self.words}"
         if self.ended == "refused" and not self.named:
@@ -104,7 +104,7 @@ class Case:
 
 
 def damage(seed: int, folder: Path, context: Context) -> Result:
-    """Every kind of file, one after the other, each in a copy of the same store."""
+    """Damages every kind of file, one after the other, each in a copy of the same store."""
     cases: list[Case] = []
     while len(cases) < len(KINDS):
         done = subprocess.run(
@@ -138,7 +138,7 @@ def damage(seed: int, folder: Path, context: Context) -> Result:
 
 
 def _main(folder: Path, seed: int, first: int) -> None:
-    """Be the process that makes the store, damages copies of it, and starts on them."""
+    """Makes the store, damages copies of it, and starts on them, in a process of its own."""
     from millstream.spark.context import open_context
 
     spark = open_context("damage", "local[2]", "1g")
@@ -165,7 +165,7 @@ def _settings(folder: Path) -> Any:
 def _make(
     spark: Any, app: ms.App, template: Path, given: list[dict[str, Any]], random: Random
 ) -> None:
-    """A store that was stopped after a batch was committed and before its output was published."""
+    """Makes a store that was stopped after a commit and before its output was published."""
     from millstream.spark.runner import run
 
     settings = _settings(template)
@@ -191,7 +191,7 @@ def _make(
         raise AssertionError("the application ended before it could be stopped")
     home = Home.open(settings.store)
     epoch, store = int(read_record(home.path / "epoch") or b""), home.store()
-    for number in range(store.shards):  # a commit of nothing is what leaves a fence file
+    for number in range(store.shards):  # an empty commit writes the fence file
         store.shard(number).commit(Fence(epoch, LAST_BATCH, 1_000_000), {})
     store.close()
 
@@ -200,7 +200,7 @@ def _one(
     spark: Any, app: ms.App, folder: Path, kind: str, events: list[Event], random: Random
 ) -> Case:
     """Damage one file of this kind, verify, start, compare."""
-    from millstream.cli.serving import describe_app
+    from millstream.service.app_description import describe_app
     from millstream.spark.runner import run
     from millstream.verifying.store import verify
 
@@ -226,7 +226,7 @@ def _one(
 
 
 def _names(text: str, path: Path) -> bool:
-    """Whether a sentence names a file, or the folder that it is the content of."""
+    """True if a text names a file, or the folder whose content it is."""
     folder = path.parent
     if str(path) in text or ("/logs/" in str(path) and f"{folder}:" in text):
         return True
@@ -243,13 +243,13 @@ def _files(folder: Path, kind: str) -> Iterator[Path]:
 
 
 def _damage(path: Path, random: Random, kind: str) -> str:
-    """Flip a byte, cut the file or remove it; what was done, in words."""
+    """Flip a byte, cut the file or remove it; returns what was done, in words."""
     if kind.startswith("no "):
         path.unlink()
         return "removed"
     content = bytearray(path.read_bytes())
     if kind == "a shard's last commit":
-        # The worst that one byte can do: the commit before the last one becomes the last.
+        # The worst effect of one byte: the commit before the last one becomes the last.
         place = min(NUMBER, PAGE + NUMBER, key=lambda at: content[at : at + 8][::-1])
         content[place] += 2
         path.write_bytes(content)
@@ -258,7 +258,7 @@ def _damage(path: Path, random: Random, kind: str) -> str:
         length = random.randrange(len(content))
         os.truncate(path, length)
         return f"cut to {length} of {len(content)} bytes"
-    # In a shard most bytes are of free room: what is not zero says more.
+    # Most bytes of a shard are free space: bytes that are not zero are better targets.
     places = [n for n, byte in enumerate(content) if byte] if path.suffix == ".mdb" else []
     if kind == "a shard's head pages":
         places = [n for n in places if n < 2 * PAGE]

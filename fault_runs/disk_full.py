@@ -1,15 +1,16 @@
 """The store's disk fills up in the middle of a run, and is freed later.
 
-The disk is a tmpfs of a few MiB in a mount namespace of a process of its own, with its own Spark:
-`python -m fault_runs.disk_full FOLDER SEED`. A ballast file takes what room is left at these
+The disk is a tmpfs of a few MiB in the mount namespace of a separate process, with its own Spark:
+`python -m fault_runs.disk_full FOLDER SEED`. A ballast file takes the remaining space at these
 moments:
 
-- while events are sent over HTTP: what is not on disk must be refused, never acknowledged;
+- while events are sent over HTTP: events that are not on disk must be refused, never acknowledged;
 - at each point of a batch: before the shards commit, before the batch is recorded, before the sinks
-  publish, after they have, beside the next batch.
+  publish, after they have, during the next batch.
 
-A run that stops must say that the disk is full. It is freed, and the application started again (or
-it has waited, and goes on). Where namespaces are not allowed this is skipped, and counts as no run.
+A run that stops must say that the disk is full. Then the disk is freed, and the application is
+started again (or it has waited, and goes on). If namespaces are not allowed, this scenario is
+skipped and does not count as a run.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ from fault_runs.serving import make_store, served
 
 FAULT = "disk-full"
 APART = ("unshare", "-rm")
-"""Runs a command as root of namespaces of its own."""
+"""Runs a command as root of its own namespaces."""
 DISK_BYTES = 8 << 20
 COUNT, A_REQUEST = 900, 60
 POINTS = ("batch-start", "slates-committed", "batch-recorded", "sinks-published")
 FULL_SECONDS = 3.0
-"""How long the disk stays full if the run does not stop but waits."""
+"""Seconds for which the disk stays full if the run waits instead of stopping."""
 PAGE = 4096
 
 
@@ -76,7 +77,7 @@ def on_a_disk_apart(fault: str, module: str, seed: int, folder: Path) -> Result:
 
 
 def not_allowed(folder: Path) -> str:
-    """Why a disk of its own cannot be had here; nothing if it can."""
+    """The reason why no disk can be mounted here; empty if it can."""
     try:
         tried = subprocess.run(
             [*APART, "mount", "-t", "tmpfs", "none", str(folder)], capture_output=True, timeout=20
@@ -87,7 +88,7 @@ def not_allowed(folder: Path) -> str:
 
 
 class Disk:
-    """A small file system, which can be filled up and freed."""
+    """A small file system that can be filled up and freed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -98,7 +99,7 @@ class Disk:
         subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", str(path)], check=True)
 
     def fill(self, pages_left: int, seconds: float | None = None) -> None:
-        """Take all room but so many pages, until it is freed, or for so long at most."""
+        """Take all space but `pages_left` pages, until it is freed, or for `seconds` at most."""
         file = os.open(self._ballast, os.O_CREAT | os.O_WRONLY, 0o644)
         size = 0
         try:
@@ -113,7 +114,7 @@ class Disk:
             self._timer.start()
 
     def free(self) -> None:
-        """Give the room back."""
+        """Free the space."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer.join()
@@ -170,13 +171,16 @@ def _main(folder: Path, seed: int) -> Result:
 
 
 def _says_so(error: str, disk: Disk) -> bool:
-    """A short write to a full disk reaches LMDB as an I/O error: its message names both."""
+    """True if the error says that the disk is full.
+
+    LMDB sees a short write to a full disk as an I/O error: its message names both.
+    """
     full = "No space left on device" in error or "the disk or its quota is full" in error
     return full and str(disk.path) in error
 
 
 def _send(random: Random, disk: Disk, store: Path, given: list[Record]) -> int:
-    """Send all entries over HTTP, some while the disk is full; how many requests were refused."""
+    """Send all entries over HTTP, some while the disk is full; returns the refused requests."""
     requests = []
     for start in range(0, len(given), A_REQUEST):
         body = b"\n".join(encoded(given[start : start + A_REQUEST]))

@@ -1,4 +1,4 @@
-"""A driver ended with SIGKILL, its whole process group at once, at named points of a batch."""
+"""A driver is killed, with its whole process group at once, at named points of a batch."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from millstream.spark.runner import run
 
 
 def run_at_points(seed: int, folder: Path, context: Context) -> Result:
-    """Ended at every named point, in an order, in lanes and in batches drawn by seed, and started
-    again each time; the last start runs to the end."""
+    """Kills the driver at every named point, in an order, in lanes and in batches drawn by seed,
+    and starts it again each time; the last start runs to the end."""
     random, given = Random(seed), records(seed, 1_200)
     write_records(folder, given)
     points, batch, times = random.sample(POINTS, len(POINTS)), 0, []

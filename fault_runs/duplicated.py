@@ -1,9 +1,9 @@
 """Deliveries that come more than once: requests, tasks and batches.
 
-Senders repeat requests under their idempotency keys, at once or after the server was killed, and
+Senders repeat requests with their idempotency keys, at once or after the server was killed, and
 some reuse a key for other records, which must be refused. Then, on Spark, tasks fail after they
-have committed and are tried again, and batches are repeated because the driver failed at a point
-after the shards had committed them.
+have committed and are retried, and batches are repeated because the driver failed at a point after
+the shards had committed them.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from fault_runs.ledger import (
 from fault_runs.result import Result
 from fault_runs.scenario import Context, Scenario
 from fault_runs.serving import kill, make_store, served
-from millstream.driver.job import Job, Row
+from millstream.driver.job import BatchJob, Row
 from millstream.errors import RunError
 from millstream.spark import runner, worker
-from millstream.spark.pickling import PackedPlan
+from millstream.spark.function_pickle import PackedPlan
 
 COUNT, A_REQUEST = 500, 25
 POINTS = ("slates-committed", "batch-recorded", "sinks-published")
@@ -79,8 +79,10 @@ def duplicated(seed: int, folder: Path, context: Context) -> Result:
 
 
 def _send_repeatedly(random: Random, store: Path, given: list[Record]) -> tuple[int, bool]:
-    """Send all entries, each request up to four times; how often that was, and whether another
-    body under a known key was refused."""
+    """Send all entries, each request up to four times.
+
+    Returns the number of requests, and True if another body under a known key was refused.
+    """
     requests: Requests = []
     for start in range(0, len(given), A_REQUEST):
         body = b"\n".join(encoded(given[start : start + A_REQUEST]))
@@ -107,7 +109,7 @@ def _post(client: httpx.Client, request: tuple[str, bytes]) -> httpx.Response:
 
 
 def _failing_tasks(seed: int) -> Any:
-    """Let tasks fail after their commit, as often as the seed says; Spark tries them again."""
+    """Make tasks fail after their commit, as often as the seed decides; Spark retries them."""
     return tasks_by(
         SimpleNamespace(
             **vars(worker)
@@ -125,7 +127,7 @@ def _whole_batch(seed: int, packed: PackedPlan, rows: Iterable[object]) -> Itera
 
 
 def _layer_stage(
-    seed: int, packed: PackedPlan, job: Job, layer: int, upstream: int, rows: Iterable[Row]
+    seed: int, packed: PackedPlan, job: BatchJob, layer: int, upstream: int, rows: Iterable[Row]
 ) -> Iterator[Row]:
     def work() -> Iterator[Row]:
         return worker.layer_stage(packed, job, layer, upstream, rows)
@@ -134,9 +136,9 @@ def _layer_stage(
 
 
 def _then_fails(
-    seed: int, job: Job, layer: int, work: Callable[[], Iterator[Row]]
+    seed: int, job: BatchJob, layer: int, work: Callable[[], Iterator[Row]]
 ) -> Iterator[Row]:
-    """Do all of the work, its commit included, and then fail, if this try is to."""
+    """Do all of the work, including its commit, and then fail if this attempt should fail."""
     done = list(work())
     task = TaskContext.get()
     assert task is not None

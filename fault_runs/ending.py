@@ -1,7 +1,7 @@
-"""SIGTERM ends this process as Ctrl-C does: what it has started is ended first.
+"""Makes SIGTERM end this process like Ctrl-C: child processes are ended first.
 
-Without it a Spark cluster, a server or a driver that a benchmark has started goes on by itself,
-since SIGTERM ends Python at once, and no `finally` is run.
+Otherwise a Spark cluster, a server or a driver that a benchmark has started would go on by itself,
+since SIGTERM ends Python at once without running any `finally`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def ended_in_order() -> Iterator[None]:
-    """While this lasts, SIGTERM and SIGHUP raise SystemExit where the main thread is.
+    """Within this context, SIGTERM and SIGHUP raise SystemExit in the main thread.
 
-    Only the first one: a second must not break off the ending of what was started.
+    Only the first signal does: a second must not interrupt the ending of child processes.
     """
 
     def end(number: int, frame: FrameType | None) -> None:

@@ -1,11 +1,11 @@
-"""An executor of a standalone cluster ended with SIGKILL in the middle of a batch.
+"""An executor of a standalone cluster is killed in the middle of a batch.
 
-Twice a run, at moments drawn by seed as for Python workers. With an executor go its tasks, their
-Python workers and all that it kept of finished stages: Spark starts another and runs anew what is
-missing, the finished tasks of earlier layers too, whose commits then replace themselves. (Executors
-of one machine may read each other's files, the dead one's too. That is turned off here, so that
-they are lost as those of another machine would be.) What an orphaned Python worker still commits is
-undone by its successor, or refused by the fence.
+Twice a run, at moments drawn by seed as for Python workers. With an executor its tasks are lost,
+their Python workers, and the data that it kept of finished stages. Spark starts another and repeats
+what is missing, including finished tasks of earlier layers, whose commits then replace themselves.
+(Executors of one machine may read each other's files, even those of a dead one. That is turned off
+here, so that they are lost as they would be on another machine.) Late commits of an orphaned Python
+worker are undone by its successor, or refused by the fence.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ORPHAN_S = 0.5
 
 
 def run_executor_killed(seed: int, folder: Path, context: Context) -> Result:
-    """Kill executors, one after the other, and let the run come to its end."""
+    """Kill executors, one after the other, and let the run finish."""
     given = records(seed, (BATCHES + 1) * RECORDS_A_BATCH)
     write_records(folder, given)
     marks = folder / "marks"
@@ -65,13 +65,13 @@ def run_executor_killed(seed: int, folder: Path, context: Context) -> Result:
 
 
 def _drawn(seed: int) -> tuple[str, list[Moment]]:
-    """The lane and the moments of a run; two of three in the lane that has more to lose."""
+    """Draws the lane and the moments of a run; two of three in the lane that has more to lose."""
     lane = "one-task" if seed % 3 == 2 else "shuffled"
     return lane, drawn(Random(seed), lane, STRIKES, BATCHES)
 
 
 def kill_executor(process: int) -> bool:
-    """End the executor that a Python worker belongs to; no other process."""
+    """Kill the executor that a Python worker belongs to, and no other process."""
     executor = parent_of(parent_of(process))
     try:
         command = Path(f"/proc/{executor}/cmdline").read_bytes()
@@ -84,14 +84,14 @@ def kill_executor(process: int) -> bool:
 
 
 def _and_linger(process: int) -> bool:
-    """The same from within its own worker, which is then an orphan, and goes on."""
+    """Like `kill_executor`, from within its own worker, which then goes on as an orphan."""
     struck = kill_executor(process)
     time.sleep(ORPHAN_S)
     return struck
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Be the driver."""
+    """Runs as the driver."""
     place, master, seed = arguments
     folder, (lane, moments) = Path(place), _drawn(int(seed))
     disturb = partial(strike_in, _and_linger, in_functions(moments), str(folder / "marks"))

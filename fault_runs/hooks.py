@@ -1,4 +1,4 @@
-"""Striking inside this process: at the driver's points, and in place of what a task runs."""
+"""Hooks to strike inside this process: at the driver's points, and in the stages of tasks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from millstream.stores.progress import Progress
 
 @contextmanager
 def at_points(strike: Callable[[str, int], None]) -> Iterator[None]:
-    """Call `strike` with the point and the batch wherever this process's driver passes a point
-    (engine/points.py); what it raises stops the run there. It is called by one thread at a time."""
+    """Call `strike` with the point and the batch whenever this process's driver passes a point
+    (engine/points.py). An exception that it raises stops the run there. One thread at a time calls
+    it."""
     one_at_a_time, publish = threading.Lock(), Driver._publish
 
     def reached(point: str, batch: int) -> None:
@@ -28,7 +29,7 @@ def at_points(strike: Callable[[str, int], None]) -> Iterator[None]:
     def published(driver: Driver, progress: Progress) -> cycle.Happening:
         try:
             return publish(driver, progress)
-        except Exception as error:  # of the strike, in a thread where nothing may raise
+        except Exception as error:  # raised by the strike, in a thread where nothing may raise
             return cycle.PublishFailed(error)
 
     with (
@@ -39,5 +40,5 @@ def at_points(strike: Callable[[str, int], None]) -> Iterator[None]:
 
 
 def tasks_by(stages: Any) -> AbstractContextManager[Any]:
-    """Have tasks run the stages of this object in place of those of millstream.spark.worker."""
+    """Make tasks run the stages of this object instead of those of millstream.spark.worker."""
     return patch("millstream.spark.runner.worker", stages)

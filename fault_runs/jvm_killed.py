@@ -1,9 +1,9 @@
-"""Spark's JVM ended with SIGKILL while a batch runs, as the kernel does when memory runs out.
+"""Spark's JVM is killed while a batch runs, as the kernel does when memory runs out.
 
 Twice a run, at a moment of a batch that is drawn by seed. The run ends with one line that says what
-happened, and exit code 1. The batch was not committed, so it never happened: the next start takes
-its input again. The killed JVM's Python workers live on for a moment; what they still commit is
-refused by the fence, or undone by the next start.
+happened, and exit code 1. The batch was not committed and has no effect: the next start takes its
+input again. The killed JVM's Python workers live on for a moment; the fence refuses their late
+commits, or the next start undoes them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KILLS = 2
 
 
 def run_jvm_killed(seed: int, folder: Path, context: Context) -> Result:
-    """Kill the JVM, start again and kill the next; the last start runs to the end."""
+    """Kill the JVM, start again and kill the next JVM; the last start runs to the end."""
     random, given = Random(seed), records(seed, 600)
     write_records(folder, given)
     ends, notes, problems = list[float](), list[str](), list[str]()
@@ -54,7 +54,7 @@ def _jvm_of(driver: int) -> int:
 
 
 def _wrongly_said(said: str) -> str:
-    """What is not as it must be in all that the run said: one error, on one line, at the end."""
+    """Describes an error in the run's messages: there must be one error line, at the end."""
     lines = said.splitlines()
     errors = [line for line in lines if line.startswith("error: ")]
     if len(errors) != 1 or lines[-1] != errors[0]:

@@ -1,10 +1,10 @@
 """Events out of order beyond the allowed lateness, and sources whose clocks are wrong.
 
-Which events are late depends on how they arrived, so the late log itself says what the reference
-is fed: everything else. That alone would let a run call anything late; so an event in the late log
-must have had the right to be there (something of its own source, before it, was ahead of it by the
-lateness), what was called late must be counted as late, and the amounts of all entries must be
-found again, in the slates or in the late log.
+Which events are late depends on how they arrived. So the reference gets all events except those in
+the late log. That alone would let a run call anything late. So three things are checked: an event
+in the late log must be there rightly (an earlier event of its own source was ahead of it by the
+lateness), late events must be counted as late, and the amounts of all entries must be found again,
+in the slates or in the late log.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HOUR = 3_600_000_000
 
 
 def late_events(seed: int, folder: Path, context: Context) -> Result:
-    """One event in ten comes too late by up to ten times the lateness, most others a little."""
+    """One event in ten is late by up to ten times the lateness, most others by a little."""
     random, app = Random(seed), ledger("entries", lateness=LATENESS)
     given = entries(random, COUNT)
     places = {}
@@ -52,7 +52,7 @@ def late_events(seed: int, folder: Path, context: Context) -> Result:
 
 
 def clock_skew(seed: int, folder: Path, context: Context) -> Result:
-    """Two sources; for a part of the run one of them has its clock an hour ahead, or behind."""
+    """Of two sources, one has its clock an hour ahead, or behind, for a part of the run."""
     random, app = Random(seed), ledger("left", "right", lateness=LATENESS)
     both = entries(random, COUNT)
     given = {"left": both[::2], "right": both[1::2]}
@@ -99,7 +99,7 @@ def _outcome(
 
 
 def _wrongly_late(given: Mapping[str, Sequence[Record]], found: Outcome) -> list[str]:
-    """The events that are late though nothing of their source, before them, was so far ahead."""
+    """The late events for which no earlier event of their source was far enough ahead."""
     ahead = {}
     for name, records in given.items():
         highest = None
@@ -116,7 +116,7 @@ def _wrongly_late(given: Mapping[str, Sequence[Record]], found: Outcome) -> list
 def _not_conserved(
     given: Mapping[str, Sequence[Record]], found: Outcome, folder: Path
 ) -> list[str]:
-    """Whether entries and amounts are all somewhere, and the counts say so."""
+    """Lists missing entries and amounts, and differences from the counts."""
     progress = progress_of(folder)
     records = [record for some in given.values() for record in some]
     sums = [

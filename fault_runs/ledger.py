@@ -1,9 +1,9 @@
-"""The application that is fed what is disturbed: entries of accounts, each with a number.
+"""The application for faults of its input: entries of accounts, each with a number.
 
-`balance` folds an account's amounts in an order that shows, and puts each balance onto the output
-`balances`; `once` has a slate for each entry, so that one that is lost or counted twice shows by
-its number. An entry may ask a function to fail. The order is by event time, so that the reference
-says what must come out, whatever the batches were.
+`balance` folds an account's amounts so that their order shows, and puts each balance onto the
+output `balances`. `once` has a slate for each entry, so that a lost or repeated entry shows by its
+number. An entry may make a function fail. The order is by event time, so that the result must equal
+the reference's, whatever the batches were.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def entries(random: Random, count: int, first: int = 0) -> list[Record]:
 
 
 def events_of(source: str, records: Iterable[Record]) -> list[Event]:
-    """The events that the records of a source are."""
+    """The events of a source's records."""
     return [Event(source, record["ts"], record["account"], record) for record in records]
 
 
@@ -100,7 +100,7 @@ def encoded(records: Iterable[Record]) -> list[bytes]:
 
 
 def write_files(folder: Path, lines: Sequence[bytes], files: int) -> None:
-    """Put the lines into so many files, which are found in that order."""
+    """Put the lines into `files` files, whose names sort in that order."""
     folder.mkdir(parents=True, exist_ok=True)
     size = max(1, -(-len(lines) // files))
     for number, start in enumerate(range(0, len(lines), size)):
@@ -123,8 +123,11 @@ def settings_of(folder: Path, sources: dict[str, str], **given: Any) -> Settings
 
 
 def outcome_of(app: ms.App, folder: Path) -> Outcome:
-    """What a run left: the output both in its sink and in its log. A line that did not become an
-    event is told by its file and number, since it has neither key nor time."""
+    """Reads a run's outcome, with the output both in its sink and in its log.
+
+    A line that did not become an event is identified by its file and number, since it has neither
+    key nor time.
+    """
     store = folder / "store"
     found = read_outcome(app.checked(), folder)
     found.streams["the log of balances"] = content_sorted(
@@ -144,10 +147,10 @@ def outcome_of(app: ms.App, folder: Path) -> Outcome:
 def differing(
     app: ms.App, events: Sequence[Event], found: Outcome, refused: Iterable[Any] = ()
 ) -> Difference:
-    """How what was left differs from the reference over the events less the late ones.
+    """The difference between an outcome and the reference over the events without the late ones.
 
-    `refused` are the lines that are no events: (source, file, line). A late event that was never
-    given, or is late more often than it was given, is doubled.
+    `refused` are the lines that are not events: (source, file, line). A late event that was never
+    sent, or is late more often than it was sent, is doubled.
     """
     given, late = Counter(map(_row, events)), Counter(map(_row, found.late))
     invented = late - given
@@ -166,22 +169,22 @@ def differing(
 
 
 def progress_of(folder: Path) -> Progress:
-    """What the store knows of its committed batches."""
+    """The progress of the store's last committed batch."""
     return decoded(Home.open(folder / "store").read_progress())
 
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """How an application came to its end."""
+    """The starts that an application needed to finish."""
 
     stopped: list[str] = field(default_factory=list)
-    """What stopped the runs before the last."""
+    """The errors that stopped the runs before the last."""
     recovery: list[float] = field(default_factory=list)
     """Seconds from each stop to the first batch of the next run, if it had one."""
 
 
 def until_done(start: Callable[[OnReport], Any], most: int = 20) -> Starts:
-    """Start again until a run comes to its end; raises what stopped one too many."""
+    """Start again until a run finishes; raises the last error after `most` starts."""
     starts, ended = Starts(), 0.0
     while True:
         reported: list[float] = []

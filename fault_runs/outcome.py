@@ -1,7 +1,7 @@
-"""What an application left behind, what the reference gives, and how the two differ.
+"""Reads an application's outcome, computes the reference's, and compares the two.
 
-The reference keeps slates that have expired; the engine sweeps them when it comes to them. So both
-are looked at without the slates that have expired by the greatest time of any event.
+The reference keeps expired slates; the engine sweeps them sooner or later. So both are compared
+without the slates that have expired by the greatest time of any event.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from millstream import App
 from millstream.codec import encode_value
-from millstream.model.app import App
 from millstream.model.event import Event
 from millstream.model.workflow import Workflow
 from millstream.reference import Reference
@@ -28,12 +28,12 @@ from millstream.stores.progress import decoded
 Slates = dict[tuple[str, str], tuple[int, bytes, dict[str, Any], dict[str, bytes]]]
 """By (update, key): last update, data, timers, a table's entries."""
 LOG_OF = "the log of "
-"""Before the name of an output: what its own log holds."""
+"""The prefix of an output's name for the content of its own log."""
 
 
 @dataclass
 class Outcome:
-    """What an application left: slates, streams, late events and dead letters."""
+    """The outcome of an application: slates, streams, late events and dead letters."""
 
     slates: Slates
     streams: dict[str, list[Event]]
@@ -43,17 +43,17 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How an outcome differs from the reference's. A wrong slate is lost and doubled."""
+    """The difference between an outcome and the reference's. A wrong slate is lost and doubled."""
 
     lost: int
     doubled: int
     note: str = ""
-    """Some of what is lost or doubled."""
+    """Examples of what is lost or doubled."""
 
 
 def read_outcome(workflow: Workflow, folder: Path) -> Outcome:
-    """What a run with its store in `folder`/store left; its outputs have sinks `folder`/out/NAME,
-    as JSON."""
+    """Reads the outcome of a run with its store in `folder`/store, and JSON sinks of its outputs
+    in `folder`/out/NAME."""
     store = folder / "store"
     streams = {name: _events(name, _rows(folder / "out" / name)) for name in workflow.outputs}
     late = [
@@ -82,7 +82,7 @@ def kept_rows(store: Path, stream: str) -> list[dict[str, Any]]:
 
 
 def add_logs(found: Outcome, store: Path) -> None:
-    """Add what the outputs' own logs hold, each as a stream besides its sink's."""
+    """Add the content of the outputs' own logs, each as a stream besides its sink's."""
     for name in list(found.streams):
         found.streams[LOG_OF + name] = _events(LOG_OF + name, kept_rows(store, name))
 
@@ -98,12 +98,12 @@ def _events(name: str, rows: Iterable[dict[str, Any]]) -> list[Event]:
 
 
 def content_sorted(events: Iterable[Event]) -> list[Event]:
-    """Events in an order that only their content decides."""
+    """Sorts events by their content alone."""
     return sorted(events, key=lambda e: (e.ts, encode_value(e.value), e.key))
 
 
 def letter_key(letter: Any) -> tuple[Any, ...]:
-    """What a dead letter is compared by: not its batch, nor the words of its error."""
+    """The part of a dead letter that is compared: not its batch, nor its error's text."""
     row = letter if isinstance(letter, dict) else {n: getattr(letter, n) for n in letter.__slots__}
     value = row.get("value", row.get("bytes"))
     return (
@@ -124,10 +124,10 @@ def stored_slates(store: Path) -> Slates:
     for number in range(home.facts.shards):
         with shards.shard(number).at(home.committed()) as view:
             for update, kind in home.facts.updates.items():
-                start = slates_of(update)
+                start = slates_of(home.facts.stored(update))
                 for row, packed in view.scan(start, after_prefix(start)):
                     key = row[len(start) :].decode()
-                    last, data, timers = unpack_slate(packed)
+                    last, data, timers, _ = unpack_slate(packed)
                     entries = {}
                     if kind == "table":
                         table = table_of(update, key)
@@ -143,8 +143,8 @@ def stored_slates(store: Path) -> Slates:
 def reference_over(
     app: App, events: Iterable[Event], late: Iterable[Event], *, final: bool = True
 ) -> Outcome:
-    """What the reference makes of `events`, less those that were late; to the end of event time
-    unless the last run was not `final`."""
+    """The reference's outcome over `events` without the late ones; to the end of event time, if
+    the last run was `final`."""
     workflow, kept, gone = app.checked(), list(events), list(late)
     for event in gone:
         kept.remove(event)
@@ -164,9 +164,9 @@ def reference_over(
 
 
 def compared(app: App, events: Iterable[Event], found: Outcome) -> Difference:
-    """How what a run left differs from the reference over `events` less those that were late.
+    """The difference between an outcome and the reference over `events` without the late ones.
 
-    A late event that was never given, or is late more often than it was given, is doubled.
+    A late event that was never sent, or is late more often than it was sent, is doubled.
     """
     given = list(events)
     known = Counter(map(_as_row, given))
@@ -190,7 +190,7 @@ def compared(app: App, events: Iterable[Event], found: Outcome) -> Difference:
 def difference(
     found: Outcome, expected: Outcome, invented: Counter[tuple[Any, ...]] | None = None
 ) -> Difference:
-    """What `expected` has and `found` has not (lost), and the other way round (doubled)."""
+    """Counts what only `expected` has (lost), and what only `found` has (doubled)."""
     have, must = _counted(found), _counted(expected)
     lost, doubled = must - have, have - must
     doubled.update(invented or {})
@@ -200,7 +200,7 @@ def difference(
 
 
 def _counted(outcome: Outcome) -> Counter[tuple[Any, ...]]:
-    """All that an outcome holds, each thing as often as it is there."""
+    """Counts everything in an outcome."""
     things: Counter[tuple[Any, ...]] = Counter()
     for owner, slate in outcome.slates.items():
         things["slate", *owner, repr(_plain(slate))] += 1

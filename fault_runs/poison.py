@@ -1,4 +1,4 @@
-"""Poison: one entry in a hundred makes a function raise, one line in a hundred is no record."""
+"""Poison: one entry in a hundred makes a function raise, one line in a hundred is not a record."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNT, FILES = 1_000, 4
 
 
 def poison(seed: int, folder: Path, context: Context) -> Result:
-    """They are dead letters, exactly those; the rest is as the reference says."""
+    """Exactly these are dead letters; the rest equals the reference."""
     random, app = Random(seed), ledger("entries")
     given = entries(random, COUNT)
     for record in random.sample(given, COUNT // 100):
@@ -53,7 +53,7 @@ def poison(seed: int, folder: Path, context: Context) -> Result:
 
 
 def _broken(random: Random, record: Record) -> bytes:
-    """A line that cannot become an event, in one of the ways that lines are broken."""
+    """A line that cannot become an event, broken in one of several ways."""
     line = json.dumps(record).encode()
     without_time = {name: value for name, value in record.items() if name != "ts"}
     ways = [

@@ -1,4 +1,4 @@
-"""Processes that a scenario starts, ends and waits for."""
+"""Starts, kills and waits for the processes of a scenario."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ PATIENCE = 200.0
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A Python process that leads a process group of its own, its server in it. Its JVM is in
-    another, and ends when the process does."""
+    """A Python process that leads a process group, which includes its server. Its JVM is in another
+    group, and ends when the process does."""
 
     process: subprocess.Popen[bytes]
     at: float
-    """When it was started, in seconds since the epoch."""
+    """The time of its start, in seconds since the epoch."""
     log: Path
-    """What it says."""
+    """The file with its output."""
 
     def said(self) -> str:
         return self.log.read_text(errors="replace")[-4_000:]
 
     def kill(self) -> None:
-        """End the whole group at once, with no time to end in order."""
+        """Kill the whole group at once, with no time to end normally."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def wait(self, patience: float = PATIENCE) -> int:
-        """Its exit code, or the signal that ended it, negative."""
+        """Waits for its end; returns its exit code, or the negative number of a signal."""
         return self.process.wait(patience)
 
 
 def start(arguments: Sequence[str], log: Path, environ: Mapping[str, str] | None = None) -> Started:
-    """Start this Python with the arguments; it can import what lies at the top of the project."""
+    """Start this Python with the arguments; it can import from the project's top folder."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     at = time.time()
     with log.open("ab") as said:
@@ -61,7 +61,7 @@ def start(arguments: Sequence[str], log: Path, environ: Mapping[str, str] | None
 def wait_until(
     what: Callable[[], bool], meanwhile: Started | None = None, patience: float = PATIENCE
 ) -> bool:
-    """Whether `what` came true before the process ended; TimeoutError if neither happens."""
+    """True if `what` came true before the process ended; TimeoutError if neither happens."""
     deadline = time.monotonic() + patience
     while not what():
         if meanwhile is not None and meanwhile.process.poll() is not None:
@@ -74,7 +74,7 @@ def wait_until(
 
 
 def committed_at(store: Path) -> float:
-    """When the store's last commit was made; 0 if there is none."""
+    """The time of the store's last commit; 0 if there is none."""
     try:
         return (store / "progress").stat().st_mtime
     except FileNotFoundError:
@@ -82,7 +82,7 @@ def committed_at(store: Path) -> float:
 
 
 def seconds_to_commit(store: Path, started: Started) -> float | None:
-    """From the start of a process to its first commit; None if it ended before.
+    """The seconds from a process's start to its first commit; None if it ended before.
 
     Call it right after the start: it looks for the first change of the store's progress.
     """

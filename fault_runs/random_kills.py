@@ -1,10 +1,10 @@
-"""A driver ended with SIGKILL at random moments, while events are sent to it.
+"""A driver is killed at random moments, while events are sent to it.
 
 A sender posts numbered events over HTTP, each request with an idempotency key, and repeats a
 request until it is acknowledged. Meanwhile `millstream run` is killed again and again with its
-server, at a moment drawn by seed, and started anew; its JVM ends by itself. Between two of these,
-sometimes only its server is killed. Some drivers die while they start, some soon after their first
-commit, the others while batch follows batch.
+server, at a moment drawn by seed, and started again; its JVM ends by itself. In between, sometimes
+only its server is killed. Some drivers die while they start, some soon after their first commit,
+the others while batches run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ APP = ROOT / "fault_runs" / "sent_app.py"
 
 
 class Sender(threading.Thread):
-    """Sends numbered events until it is told to stop, and knows which were acknowledged."""
+    """Sends numbered events until it is stopped, and records which were acknowledged."""
 
     def __init__(self, store: Path) -> None:
         super().__init__(daemon=True)
@@ -40,7 +40,7 @@ class Sender(threading.Thread):
         self._store = store
 
     def run(self) -> None:
-        while not self.stop.wait(0.02):  # a thousand a second: it is not about the load
+        while not self.stop.wait(0.02):  # a thousand a second: the load is low on purpose
             batch = [{"id": str(self.acknowledged + n)} for n in range(20)]
             self._until_acknowledged(batch)
             self.acknowledged += len(batch)
@@ -54,12 +54,12 @@ class Sender(threading.Thread):
                 assert (sent.accepted, sent.refused) == (len(batch), ())
                 return
             except MillstreamError:
-                time.sleep(0.05)  # it is down: it will be started again
+                time.sleep(0.05)  # the server is down, and will be started again
 
 
 def run_at_random(seed: int, folder: Path, context: Context) -> Result:
-    """Kill and start again, then let it come to its end: each acknowledged event has been counted
-    exactly once, in its slate and on the output stream."""
+    """Kill and start again, then let it finish: each acknowledged event must be counted exactly
+    once, in its slate and on the output stream."""
     random, store, times = Random(seed), folder / "store", list[float]()
     sender = Sender(store)
     running = _start(folder)
@@ -67,12 +67,12 @@ def run_at_random(seed: int, folder: Path, context: Context) -> Result:
     try:
         for kill in range(KILLS):
             if random.random() < 0.25:
-                time.sleep(random.uniform(0.2, 5.0))  # the moment is the point
+                time.sleep(random.uniform(0.2, 5.0))  # a random moment is intended
             else:
                 seconds = seconds_to_commit(store, running)
                 if seconds is None:
                     raise AssertionError(f"the driver ended by itself: {running.said()}")
-                times += [seconds] if kill else []  # the first one has nothing to recover
+                times += [seconds] if kill else []  # the first start has nothing to recover
                 time.sleep(random.choice([0.3, 4.0]) * random.random())
                 if random.random() < 0.3:
                     _kill_server(store)
@@ -103,7 +103,7 @@ def _start(folder: Path) -> Started:
 
 
 def _address(store: Path) -> str:
-    """Where the store's server was last seen."""
+    """The last known address of the store's server."""
     try:
         return str(json.loads((store / "server.lock").read_text())["url"])
     except (OSError, ValueError):
@@ -114,11 +114,11 @@ def _kill_server(store: Path) -> None:
     try:
         os.kill(json.loads((store / "server.lock").read_text())["pid"], signal.SIGKILL)
     except (OSError, ValueError):
-        pass  # it is not up yet
+        pass  # the server is not up yet
 
 
 def _wait_for_more(sender: Sender) -> None:
-    """Wait until more is acknowledged than was: it runs again."""
+    """Wait until more events are acknowledged: the application runs again."""
     deadline, reached = time.monotonic() + 60, sender.acknowledged + 100
     while sender.acknowledged < reached:
         if time.monotonic() > deadline:
@@ -127,7 +127,7 @@ def _wait_for_more(sender: Sender) -> None:
 
 
 def _difference(store: Path, acknowledged: int) -> Difference:
-    """What the reference gives here: for each event a slate of 1, and a row that says 1."""
+    """Compares with the reference's result: for each event a slate of 1, and a row with 1."""
     must = Counter(
         (kind, str(number), 1) for number in range(acknowledged) for kind in ("slate", "row")
     )

@@ -1,28 +1,35 @@
-"""The file of results: bench/results/faults.json, made in one go or in parts."""
+"""The file of results: bench/results/faults.json, written in one go or in parts."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bench.results import RESULTS
 from fault_runs.result import Result, merged, row_of
 from fault_runs.scenario import Scenario
 
 FILE = RESULTS / "faults.json"
+CLUSTER_FILE = RESULTS / "cluster_faults.json"
+SERVICE_FILE = RESULTS / "service_faults.json"
+MOST_TAKEOVER = 10.0
+"""Seconds that a standby may take from the end of the lease to its first batch."""
 
 
 def known_results(path: Path, commit: str) -> list[Result]:
-    """The results of this commit that the file has; those of another are another table's."""
+    """The results of this commit in the file; those of another commit are ignored."""
     if not path.exists():
         return []
     found = json.loads(path.read_text())
     if found["commit"] != commit:
         return []
-    return [Result(**{**run, "recovery_s": tuple(run["recovery_s"])}) for run in found["runs"]]
+    return msgspec.convert(found["runs"], list[Result])
 
 
 def record(
@@ -32,7 +39,7 @@ def record(
     commit: dict[str, Any],
     date: str,
 ) -> dict[str, Any]:
-    """All that is known, in the form that the benchmarks' results have."""
+    """All results, in the same form as the benchmarks' results."""
     runs = sorted(results, key=lambda result: (result.fault, result.seed))
     rows = [
         row_of(name, scenario.promise, [run for run in runs if run.fault == name])
@@ -46,6 +53,11 @@ def record(
         _bar(f"runs of {row['what']}", row["runs"], scenarios[row["what"]].least, most=False)
         for row in rows
         if row["runs"] < scenarios[row["what"]].least
+    ]
+    bars += [
+        _bar(f"takeover_max_s of {row['what']}", row["takeover_max_s"], MOST_TAKEOVER, most=True)
+        for row in rows
+        if "takeover_max_s" in row
     ]
     notes = [f"{run.fault} --seed {run.seed}: {run.failed}" for run in runs if run.failed]
     return {
@@ -71,13 +83,16 @@ def write(
     commit: dict[str, Any],
     date: str,
 ) -> None:
-    """Add results to the file; those of another commit are replaced."""
-    results = merged(known_results(path, commit["commit"]), fresh)
-    found = record(results, scenarios, machine, commit, date)
+    """Add results to the file; replaces those of another commit. Several processes may do this at
+    once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = path.with_suffix(".tmp")
-    whole.write_text(json.dumps(found, indent=2) + "\n")
-    whole.replace(path)
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        results = merged(known_results(path, commit["commit"]), fresh)
+        found = {**record(results, scenarios, machine, commit, date), "case": path.stem}
+        whole.write_text(json.dumps(found, indent=2) + "\n")
+        whole.replace(path)
 
 
 def _bar(figure: str, value: float, limit: float, *, most: bool) -> dict[str, Any]:

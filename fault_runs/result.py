@@ -1,4 +1,4 @@
-"""What fault runs found, and the table that they make."""
+"""The results of fault runs, and the rows of their table."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ class Result:
     fault: str
     seed: int
     lost: int
-    """Slates, output rows and dead letters that the reference has and the run has not."""
+    """Slates, output rows and dead letters of the reference that the run does not have."""
     doubled: int
-    """Those that the run has more often than the reference."""
+    """Slates, output rows and dead letters that the run has more often than the reference."""
     recovery_s: tuple[float, ...] = ()
-    """How long each recovery took, where there is something to recover from."""
+    """The duration of each recovery, for faults that need one."""
     note: str = ""
     """What was disturbed; the first difference, if there is one."""
     runs: int = 1
-    """How many times the fault struck: each counts as a run of its own."""
+    """The number of times that the fault struck: each counts as a run of its own."""
     failed: str = ""
-    """Why the run did not come to its end; then nothing is known of what it lost."""
+    """The reason why the run did not finish; then it is not known what it lost."""
+    takeover_s: tuple[float, ...] = ()
+    """For each lost leader: seconds from the end of its lease to the first batch of its standby."""
 
     @property
     def clean(self) -> bool:
-        """Whether it came to its end with nothing lost and nothing doubled."""
+        """True if the run finished with nothing lost and nothing doubled."""
         return not (self.lost or self.doubled or self.failed)
 
 
 def row_of(fault: str, promise: str, results: Sequence[Result]) -> dict[str, Any]:
     """A fault's row of the table."""
     times = [seconds for result in results for seconds in result.recovery_s]
+    takeovers = [seconds for result in results for seconds in result.takeover_s]
     return {
         "what": fault,
         "promise": promise,
@@ -45,18 +48,19 @@ def row_of(fault: str, promise: str, results: Sequence[Result]) -> dict[str, Any
         "doubled": sum(result.doubled for result in results),
         "recovery_median_s": round(median(times), 2) if times else None,
         "recovery_max_s": round(max(times), 2) if times else None,
+        **({"takeover_max_s": round(max(takeovers), 2)} if takeovers else {}),
     }
 
 
 def merged(before: Iterable[Result], fresh: Iterable[Result]) -> list[Result]:
-    """Results of two parts of one long run; a run that was repeated counts as it ended last."""
+    """Merges the results of two parts of one series; of a repeated run, the last result counts."""
     known = {(result.fault, result.seed): result for result in before}
     known.update({(result.fault, result.seed): result for result in fresh})
     return list(known.values())
 
 
 def line_of(result: Result, seconds: float) -> str:
-    """A run in one line, for whoever waits."""
+    """A run's result in one line, for the terminal."""
     found = result.failed or f"lost {result.lost}, doubled {result.doubled}"
     times = ", ".join(f"{one:.1f} s" for one in result.recovery_s[:4])
     more = " ..." if len(result.recovery_s) > 4 else ""

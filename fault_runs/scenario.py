@@ -1,4 +1,4 @@
-"""What a scenario is, and what all of them share."""
+"""The type of a scenario, and the context that scenarios share."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fault_runs.cluster import Cluster, cluster
+from fault_runs.host_cluster import HostCluster, host_cluster
 from fault_runs.result import Result
 
 if TYPE_CHECKING:
@@ -18,17 +19,23 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """What scenarios share where their fault lets it live: a local SparkContext, a cluster.
+    """The parts that scenarios share if these survive their faults: a SparkContext, a cluster.
 
-    Each is opened when the first one asks for it, with the points that its Python workers pass
+    Each is opened when the first scenario needs it. The points that its Python workers pass are
     written to `trace` (`millstream.engine.points`).
     """
 
-    def __init__(self, spark: SparkContext | None = None, trace: Path | None = None) -> None:
+    def __init__(
+        self,
+        spark: SparkContext | None = None,
+        trace: Path | None = None,
+        hosts: HostCluster | None = None,
+    ) -> None:
         self._spark = spark
         self._ours = spark is None
         self._open = ExitStack()
         self._cluster: Cluster | None = None
+        self._hosts = hosts
         self.trace = trace or Path(tempfile.mkdtemp(prefix="fault-runs-")) / "points"
 
     @property
@@ -43,16 +50,23 @@ class Context:
 
     @property
     def cluster(self) -> Cluster:
-        """A standalone cluster of two workers, whose Python workers write to `trace` too."""
+        """A standalone cluster of two workers; their Python workers write to `trace` too."""
         if self._cluster is None:
             made = cluster(2, environ={"MILLSTREAM_TRACE": str(self.trace)})
             self._cluster = self._open.enter_context(made)
         return self._cluster
 
+    @property
+    def hosts(self) -> HostCluster:
+        """A cluster whose hosts have their own addresses and disks."""
+        if self._hosts is None:
+            self._hosts = self._open.enter_context(host_cluster())
+        return self._hosts
+
     def close(self) -> None:
-        """End what is ours."""
+        """End what this context has opened."""
         self._open.close()
-        self._cluster = None
+        self._cluster = self._hosts = None
         if self._ours and self._spark is not None:
             from millstream.spark.context import close_context
 
@@ -61,16 +75,16 @@ class Context:
 
 
 Run = Callable[[int, Path, Context], Result]
-"""Runs a scenario with a seed in an empty folder. The seed decides everything that is drawn."""
+"""Runs a scenario with a seed in an empty folder. The seed determines all random choices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A fault, what is promised under it, and how it is brought about."""
+    """A fault, the promise under it, and the function that causes it."""
 
     name: str
     promise: str
     """One line of the table."""
     run: Run
     least: int = 20
-    """How many runs the table must have."""
+    """The least number of runs for the table."""

@@ -1,4 +1,4 @@
-"""An application whose slates show what was lost or counted twice: one slate an event."""
+"""An application with one slate for each event, so that lost or repeated events show."""
 
 from __future__ import annotations
 

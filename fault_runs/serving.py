@@ -1,6 +1,6 @@
-"""A server of the ledger's store, started as `millstream run` starts it, without the application.
+"""Serves the ledger's store like `millstream run`, but without the application.
 
-So events can be sent before any batch has run, and it is clear which process took them in.
+So events can be sent before any batch has run, and it is clear which process received them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pathlib import Path
 import millstream as ms
 from millstream.description import describe, write_description
 from millstream.server.child import ServerChild
-from millstream.server.options import Options
+from millstream.server.options import ServerOptions
 from millstream.stores.home import Home
 
 
 def make_store(app: ms.App, store: Path, shards: int) -> None:
-    """A store that can be served: every source of the application is an event log in it."""
+    """Makes a store that can be served: each source of the application is an event log in it."""
     workflow = app.checked()
     home = Home.make(store, app.name, shards, workflow.slate_kinds)
     addresses = {source.name: f"log:{home.log_of(source.name)}" for source in workflow.sources}
@@ -28,8 +28,8 @@ def make_store(app: ms.App, store: Path, shards: int) -> None:
 
 @contextmanager
 def served(store: Path) -> Iterator[ServerChild]:
-    """A server on a free port, which is ended by force: what was acknowledged must be there."""
-    child = ServerChild.start(Options(store, port=0))
+    """Runs a server on a free port, and kills it at the end: acknowledged events must survive."""
+    child = ServerChild.start(ServerOptions(store, port=0))
     try:
         yield child
     finally:
@@ -37,9 +37,9 @@ def served(store: Path) -> Iterator[ServerChild]:
 
 
 def kill(child: ServerChild) -> None:
-    """End a server with SIGKILL; again, it does nothing."""
+    """Kill a server; a second call does nothing."""
     try:
         os.kill(child.pid, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # it has ended already
+        pass  # the server has already ended
     child.stop()

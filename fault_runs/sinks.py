@@ -1,7 +1,7 @@
 """A file sink that fails for a while, and one that is ten times slower than the batches.
 
-Time is compressed: `sink_patience` is ten minutes by default, and here a second in the run that is
-to give up, and half a minute in the run that is to wait; the sink then fails for two to four
+Time is compressed: `sink_patience` is ten minutes by default. Here it is a second in the run that
+must give up, and half a minute in the run that must wait; the sink then fails for two to four
 seconds, which stands for about a minute (a factor of twenty).
 """
 
@@ -45,7 +45,7 @@ Breaking = Callable[["Broken"], None]
 
 
 class Broken:
-    """A sink's folder that refuses, in one of the ways that folders do, while `on`."""
+    """A sink's folder that fails in one of several ways while `on`."""
 
     def __init__(self, path: Path, way: str) -> None:
         self.path, self.way, self.on, self.mended = path, way, False, 0.0
@@ -53,7 +53,7 @@ class Broken:
         self._lock = threading.Lock()
 
     def strike(self, seconds: float | None) -> None:
-        """Refuse from now on: until it is mended, or for so long."""
+        """Fail from now on: until `mend`, or for `seconds`."""
         with self._lock:
             self.on = True
             if self.way == "a file in its place":
@@ -63,7 +63,7 @@ class Broken:
             threading.Timer(seconds, self.mend).start()
 
     def mend(self) -> None:
-        """Be as before; what was in it is there."""
+        """Work again, with the former content."""
         with self._lock:
             if self.on and self.way == "a file in its place":
                 self.path.unlink()
@@ -72,7 +72,7 @@ class Broken:
 
     @contextmanager
     def refusing(self) -> Iterator[None]:
-        """Let the system calls on the folder fail while it is broken."""
+        """Make system calls on the folder fail while it is broken."""
         replace = os.replace
 
         def write(path: Any, data: bytes) -> None:
@@ -99,12 +99,13 @@ WAYS = ("a file in its place", "half a write", "half of two renames")
 
 
 def sink_fails(seed: int, folder: Path, context: Context) -> Result:
-    """Twice: once for longer than patience lasts, so that the run stops; once for a while."""
+    """The sink fails twice: once for longer than the patience, so that the run stops; once for a
+    while."""
     random, app = Random(seed), ledger("entries")
     given = entries(random, COUNT)
     write_files(folder / "in", encoded(given), FILES)
     lane = random.choice(["one-task", "shuffled"])
-    # The first batch only learns how far time has come: it writes nothing that could fail.
+    # The first batch only sets the event time: it writes nothing that could fail.
     first, second = sorted(random.sample(range(1, BATCHES), 2))
     ways, seconds = random.choices(WAYS, k=2), random.uniform(2.0, 4.0)
     sink = Broken(folder / "out" / "balances", ways[0])
@@ -164,8 +165,8 @@ def sink_fails(seed: int, folder: Path, context: Context) -> Result:
 
 
 def sink_slow(seed: int, folder: Path, context: Context) -> Result:
-    """For some batches the sink takes ten times as long as the batch; the next one is not committed
-    before the sink has it."""
+    """For some batches the sink takes ten times as long as the batch; the next batch must not be
+    committed before the sink has this one."""
     random, app = Random(seed), ledger("entries")
     given = entries(random, COUNT)
     write_files(folder / "in", encoded(given), FILES)
@@ -180,7 +181,7 @@ def sink_slow(seed: int, folder: Path, context: Context) -> Result:
         passed.append((point, batch))
         if point == "batch-start":
             began = time.monotonic()
-        elif point == "slates-committed":  # from here on it may wait for the sink
+        elif point == "slates-committed":  # from here on the batch may wait for the sink
             took = time.monotonic() - began
 
     def slowly(sink: FileSink, batch: int, rows: list[dict[str, Any]]) -> None:
@@ -209,7 +210,7 @@ def sink_slow(seed: int, folder: Path, context: Context) -> Result:
 
 
 def _not_waited(passed: list[tuple[str, int]]) -> list[int]:
-    """The batches that were committed before the sinks had all of the last one."""
+    """The batches that were committed before the sinks had all of the batch before."""
     moments = {moment: number for number, moment in enumerate(passed)}
     return [
         batch + 1

@@ -1,6 +1,7 @@
 """The chain, slowed down: each event of its map takes FAULT_RUNS_MS milliseconds.
 
-The first one of a run touches the file that FAULT_RUNS_BEGAN names: a batch is running.
+The first event of a run touches the file that FAULT_RUNS_BEGAN names, which shows that a batch
+runs.
 """
 
 from __future__ import annotations

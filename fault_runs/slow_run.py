@@ -1,4 +1,4 @@
-"""`millstream run` of the slowed chain, to be disturbed while one of its batches runs."""
+"""Runs the slowed chain with `millstream run`, to be disturbed while one of its batches runs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from fault_runs.chain import LANES
 from fault_runs.processes import MILLSTREAM, ROOT, Started, start, wait_until
 
 QUICK_MS, SLOW_MS = 5, 100
-"""An event's time: a batch of a hundred takes half a second, or ten."""
+"""Milliseconds for an event: a batch of a hundred takes half a second, or ten."""
 
 
 @contextmanager
 def slow_run(folder: Path, number: int, random: Random) -> Iterator[tuple[Started, str]]:
-    """The run amid a batch, in a lane and at a speed that are drawn, and these in words. It reads
-    `folder`/in to its end; what it says is in `folder`/said-`number`."""
+    """A run in the middle of a batch, and its lane and speed, which are drawn, in words.
+
+    It reads `folder`/in to its end; its output is in `folder`/said-`number`.
+    """
     lane, event_ms = random.choice(LANES), random.choice([QUICK_MS, SLOW_MS])
     began = folder / "began"
     began.unlink(missing_ok=True)
@@ -27,7 +29,7 @@ def slow_run(folder: Path, number: int, random: Random) -> Iterator[tuple[Starte
     try:
         if not wait_until(began.exists, running):
             raise AssertionError(f"no batch has begun: {running.said()}")
-        time.sleep(random.uniform(0.0, event_ms / 20))  # the moment is the point
+        time.sleep(random.uniform(0.0, event_ms / 20))  # a random moment is intended
         yield running, f"{event_ms} ms {lane}"
     finally:
         running.kill()

@@ -1,4 +1,4 @@
-"""An application on Spark, as users start it: killed and started again at one address."""
+"""Runs an application on Spark as users do; kills it and starts it again at the same address."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fault_runs.processes import MILLSTREAM, Started, start, wait_until
 
 
 class SparkApp:
-    """`millstream run` of an application, at one address over all its lives."""
+    """`millstream run` of an application, at the same address in all starts."""
 
     def __init__(self, folder: Path, app: str) -> None:
         self._app = app
@@ -26,19 +26,19 @@ class SparkApp:
         return self._running
 
     def wait(self) -> None:
-        """Until it answers."""
+        """Wait until it answers."""
         assert self._running is not None
         if not wait_until(self._answers, self._running):
             raise AssertionError(f"the application ended by itself: {self._running.said()}")
 
     def kill(self) -> None:
-        """End it with its JVM and its server; again, it does nothing."""
+        """Kill it with its JVM and its server; a second call does nothing."""
         if self._running is not None:
             self._running.kill()
             self._running = None
 
     def settle(self) -> None:
-        """Let it take all that is there, and end."""
+        """Let it process all existing input, and end."""
         self.kill()
         ending = start([*self._words(), "--available-now", "--no-serve"], self._said)
         try:

@@ -1,8 +1,8 @@
-"""Moments in a batch at which a process is struck, drawn by seed and found by the workers.
+"""Moments in a batch at which a process is struck, drawn by seed and detected by the workers.
 
 A moment is a function and the number of an event, or a named point and a batch. In a function the
-worker that runs it strikes; at a point, a thread that follows what workers pass. Either way a mark
-with the moment's name says that it happened, and it happens once.
+worker that runs it strikes; at a point, a thread that follows the workers' trace strikes. Either
+way a mark with the moment's name records the strike, and it happens once.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from random import Random
 FUNCTIONS = ("numbers", "fold", "keep")
 POINTS = ("layer-commit", "between-layers")
 RECORDS_A_BATCH = 100
-"""About as many records of the chain are in one batch."""
+"""The approximate number of the chain's records in one batch."""
 Moment = tuple[str, int]
 Strike = Callable[[int], bool]
-"""Strikes for a worker's process number; False if there was nothing to strike."""
+"""Strikes for a worker's process id; False if there was nothing to strike."""
 
 
 def drawn(random: Random, lane: str, count: int, batches: int) -> list[Moment]:
-    """So many moments, in different batches."""
-    points = POINTS if lane == "shuffled" else POINTS[:1]  # one task has nothing between its layers
+    """Draws `count` moments, in different batches."""
+    # In one task, no point lies between layers.
+    points = POINTS if lane == "shuffled" else POINTS[:1]
     moments: list[Moment] = []
     for batch in sorted(random.sample(range(batches), count)):
         name = random.choice([*FUNCTIONS, *points])
@@ -48,7 +49,7 @@ def in_functions(moments: Sequence[Moment]) -> list[Moment]:
 
 
 def _is_first(mark: str) -> bool:
-    """Whether nobody has made the mark; it is made."""
+    """True if the mark did not exist; creates it."""
     try:
         os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
@@ -57,17 +58,17 @@ def _is_first(mark: str) -> bool:
 
 
 def struck_at(marks: Path) -> list[float]:
-    """When it happened, in seconds since the epoch."""
+    """The times of the strikes, in seconds since the epoch."""
     return sorted(mark.stat().st_mtime for mark in marks.iterdir())
 
 
 def recoveries(marks: Path, commits: Sequence[float]) -> tuple[float, ...]:
-    """From each strike to the next commit."""
+    """The seconds from each strike to the next commit."""
     return tuple(min(c for c in commits if c > at) - at for at in struck_at(marks))
 
 
 class Watch(threading.Thread):
-    """Follows the points that workers pass, and strikes for the one that passes a moment's."""
+    """Follows the points that workers pass, and strikes when one passes a moment's point."""
 
     def __init__(self, strike: Strike, moments: Sequence[Moment], marks: Path, trace: Path) -> None:
         super().__init__(daemon=True)
@@ -92,7 +93,7 @@ class Watch(threading.Thread):
                     self._moments.remove(due[0])
 
     def _passed(self) -> list[tuple[str, int, int]]:
-        """What was added to the trace since the last look, in whole lines."""
+        """The lines added to the trace since the last call; only whole lines."""
         if not self._trace.exists():
             return []
         with self._trace.open("rb") as trace:

@@ -1,9 +1,9 @@
-"""SIGTERM, or Ctrl-C, while a batch runs: the process ends soon and well, and the next goes on.
+"""SIGTERM, or Ctrl-C, while a batch runs: the process ends soon and normally, the next goes on.
 
 Twice a run, at a moment of a batch that is drawn by seed. The signal goes to the process alone, or
 to its whole group, as a terminal and some service managers send it. Half of the batches end within
-the time that a stopping run gives them, and are committed; the others are cancelled, and the next
-start takes their input again.
+the time that a stopping run allows, and are committed; the others are cancelled, and the next start
+takes their input again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from fault_runs.slow_run import slow_run
 from millstream.spark.runner import run
 
 STOPS, LIMIT_S = 2, 5.0
-STOPPING = "millstream: stopping; once more to stop at once"
+STOPPING = "millstream: stopping; interrupt again to stop at once"
 SUMMARY = re.compile(r"millstream: [\d,]+ events? in [\d,]+ batch(es)?, ")
 
 
 def run_terminated(seed: int, folder: Path, context: Context) -> Result:
-    """Stop it, start it again and stop that; the last start runs to the end."""
+    """Stop the run, start it again and stop that; the last start runs to the end."""
     random, given = Random(seed), records(seed, 600)
     write_records(folder, given)
     ends, notes = list[float](), list[str]()
@@ -63,8 +63,8 @@ def run_terminated(seed: int, folder: Path, context: Context) -> Result:
 
 
 def _wrongly_said(said: str) -> str:
-    """What is not as it must be in all that a stopped run said: one line that it stops, and after
-    that one summary; besides these only its own lines, such as how far it is."""
+    """Describes an error in the messages of a stopped run: there must be one line that it stops,
+    then one summary; besides these only its usual lines, such as its progress."""
     lines = said.splitlines()
     if lines.count(STOPPING) != 1:
         return f"it must say {STOPPING!r} once"
@@ -76,7 +76,7 @@ def _wrongly_said(said: str) -> str:
 
 
 def _busy() -> bool:
-    """Whether more wants to run here than this run itself: then seconds mean little."""
+    """True if other processes compete for the cores: then durations mean little."""
     return os.getloadavg()[0] > 2 * len(os.sched_getaffinity(0))
 
 

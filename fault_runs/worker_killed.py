@@ -1,8 +1,8 @@
-"""One of Spark's Python workers ended with SIGKILL in the middle of a batch.
+"""One of Spark's Python workers is killed in the middle of a batch.
 
 Three times a run, at moments drawn by seed: within the map, within an update of the first or the
-second layer, while a layer commits, or when it has. Spark tries the task again, and the commit of
-the new try replaces what the old one left.
+second layer, while a layer commits, or after it. Spark retries the task, and the commit of the new
+attempt replaces that of the old one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ STRIKES, BATCHES = 3, 5
 
 
 def run_worker_killed(seed: int, folder: Path, context: Context) -> Result:
-    """Kill workers, one after the other, and let the run come to its end."""
+    """Kill workers, one after the other, and let the run finish."""
     random, given = Random(seed), records(seed, (BATCHES + 1) * RECORDS_A_BATCH)
     write_records(folder, given)
     lane, marks, commits = LANES[seed % 2], folder / "marks", list[float]()
@@ -47,7 +47,7 @@ def run_worker_killed(seed: int, folder: Path, context: Context) -> Result:
 
 
 def kill_worker(process: int) -> bool:
-    """End a worker; no other process, should its number have been given to one."""
+    """Kill a worker; spares another process that may have got its id since."""
     try:
         if b"pyspark" not in Path(f"/proc/{process}/cmdline").read_bytes():
             return False

@@ -1,41 +1,96 @@
 """What every test shares: the Hypothesis profiles, the Spark context, the count of generated cases.
 
-Three processes share the tests (many wait for something): all that need Spark are in one, with one
-context; of the others, a module stays together.
+Three processes share the tests (many wait for something): all that need a Spark context are in one,
+with one context; of the others, a module stays together. How many cases are generated:
+`generated_cases`.
 
-HYPOTHESIS_PROFILE=ci      the default: the same cases in every run
-HYPOTHESIS_PROFILE=deep    ten times as many, and others each time
+The tests start hundreds of short-lived processes. Where PYTHONDONTWRITEBYTECODE is set, each would
+compile the project again, which takes longer than most of them run: so it is compiled before the
+first, and the test modules keep what they were compiled to.
 """
 
 from __future__ import annotations
 
+import compileall
 import gc
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import case_counter
 import pytest
-from hypothesis import settings
+from generated_cases import load_profile
 
-settings.register_profile("ci", derandomize=True, deadline=None)
-settings.register_profile("deep", deadline=None, print_blob=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+from fault_runs.database_servers import (
+    DatabaseServer,
+    cassandra_server,
+    postgres_server,
+    running,
+)
+from fault_runs.kafka_server import KafkaBrokers, kafka_brokers
+
+load_profile()
+KEEPS_BYTECODE = not sys.dont_write_bytecode
+sys.dont_write_bytecode = False  # of test modules; as it was after they are imported
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    for folder in ("src", "bench", "examples", "fault_runs", "docs"):
+        compileall.compile_dir(Path(__file__).parent.parent / folder, quiet=2)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is to run in one process. Those with Spark take the longest, and begin at once."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        group = str(item.path)
+        if "spark" in getattr(item, "fixturenames", ()) or _runs_on_spark(item):
             item.add_marker(pytest.mark.spark)
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
-    for item in items:
-        group = "spark" if item.get_closest_marker("spark") else str(item.path)
+            group = "spark"
         item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 
-def pytest_collection_finish() -> None:
-    """Let collections of garbage pass over all that five thousand tests have brought in."""
+def _runs_on_spark(item: pytest.Item) -> bool:
+    """Whether a test of several runners has Spark's."""
+    call = getattr(item, "callspec", None)
+    return call is not None and any(
+        isinstance(value, str) and value == "spark" for value in call.params.values()
+    )
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBrokers]:
+    """One Kafka broker for all tests of a process; each makes topics of its own."""
+    with kafka_brokers(tmp_path_factory.mktemp("kafka") / "brokers") as brokers:
+        yield brokers
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DatabaseServer]:
+    """One PostgreSQL server for all tests of a process; each makes tables of its own."""
+    with running(postgres_server(tmp_path_factory.mktemp("postgres") / "data")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DatabaseServer]:
+    """One Cassandra node for all tests of a process; each makes tables of its own."""
+    with running(cassandra_server(tmp_path_factory.mktemp("cassandra") / "data")) as server:
+        yield server
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """See that the groups hold, and keep the garbage collector from scanning all that was imported.
+
+    Without groups every process starts a Spark of its own, and the suite takes three times as long;
+    xdist 3.8 says nothing when it cannot name them, as under pytest 9.2.
+    """
+    if hasattr(session.config, "workerinput"):
+        ungrouped = [item.nodeid for item in session.items if "@" not in item.nodeid]
+        if ungrouped:
+            raise pytest.UsageError(f"xdist has not grouped {ungrouped[0]}: pin pytest below 9.2")
+    sys.dont_write_bytecode = not KEEPS_BYTECODE
     gc.collect()
     gc.freeze()
 

@@ -250,7 +250,12 @@ def test_settings_in_the_file_are_relative_to_it(project, monkeypatch):
         ("output = true", "output = false", 'sink = "parquet', "so it must be an output"),
         ('"json:data/checkins"', '"data/checkins"', "data/checkins", "without a colon"),
         ('"json:data/checkins"', '"jsn:data/checkins"', "jsn:", "did you mean json:data/checkins?"),
-        ('"parquet:out/hot"', '"csv:o"', 'sink = "csv', "one of json, parquet, log, sqlite; got"),
+        (
+            '"parquet:out/hot"',
+            '"csv:o"',
+            'sink = "csv',
+            "one of json, parquet, log, sqlite",
+        ),
         ('"parquet:out/hot"', "1", "sink = 1", "'sink' in [streams.hot] must be text"),
         ("[run]", "[run]\n[[maps.twice]]", "[[maps.twice]]", "[maps.twice] must be a table"),
         ("[maps.see]", '[maps."s!e"]', '[maps."s!e"]', "map name 's!e' must start with a letter"),

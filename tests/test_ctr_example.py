@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from engine.in_process import InProcess
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,8 +19,8 @@ import millstream as ms
 from examples import ctr_traffic
 from examples.ctr_traffic import HOUR, MINUTE, START, Arrival, Traffic
 from examples.ctr_truth import Counts, Rates, Rules, relative_error, true_rates
+from millstream import App
 from millstream.config import load
-from millstream.model.app import App
 from millstream.model.event import Event
 from millstream.settings import Settings
 
@@ -162,7 +163,7 @@ def test_it_builds_without_a_warning(app: Callable[[], App]) -> None:
 
 
 @both
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(seed=st.integers(0, 10**6), bots=st.sampled_from([0.0, 0.02, 0.2]))
 def test_rates_are_the_true_ones(app: Callable[[], App], seed: int, bots: float) -> None:
     """Every window of every query and ad holds exactly the impressions and clicks that it must."""
@@ -171,7 +172,7 @@ def test_rates_are_the_true_ones(app: Callable[[], App], seed: int, bots: float)
 
 
 @both
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     cut=st.integers(0, 10**6),

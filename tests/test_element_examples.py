@@ -16,7 +16,7 @@ from millstream.app_file import read_app
 from millstream.codec import encode_value
 from millstream.elements import STANDARD
 from millstream.elements.element import shape_of
-from millstream.elements.placing import PLACEMENT
+from millstream.elements.placement import PLACEMENT
 from millstream.modules import import_file
 from millstream.settings import Settings
 from millstream.sinks.files import read_rows

@@ -140,3 +140,40 @@ def test_the_image_has_the_same_lines(workflow: Workflow) -> None:
     assert paths == [edge[part] for edge in drawing["edges"] for part in ("path", "tip")]
     assert float(str(image.get("width"))) == pytest.approx(drawing["width"], abs=0.5)
     assert float(str(image.get("height"))) == pytest.approx(drawing["height"], abs=0.5)
+
+
+def with_parts() -> Workflow:
+    """A job over a stream of an update that also reads what the job publishes: folded, the two
+    boxes make a cycle."""
+    app = ms.App("parts")
+    app.source("clicks", key="user")
+
+    @app.update("clicks", "rates", publishes=["seen"])
+    def note(event, slate):
+        yield ms.emit("seen")
+
+    job = ms.windows.Job(map=lambda record: [("all", 1)], combine=int.__add__, range="1m")
+    app.add(job, name="rates", nodes={"web1": "seen"})
+    return app.workflow()
+
+
+def test_a_part_is_one_node() -> None:
+    """A folded job is one node, with the streams that leave it; its functions are not drawn; an
+    edge that closes a cycle of nodes runs back."""
+    workflow = with_parts()
+    drawing = graph.geometry(workflow, folded=["rates"])
+    nodes = {node["id"]: node for node in drawing["nodes"]}
+    assert nodes["p:rates"]["lines"][:2] == ["rates", "job, 1 node"]
+    assert not [name for name in nodes if name.startswith("f:rates.")]
+    edges = {(edge["from"], edge["stream"], edge["to"]) for edge in drawing["edges"]}
+    assert {("s:clicks", "clicks", "f:note"), ("f:note", "seen", "p:rates")} <= edges
+    assert ("p:rates", "rates", "f:note") in edges
+    assert [edge["stream"] for edge in drawing["edges"] if edge["feedback"]] == ["rates"]
+
+
+def test_an_output_has_its_address() -> None:
+    workflow = load(str(EXAMPLES / "retail.py")).app.workflow()
+    output = workflow.outputs[0]
+    drawing = graph.geometry(workflow, {output: "sqlite:counts.db"})
+    [node] = [node for node in drawing["nodes"] if node["id"] == f"o:{output}"]
+    assert node["lines"] == [output, "output", "sqlite:counts.db"]

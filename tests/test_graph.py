@@ -8,6 +8,7 @@ import pytest
 import millstream as ms
 from millstream import graph
 from millstream.graph.layout import lay_out
+from millstream.graph.words import stream_remark
 from millstream.model.function import Map
 from millstream.model.source import Source
 from millstream.model.workflow import Stream, Workflow
@@ -131,3 +132,18 @@ def test_layout_keeps_boxes_apart_and_in_order(workflow):
         for other in placed:
             if one is not other and one.column == other.column:
                 assert one.y + one.height <= other.y or other.y + other.height <= one.y
+
+
+def test_an_action_is_called_one() -> None:
+    """What is carried out outside is told apart from what is only published."""
+    app = ms.App("alarms")
+    app.source("readings", key="sensor")
+    app.output("high")
+    app.action("alert")
+
+    @app.map("readings", publishes=["high", "alert"])
+    def look(event: ms.Event) -> None:
+        pass
+
+    remarks = {name: stream_remark(app.checked(), name) for name in ("high", "alert")}
+    assert remarks == {"high": "output", "alert": "action"}

@@ -119,14 +119,14 @@ def test_sizes(text, count):
         (
             "sinks",
             {"hot-topics": "csv:out"},
-            "--sink, 'hot-topics': a sink's format must be one of json, parquet, log, sqlite; got",
+            "--sink, 'hot-topics': a sink's format must be one of json, parquet, log, sqlite",
         ),
         (
             "sources",
             {"checkins": "sqlite:in.db"},
             "--source, 'checkins': a source's format must be one of json, csv, text, parquet, log",
         ),
-        ("sinks", {"late": "sqlite:o.db"}, "a table holds only the latest of each key; give it"),
+        ("sinks", {"late": "sqlite:o.db"}, "than a table's columns hold; give it"),
         ("sinks", {"inner": "json:o"}, "declare it with app.output('inner')"),
         ("shard", 1, "unknown setting 'shard'; did you mean 'shards'?"),
     ],
@@ -259,3 +259,12 @@ def test_what_a_source_says_of_another_format(said, address, message):
         resolve(app, flags={"sources": {"lines": address}})
     if "jump" not in said:
         resolve(app)
+
+
+def test_the_cache_of_a_host_is_its_own() -> None:
+    """The driver's MILLSTREAM_CACHE is where it keeps its own files, and not the executors'."""
+    app = ms.App("a")
+    app.source("s", key="k")
+    environ = {"MILLSTREAM_CACHE": "/here", "MILLSTREAM_STORE": "shared:/place"}
+    assert resolve(app, environ=environ).cache == ""
+    assert resolve(app, environ=environ, flags={"cache": "/there"}).cache == "/there"

@@ -21,8 +21,8 @@ from examples import social, social_traffic
 from examples.social_traffic import Step, traffic
 from millstream.cli.main import main
 from millstream.cli.verify_feeds import Verifying
+from millstream.feeds.feed_check import verify_feed
 from millstream.feeds.feeds import Feeds
-from millstream.feeds.verifying import verify_feed
 
 START = 1_700_000_000_000_000
 USERS = [f"user{number}" for number in range(12)]

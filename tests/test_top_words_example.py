@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.in_process import InProcess
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,7 +51,7 @@ def test_it_is_right_all_the_way() -> None:
         assert run.slate("top", "").top == top_words(quotes()[:number])
 
 
-@settings(max_examples=8)
+@settings(max_examples=examples(8))
 @given(
     cuts=st.lists(st.integers(0, 44), max_size=5), lane=st.sampled_from(["one-task", "shuffled"])
 )

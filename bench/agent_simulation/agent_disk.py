@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from bench.agent_simulation.virtual_threads import VirtualCondition
 from millstream.agent.dead_letters import DeadLetters
-from millstream.agent.outbox import Entry, Group, Outbox, Say, _cut
+from millstream.agent.outbox import Group, Outbox, OutboxEntry, Say, _cut
 
 
 class MemoryOutbox(Outbox):
@@ -18,12 +18,12 @@ class MemoryOutbox(Outbox):
         self._most, self._say = most_bytes, say
         self._changed = cast(Any, VirtualCondition())
         self._waiting, self._sent = {}, set()
-        self._kept: dict[int, list[Entry]] = {}
+        self._kept: dict[int, list[OutboxEntry]] = {}
         self._bytes = self._puts = 0
         self._next = 1
         self._after = None
 
-    def put(self, entries: Sequence[Entry]) -> None:
+    def put(self, entries: Sequence[OutboxEntry]) -> None:
         for part in _cut(entries):
             number = self._next
             self._kept[number] = part
@@ -32,7 +32,7 @@ class MemoryOutbox(Outbox):
             self._after = entries[-1].after
             self.wake()
 
-    def read(self, group: Group) -> list[Entry]:
+    def read(self, group: Group) -> list[OutboxEntry]:
         return self._kept[group.number]
 
     def remove(self, group: Group) -> None:

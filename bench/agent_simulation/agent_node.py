@@ -15,21 +15,21 @@ from bench.agent_simulation.made_up_log import SECOND, MadeUpLog
 from bench.agent_simulation.network import SCHEME, Network, VirtualWire
 from bench.agent_simulation.virtual_threads import VirtualEvent
 from bench.agent_simulation.world import Process, World
-from millstream.agent.files import Chunk
-from millstream.agent.following import Follower
+from millstream.agent.files import LineChunk
 from millstream.agent.job_panes import JobPanes
 from millstream.agent.limits import Limits
+from millstream.agent.line_slices import MOST_LINES, Slice
 from millstream.agent.line_times import LOOK_AHEAD
+from millstream.agent.log_follower import LogFollower
 from millstream.agent.membership import ANSWER_WITHIN, Membership
 from millstream.agent.network import JobLink
 from millstream.agent.node_log import LOOK
 from millstream.agent.options import PLACED
 from millstream.agent.parent import Parent
-from millstream.agent.slicing import MOST_LINES, Slice
+from millstream.agent.root_decisions import RootDecisions
 from millstream.agent.state import State
 from millstream.agent.surroundings import Surroundings
-from millstream.agent.told import Told
-from millstream.agent.wire import Answer, Wire, answer_of
+from millstream.agent.wire import Answer, ServerWire, answer_of
 from millstream.model.duration import microseconds
 from millstream.trees.messages import JobTicket, NewsQuestion
 from millstream.trees.tree_member import TreeMember
@@ -49,7 +49,7 @@ class LogPosition:
         self.offset = offset
         """Of the first line that was not read."""
 
-    def position(self, chunk: Chunk | None = None, offset: int = 0) -> list[dict[str, Any]]:
+    def position(self, chunk: LineChunk | None = None, offset: int = 0) -> list[dict[str, Any]]:
         at = self.offset if chunk is None else chunk.start + offset
         return [{"offset": at}]
 
@@ -118,7 +118,7 @@ class Agent:
         url = f"{SCHEME}{node.name}" if node.capacity else ""
         self.member = TreeMember(node.name, url, node.capacity, began=node.wall())
 
-        def connect(url: str, name: str) -> Wire:
+        def connect(url: str, name: str) -> ServerWire:
             return VirtualWire(network, node.name, url, name, ANSWER_WITHIN)
 
         self.membership = Membership(self.member, root, connect, node._say, self._clock)
@@ -139,7 +139,7 @@ class Agent:
         self._log = LogPosition(began[0]["offset"] if began else 0)
         self._file = SimpleNamespace(path=LOG, key="log", size=0)
         self._read_lines = node.log.offsets.index(self._log.offset)
-        self.panes.follower = cast(Follower, self._log)
+        self.panes.follower = cast(LogFollower, self._log)
         self.membership.start()
         self.link.start()
         self.panes.begin()
@@ -160,7 +160,7 @@ class Agent:
 
     # The loop of the agent
 
-    def _parent(self, told: Told) -> Parent:
+    def _parent(self, told: RootDecisions) -> Parent:
         name = self._placed.name
         return Parent(
             self._placed,
@@ -204,7 +204,7 @@ class Agent:
             lines = log.lines[first : first + MOST_LINES]
             end = first + len(lines)
             start, size = log.offsets[first], log.offsets[end] - log.offsets[first]
-            chunk = Chunk(cast(Any, self._file), start, b"", size)
+            chunk = LineChunk(cast(Any, self._file), start, b"", size)
             after = log.lines[end : end + LOOK_AHEAD]
             self.panes.take(chunk, Slice(lines, 0, (str(LOG), start), after))
             self._read_lines, self._log.offset = end, log.offsets[end]

@@ -17,8 +17,8 @@ from bench.agent_simulation.network import Network
 from bench.agent_simulation.scenario import EPOCH
 from bench.agent_simulation.virtual_threads import VirtualCondition
 from bench.agent_simulation.world import Process, World
+from millstream import App
 from millstream.agent.wire import Answer, answer_of
-from millstream.model.app import App
 from millstream.model.event import Event
 from millstream.reference import Reference
 from millstream.server.news import TAIL

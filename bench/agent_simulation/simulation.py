@@ -20,8 +20,8 @@ from bench.agent_simulation.scenario import EPOCH, JOB, ClockModel, Scenario
 from bench.agent_simulation.traffic import Traffic
 from bench.agent_simulation.virtual_threads import installed
 from bench.agent_simulation.world import World
+from millstream import App
 from millstream.agent import job_panes
-from millstream.model.app import App
 from millstream.windows.job import Job
 from millstream.windows.placed import PlacedJob
 

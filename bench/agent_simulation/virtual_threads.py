@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from bench.agent_simulation.world import Strand, World
-from millstream.agent import membership, outbox, parent, sending, told, trying
+from millstream.agent import delivery_attempt, membership, outbox, parent, root_decisions, sender
 
 _world: World | None = None
 Replacement = tuple[ModuleType, str, Any]
@@ -118,7 +118,7 @@ def installed(here: World, random: Random, *more: Replacement) -> Iterator[None]
     global _world
     instead: list[Replacement] = [
         (module, name, kind)
-        for module in (told, sending, parent, membership, outbox)
+        for module in (root_decisions, sender, parent, membership, outbox)
         for name, kind in (
             ("Condition", VirtualCondition),
             ("Event", VirtualEvent),
@@ -127,9 +127,9 @@ def installed(here: World, random: Random, *more: Replacement) -> Iterator[None]
         if hasattr(module, name)
     ]
     instead += [
-        (told, "uniform", random.uniform),
-        (told, "uuid4", lambda: UUID(int=random.getrandbits(128))),
-        (trying, "uniform", random.uniform),
+        (root_decisions, "uniform", random.uniform),
+        (root_decisions, "uuid4", lambda: UUID(int=random.getrandbits(128))),
+        (delivery_attempt, "uniform", random.uniform),
         (membership, "random", random.random),
         *more,
     ]

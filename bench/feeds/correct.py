@@ -21,8 +21,8 @@ from bench.feeds.plan import Correct
 from bench.feeds.truth import Shown, Truth
 from millstream.feeds.names import Position
 from millstream.feeds.options import STRATEGIES, Strategy
-from millstream.feeds.pending import Pending
-from millstream.feeds.query import FeedQuery, Page
+from millstream.feeds.pending_records import Pending
+from millstream.feeds.query import FeedQuery, FeedSlice
 from millstream.feeds.rates import SECOND
 
 Row = dict[str, Any]
@@ -125,10 +125,10 @@ class _Disturbed:
             place = ts, producer, post if random.random() < 0.8 else post + "x"
         newer = place is not None and random.random() < 0.4
 
-        def read(query: FeedQuery) -> Page:
+        def read(query: FeedQuery) -> FeedSlice:
             return query.newer(place, limit) if newer and place else query.older(place, limit)
 
-        page: Page = driven.query(read, consumer, pending)
+        page: FeedSlice = driven.query(read, consumer, pending)
         must, more = expected(feed, place, limit, newer=newer)
         got = [(one.ts, one.producer, one.id, one.value) for one in page.items]
         self._found["reads"] += 1

@@ -33,7 +33,7 @@ from bench.feeds.plan import Diverse, FanOuts, Full, Measured, Ratios, Skews
 from bench.figures import percentile
 from bench.imr.noise import Noise
 from millstream.feeds.costs import Calibration
-from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.rates import SECOND
 from millstream.stores.progress import Progress
 

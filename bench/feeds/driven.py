@@ -24,8 +24,8 @@ from millstream.engine.layers import Task, run_whole
 from millstream.engine.plan import Plan
 from millstream.engine.progress import Report, advanced
 from millstream.feeds.diversity import DiverseQuery
-from millstream.feeds.pending import NOTHING, Pending
-from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.pending_records import NOTHING, Pending
+from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.query import FeedQuery
 from millstream.model.slate import slate_kind
 from millstream.stores.contract import Store

@@ -21,7 +21,7 @@ from bench.feeds.network import HOUR, Network, Shape, network, stretch
 from bench.feeds.plan import Flash, shards_of
 from bench.imr.noise import Noise
 from millstream.feeds.names import parts
-from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.rates import SECOND
 
 Row = dict[str, Any]

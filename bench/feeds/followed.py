@@ -21,7 +21,7 @@ from bench.feeds.driven import Counted, Driven
 from bench.feeds.laid import NOW, TEXT, Record, consumer, follows, producer
 from bench.feeds.plan import Followed
 from bench.processes import process
-from millstream.feeds.pending import NOTHING
+from millstream.feeds.pending_records import NOTHING
 from millstream.feeds.rates import SECOND
 
 Row = dict[str, Any]

@@ -16,7 +16,7 @@ from millstream.codec import decode_value, encode_value, shard_of
 from millstream.feeds.consumers import Consumers
 from millstream.feeds.fanouts import FanOuts
 from millstream.feeds.names import META
-from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.producers import Producers
 from millstream.feeds.rates import SECOND, Rate
 from millstream.feeds.records import OF_CONSUMER

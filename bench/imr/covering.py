@@ -17,12 +17,12 @@ from bench.imr import drawn_windows
 from bench.imr.plan import Covering
 from examples.imr.word_traffic import Words, log
 from examples.skewed_words import word_count
-from millstream.windows.drawing import rank
 from millstream.windows.estimates import Estimate, estimate
 from millstream.windows.fidelity import Area, Error
 from millstream.windows.job import Job
-from millstream.windows.making import Maker, Making
-from millstream.windows.message import Manifest, Message
+from millstream.windows.message import Message, PaneManifest
+from millstream.windows.pane_maker import Maker, Making
+from millstream.windows.pane_rank import rank
 
 Row = dict[str, Any]
 PART = 0.5
@@ -87,7 +87,7 @@ def _messages(job: Job, node: str, records: list[Row]) -> list[Message]:
 
 def _estimate(job: Job, names: tuple[str, ...], panes: range, told: list[Message]) -> Estimate:
     """The bounds of a window from what was told of its panes."""
-    manifests: dict[tuple[str, int], Manifest] = {}
+    manifests: dict[tuple[str, int], PaneManifest] = {}
     values: dict[str, dict[tuple[str, int], Any]] = {}
     for message in told:
         if message["pane"] in panes:

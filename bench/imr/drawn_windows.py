@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from millstream.windows.drawing import rank
 from millstream.windows.estimates import estimate
 from millstream.windows.fidelity import Area, Error, rounds
 from millstream.windows.job import Job
-from millstream.windows.message import Manifest, manifest
+from millstream.windows.message import PaneManifest, manifest
+from millstream.windows.pane_rank import rank
 from millstream.windows.strata import rounds_done
 
 Unit = tuple[str, int]
@@ -135,10 +135,10 @@ def kept_of(one: Job, made: Made, under: int) -> set[Unit]:
     return {unit for unit in made.units if rank(one.seed, *unit, one.span.panes) < under}
 
 
-def manifests_of(made: Made, kept: Set[Unit], *, told: bool) -> dict[Unit, Manifest]:
+def manifests_of(made: Made, kept: Set[Unit], *, told: bool) -> dict[Unit, PaneManifest]:
     """What the nodes have told; `told`: also of the panes that were left out, with how many records
     they had."""
-    manifests: dict[Unit, Manifest] = {}
+    manifests: dict[Unit, PaneManifest] = {}
     for unit, records in zip(made.units, made.records, strict=True):
         if unit in kept:
             manifests[unit] = manifest("data", 0)

@@ -15,19 +15,19 @@ MUTE = ("-m", "bench.imr.lacking", "mute")
 
 def main(words: list[str]) -> None:
     """Run the agent without a part."""
-    from millstream.agent.reading import Reading
-    from millstream.agent.told import Told
+    from millstream.agent.pane_reader import PaneReader
+    from millstream.agent.root_decisions import RootDecisions
     from millstream.cli.main import main as millstream
 
-    def begin(self: Reading, pane: int, at: int = 0) -> None:
+    def begin(self: PaneReader, pane: int, at: int = 0) -> None:
         self.panes.begin(pane)
         self._enter(new=True)
 
     without, *rest = words
     if without == "deaf":
-        Told.closed = lambda self, window: False  # type: ignore[method-assign]
+        RootDecisions.closed = lambda self, window: False  # type: ignore[method-assign]
     elif without == "mute":
-        Reading.begin = begin  # type: ignore[method-assign]
+        PaneReader.begin = begin  # type: ignore[method-assign]
     else:
         raise SystemExit(f"the first word must be deaf or mute; got {without!r}")
     millstream(["agent", *rest])

@@ -66,13 +66,12 @@ def root(
     folder = bench.fresh(f"imr/{what}")
     folder.mkdir(parents=True)
     (folder / "jobs.json").write_text(json.dumps([*jobs, job(WARM, [WARM], by="records", range=1)]))
-    environ = {"BENCH_IMR": str(folder / "jobs.json")}
-    with (
-        on_cores(cores),
-        served(
-            "run", APP, *LANE, store=folder / "store", log=folder / "said", environ=environ
-        ) as app,
-    ):
+    environ, log = {"BENCH_IMR": str(folder / "jobs.json")}, folder / "said"
+    with ExitStack() as stack:
+        with on_cores(cores):  # only while it starts: nodes have other cores
+            app = stack.enter_context(
+                served("run", APP, *LANE, store=folder / "store", log=log, environ=environ)
+            )
         _warm(app.url)
         yield Root(app, folder, environ)
 

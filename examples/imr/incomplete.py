@@ -14,10 +14,10 @@ from random import Random
 from typing import Any
 
 from millstream.codec import encode_value
-from millstream.windows.drawing import rank
 from millstream.windows.job import Job
-from millstream.windows.making import Maker, Making
 from millstream.windows.message import Message
+from millstream.windows.pane_maker import Maker, Making
+from millstream.windows.pane_rank import rank
 
 Cell = tuple[str, int]
 """A node and a pane."""

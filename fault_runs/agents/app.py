@@ -1,8 +1,8 @@
 """The jobs of the fault runs of agents: sums by key over windows of a log.
 
-By `sequence` and by `records` nothing depends on the clock: each window must be exact. By `time`
-a pane also ends by the clock, so a line that was written too late for its pane may be late: then it
-must be counted as late.
+With the axes `sequence` and `records` nothing depends on the clock: each window must be exact. With
+`time` a pane also ends by the clock. So a line that was written too late for its pane may be late,
+and must then be counted as late.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ NODE = "web1"
 TREE = ("top", "left", "right")
 """The nodes of the tree: the first is the parent of the others."""
 SECONDS, RANGE = 4, 12
-"""A pane, and a window, of the axis `sequence`."""
+"""The lengths of a pane and of a window of the axis `sequence`."""
 LINES = 100
-"""A pane of the axis `records`."""
+"""The length of a pane of the axis `records`."""
 PANE_US = 250_000
-"""A pane of the axis `time`."""
+"""The length of a pane of the axis `time`."""
 
 
 def sums(record: Any) -> Iterator[tuple[str, int]]:

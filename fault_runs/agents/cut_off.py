@@ -1,8 +1,9 @@
-"""An hour without its root, in seconds: an agent's buffer fills up, it pauses, and catches up.
+"""An agent is without its root for an hour (of log time): its buffer fills up, it pauses, and
+catches up.
 
-The time is that of the log: an hour of lines is written while the root refuses connections, or
-answers that it is behind (503), by turns. The buffer is small, so that the agent must pause and
-leave the rest in the log, which is its buffer then. Once it is killed meanwhile.
+An hour of lines is written in some seconds, while the root refuses connections, or answers that it
+is behind (503), by turns. The buffer is small, so that the agent must pause and leave the rest in
+the log, which then serves as its buffer. The agent is killed once meanwhile.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from fault_runs.scenario import Context, Scenario
 HOUR = 3_600
 PARTS = 6
 BUFFER = 48 << 10
-"""Bytes; an hour of panes is several times as much."""
+"""Bytes of the buffer; an hour of panes is several times as large."""
 PATIENCE = 120.0
 
 
 def run_cut_off(seed: int, folder: Path, context: Context) -> Result:
-    """What was written meanwhile comes when the root is there again, each line once."""
+    """The lines written meanwhile arrive when the root is back, each line once."""
     random, name = Random(seed), "by_sequence"
     root, state = Root(name, folder / "store"), folder / "state"
     rotation: Rotation = random.choice(ROTATIONS)
@@ -85,7 +86,7 @@ def run_cut_off(seed: int, folder: Path, context: Context) -> Result:
 
 
 def status(state: Path) -> dict[str, Any]:
-    """What the agent says of itself; nothing while it has not."""
+    """The status that the agent has written; empty if there is none yet."""
     try:
         found: dict[str, Any] = json.loads((state / "status.json").read_text())
         return found
@@ -99,7 +100,7 @@ def held_bytes(folder: Path) -> int:
 
 
 def _has_caught_up(state: Path, log: Log) -> bool:
-    """Whether all of the log was read, and all panes that have ended are at the root."""
+    """True if all of the log was read, and the root has all panes that have ended."""
     found = status(state)
     return found.get("read") == log.truth.lines and not found["outbox_bytes"]
 

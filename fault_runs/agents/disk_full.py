@@ -1,8 +1,8 @@
 """The disk that an agent keeps its panes on fills up, stays full for a while, and is freed.
 
-As in `fault_runs.disk_full` the disk is a small tmpfs in a mount namespace of a process of its own,
+As in `fault_runs.disk_full` the disk is a small tmpfs in the mount namespace of a separate process,
 `python -m fault_runs.agents.disk_full FOLDER SEED`. The log and the root are on another disk: the
-log goes on growing. Some agents are killed while the disk is full, and are started on it.
+log goes on growing. Some agents are killed while the disk is full, and started again on it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PATIENCE = 60.0
 
 
 def run_disk_full(seed: int, folder: Path, context: Context) -> Result:
-    """It waits, says why, and goes on when there is room: each line is counted once."""
+    """The agent waits, says why, and goes on when there is space: each line is counted once."""
     return on_a_disk_apart(FAULT, "fault_runs.agents.disk_full", seed, folder)
 
 
@@ -53,10 +53,10 @@ def _main(folder: Path, seed: int) -> Result:
                 kills += 1
                 running.kill()
                 running = start(words, said)
-                time.sleep(random.uniform(0.0, 1.5))  # it may start on the full disk
+                time.sleep(random.uniform(0.0, 1.5))  # the agent may start on the full disk
             disk.free()
             freed = time.monotonic()
-            if running.process.poll() is not None:  # it may refuse to start there
+            if running.process.poll() is not None:  # the agent may refuse to start there
                 if "No space left on device" not in running.said():
                     raise AssertionError(f"the agent ended by itself: {running.said()}")
                 running = start(words, said)
@@ -84,14 +84,14 @@ def _main(folder: Path, seed: int) -> Result:
 
 
 def _wait_for_more(root: Root, running: Started) -> None:
-    """Wait until the root has got more: the agent works."""
+    """Wait until the root has got more messages: the agent works."""
     before = root.taken()
     if not wait_until(lambda: root.taken() > before + 1_000, running, PATIENCE):
         raise AssertionError(f"the agent ended by itself: {running.said()}")
 
 
 def _fill(disk: Disk, running: Started, pages_left: int) -> None:
-    """Fill the disk, also what the agent gives back as it sends, until it says that it is full."""
+    """Fill the disk, and the space that the agent frees, until it reports a full disk."""
     before = _said(running)
 
     def is_said() -> bool:
@@ -103,7 +103,7 @@ def _fill(disk: Disk, running: Started, pages_left: int) -> None:
 
 
 def _said(running: Started) -> int:
-    """How often agents have said that the disk is full."""
+    """The number of times that agents have reported a full disk."""
     return running.log.read_text(errors="replace").count("No space left on device")
 
 

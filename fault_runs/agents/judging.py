@@ -1,8 +1,9 @@
-"""What the root was told and what its windows say, against the truth of the logs.
+"""Compares the messages that the root got, and its windows, with the truth of the logs.
 
-Two judges. `told` adds up the manifests of the messages that the root takes: each line of the log
-is in one of the four counts, once. `windows` compares every window that all nodes have passed with
-the sums of its lines; where lines were late, and were counted so, only the number of the others.
+There are two checks. `told` adds up the manifests of the messages that the root accepts: each line
+of the log must be in one of the four counts, once. `windows` compares every window that all nodes
+have passed with the sums of its lines; if lines were late, and counted so, only with the number of
+the others.
 """
 
 from __future__ import annotations
@@ -15,33 +16,33 @@ from typing import Any
 from fault_runs.agents.app import NAME
 from fault_runs.agents.writing import Truth
 from fault_runs.outcome import Difference
-from millstream.model.app import App
+from millstream import App
 from millstream.model.event import Event
 from millstream.testing import Run
 from millstream.testing import run as run_in_memory
-from millstream.windows.message import Manifest, Message
+from millstream.windows.message import Message, PaneManifest
 from millstream.windows.span import Span
 
 HOP = 1_000
 """Microseconds between two messages: each takes some hops, one microsecond each, to the root."""
 Answers = dict[int, dict[str, Any]]
-"""By window and key, what a window says."""
+"""By window and key, the answer of a window."""
 
 
 @dataclass
 class Account:
-    """What the messages of one node add up to."""
+    """The sum of the messages of one node."""
 
     total: int = 0
-    """What its reader has counted."""
+    """The lines that its reader has counted."""
     records: Counter[int] = field(default_factory=Counter)
     late: Counter[int] = field(default_factory=Counter)
     shed: Counter[int] = field(default_factory=Counter)
     dead: int = 0
     repeated: int = 0
-    """Messages that came again, and count for nothing."""
+    """Repeated messages, which do not count."""
     panes: set[int] = field(default_factory=set)
-    """That are told, in whichever order they came."""
+    """The panes in its messages, in any order."""
 
     @property
     def residual(self) -> int:
@@ -50,10 +51,10 @@ class Account:
 
     @property
     def holes(self) -> list[int]:
-        """Panes that were passed over."""
+        """Panes that are missing in between."""
         return sorted(set(range(min(self.panes), max(self.panes))) - self.panes)
 
-    def add(self, message: Message, told: Manifest) -> None:
+    def add(self, message: Message, told: PaneManifest) -> None:
         pane = message["pane"]
         self.panes.update(range(pane, message["until"]))
         self.records[pane] += told["records"]
@@ -65,7 +66,7 @@ class Account:
 
 
 def accounts(messages: Iterable[Message]) -> dict[str, Account]:
-    """What each node's messages add up to; one with a pane that was taken before is not taken."""
+    """Adds up each node's messages; a message with a pane that is known already is not counted."""
     found: dict[str, Account] = {}
     taken: set[tuple[str, int]] = set()
     for message in messages:
@@ -83,7 +84,7 @@ def accounts(messages: Iterable[Message]) -> dict[str, Account]:
 
 
 def told(messages: Sequence[Message], truths: Mapping[str, Truth]) -> Difference:
-    """Lines that no message counts are lost, those that are counted twice are doubled."""
+    """Lines that no message counts are lost; lines that are counted twice are doubled."""
     found, lost, doubled, notes = accounts(messages), 0, 0, list[str]()
     for node, truth in truths.items():
         account = found[node]
@@ -109,7 +110,7 @@ def told(messages: Sequence[Message], truths: Mapping[str, Truth]) -> Difference
 
 
 def in_memory(app: App, messages: Sequence[Message]) -> Run:
-    """The application over these messages, in the order in which the root has them."""
+    """Runs the application over these messages, in the root's order."""
     stream = f"{NAME}.panes"
     events = [
         Event(stream, (number + 1) * HOP, message["tree"], message)
@@ -122,7 +123,7 @@ def in_memory(app: App, messages: Sequence[Message]) -> Run:
 
 
 def answers(span: Span, rows: Iterable[tuple[str, Any]]) -> Answers:
-    """What windows said, from the rows (key, value) of the job's output."""
+    """The answers of windows, from the rows (key, value) of the job's output."""
     found: Answers = {}
     for key, value in rows:
         of = found.setdefault(value["from"] // span.slide, {})
@@ -139,11 +140,11 @@ def windows(
     late: Mapping[int, int] | None = None,
     first: int = 0,
 ) -> Difference:
-    """Each window from `first` on, up to the last one that all nodes are in, says the sums of its
-    lines: at the end of its log an agent ends the windows that it is in.
+    """Each window from `first` on, up to the last one that all nodes are in, must have the sums of
+    its lines: at the end of its log an agent ends the windows that it is in.
 
-    A key that is missing or too small is lost, one that is too much is doubled. A window that has
-    lost lines as `late` says can only be too small.
+    A key that is missing or too small is lost, one that is too large is doubled. A window whose
+    lines were late, according to `late`, can only be too small.
     """
     lost, doubled, notes, late = 0, 0, list[str](), late or {}
     last = span.windows_of(min(truth.last for truth in truths))[-1]
@@ -166,6 +167,6 @@ def windows(
 
 
 def both(one: Difference, other: Difference) -> Difference:
-    """Two differences as one."""
+    """Adds two differences."""
     note = "; ".join(filter(None, (one.note, other.note)))
     return Difference(one.lost + other.lost, one.doubled + other.doubled, note)

@@ -1,9 +1,9 @@
-"""An agent ended with SIGKILL again and again, while its log grows and is rotated.
+"""An agent is killed again and again, while its log grows and is rotated.
 
-Half of the kills come at a moment drawn by seed, half at a named point: around the write of a pane
-to the disk, around the request, between the root's answer and the removal (`struck`). Between two
-lives the log may be rotated once more. In the end an agent reads the log to its end. The root is
-the server alone.
+Half of the kills come at a moment drawn by seed, half at a named point: before or after the write
+of a pane to disk, before or after the request, between the root's answer and the removal
+(`struck`). The log may also be rotated between a kill and the next start. Finally an agent reads
+the log to its end. The root is the server alone.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fault_runs.outcome import Difference
 from fault_runs.processes import Started, start, wait_until
 from fault_runs.result import Result
 from fault_runs.scenario import Context, Scenario
-from millstream.model.app import App
+from millstream import App
 
 KILLS = 10
 AXES = ("by_sequence", "by_records", "by_time")
@@ -31,7 +31,7 @@ PATIENCE = 30.0
 
 
 def run_killed(seed: int, folder: Path, context: Context) -> Result:
-    """Whatever it was doing: each line is counted once, and each window is right."""
+    """Whatever the agent was doing, each line is counted once, and each window is right."""
     random = Random(seed)
     name, rotation = AXES[seed % len(AXES)], random.choice(ROTATIONS)
     log = Log(folder / "log", job_of(APPS[name]).span, Random(seed + 1), rotation)
@@ -67,7 +67,7 @@ def run_killed(seed: int, folder: Path, context: Context) -> Result:
 
 
 def _end(running: Started, root: Root, random: Random, point: str, times: list[float]) -> str:
-    """Wait for the point, or for a moment after the first message; where it was ended."""
+    """Kill the agent at the point, or at a moment after the first message; returns where."""
     try:
         if point and _ends_itself(running):
             return point
@@ -76,7 +76,7 @@ def _end(running: Started, root: Root, random: Random, point: str, times: list[f
             if not wait_until(lambda: root.taken() > before, running, PATIENCE):
                 raise AssertionError(f"the agent ended by itself: {running.said()}")
             times.append(time.time() - running.at)
-        time.sleep(random.uniform(0.0, 0.7))  # the moment is the point
+        time.sleep(random.uniform(0.0, 0.7))  # a random moment is intended
         if running.process.poll() is not None:
             raise AssertionError(f"the agent ended by itself: {running.said()}")
         return "at random"
@@ -85,7 +85,7 @@ def _end(running: Started, root: Root, random: Random, point: str, times: list[f
 
 
 def _ends_itself(running: Started) -> bool:
-    """Whether it comes to its point soon."""
+    """True if the agent reaches its point soon."""
     deadline = time.monotonic() + 5.0
     while running.process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -96,7 +96,7 @@ def _ends_itself(running: Started) -> bool:
 
 
 def judged(app: App, root: Root, log: Log, node: str = NODE) -> Difference:
-    """What the root took, and what the application makes of it, against the log."""
+    """Compares the root's messages, and the application's result, with the log."""
     messages, span = root.messages(), job_of(app).span
     told = judging.told(messages, {node: log.truth})
     late = judging.accounts(messages)[node].late

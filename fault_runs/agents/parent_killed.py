@@ -1,8 +1,8 @@
-"""The parent of two agents ended with SIGKILL again and again, with the root on Spark.
+"""The parent of two agents is killed again and again, with the root on Spark.
 
-What it had merged in its memory is gone with it: its children keep their panes until the root says
-that it has them, and send them again, or past the parent. Once it stays away for so long that they
-must. Before each kill the tree is at work again.
+The panes that it had merged in memory are lost with it. But its children keep their panes until the
+root acknowledges them, and send them again, to the parent or past it. Once it stays away for so
+long that they must bypass it. Before each kill the tree works again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fault_runs.scenario import Context, Scenario
 KILLS = 4
 A_SECOND = 400
 AWAY = 12.0
-"""Seconds after which children go past their parent."""
+"""Seconds after which children bypass their parent."""
 
 
 def run_parent_killed(seed: int, folder: Path, context: Context) -> Result:
@@ -48,7 +48,7 @@ def run_parent_killed(seed: int, folder: Path, context: Context) -> Result:
         long = random.randrange(KILLS)
         for kill in range(KILLS):
             _wait_for_merged(root, running)
-            time.sleep(random.uniform(0.0, 2.0))  # the moment is the point
+            time.sleep(random.uniform(0.0, 2.0))  # a random moment is intended
             running[top].kill()
             time.sleep(AWAY if kill == long else random.uniform(0.0, 2.0))
             began = time.monotonic()
@@ -84,7 +84,7 @@ def run_parent_killed(seed: int, folder: Path, context: Context) -> Result:
 
 
 def _merged(root: SparkRoot) -> int:
-    """How many messages of several nodes have come; the server must have written before."""
+    """The number of messages with several nodes that have come; the server must have written."""
     return sum(len(message["nodes"]) > 1 for message in messages_in(root.store))
 
 

@@ -1,7 +1,7 @@
-"""The root on Spark ended with SIGKILL, with its JVM and its server, while agents send to it.
+"""The root on Spark is killed, with its JVM and its server, while agents send to it.
 
 Each of three agents keeps its panes until the root has acknowledged them, and sends them again when
-it is there again.
+the root is back.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def run_root_killed(seed: int, folder: Path, context: Context) -> Result:
         root.wait()
         for _ in range(KILLS):
             _wait_for_more(root)
-            time.sleep(random.uniform(0.0, 3.0))  # the moment is the point
+            time.sleep(random.uniform(0.0, 3.0))  # a random moment is intended
             root.kill()
             time.sleep(random.uniform(0.0, 2.0))
             seconds = seconds_to_commit(root.store, root.start())

@@ -1,9 +1,9 @@
-"""Agents as users start them, and a root without Spark.
+"""Starts agents as users do, and a root without Spark.
 
-The cheap root is the application's own server over a store: it takes the messages of the nodes as
-it always does, and nobody works on them. `Root.messages` reads what it took; the application is
-then run over it in memory (`judging.in_memory`). So an agent can be disturbed a hundred times in
-the time that Spark needs for a few starts.
+The cheap root is the application's own server over a store: it accepts the messages of the nodes as
+usual, but nothing processes them. `Root.messages` reads them; the application is then run over them
+in memory (`judging.in_memory`). So an agent can be disturbed a hundred times in the time that Spark
+needs for a few starts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fault_runs.processes import MILLSTREAM, ROOT, start
 from fault_runs.serving import kill, make_store
 from millstream.log.reader import LogReader
 from millstream.server.child import ServerChild
-from millstream.server.options import Options
+from millstream.server.options import ServerOptions
 from millstream.stores.home import log_of
 from millstream.windows.message import Message
 
@@ -30,14 +30,14 @@ PANES = f"{NAME}.panes"
 
 
 def free_port() -> int:
-    """A port of loopback that nobody has now."""
+    """A port of loopback that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 class Root:
-    """A server of the application's store, at one address over all its lives."""
+    """A server of the application's store, at the same address in all starts."""
 
     def __init__(self, app: str, store: Path) -> None:
         self._store = store
@@ -47,20 +47,20 @@ class Root:
         make_store(APPS[app], store, SHARDS)
 
     def start(self, **options: Any) -> None:
-        self._child = ServerChild.start(Options(self._store, port=self._port, **options))
+        self._child = ServerChild.start(ServerOptions(self._store, port=self._port, **options))
 
     def kill(self) -> None:
-        """End it with SIGKILL; again, it does nothing."""
+        """Kill it; a second call does nothing."""
         if self._child is not None:
             kill(self._child)
             self._child = None
 
     def messages(self) -> list[Message]:
-        """All messages that it has acknowledged, in its order; once it is ended."""
+        """All messages that it has acknowledged, in its order; call it after `kill`."""
         return messages_in(self._store)
 
     def taken(self) -> int:
-        """How many bytes its log has."""
+        """The bytes in its log."""
         return taken_in(self._store)
 
 
@@ -75,8 +75,7 @@ def messages_in(store: Path) -> list[Message]:
 
 
 def taken_in(store: Path) -> int:
-    """How many bytes the log has. (A reader would look whether there is a writer, and might be in
-    its way.)"""
+    """The bytes in the log. (A `LogReader` would check for a writer, and might block it.)"""
     try:
         files = list(log_of(store, PANES).iterdir())
         return sum(file.stat().st_size for file in files if file.is_file())
@@ -87,14 +86,14 @@ def taken_in(store: Path) -> int:
 def agent(
     app: str, node: str, logs: str, root: str, state: Path, *more: str, struck: str = ""
 ) -> list[str]:
-    """The words of a command that starts an agent; `struck` names a point where it ends itself."""
+    """The command line of an agent; `struck` names a point at which it kills itself."""
     command = [*MILLSTREAM] if not struck else ["-m", "fault_runs.agents.struck", struck]
     words = ["agent", f"{APP}:{app}", "--job", NAME, "--node", node, "--log", logs]
     return [*command, *words, "--root", root, "--state", str(state), "--nice", "0", *more]
 
 
 def finish(words: Sequence[str], log: Path, patience: float = 60.0) -> None:
-    """Run an agent to the end of its log; AssertionError if it does not come there."""
+    """Run an agent to the end of its log; AssertionError if it does not get there."""
     running = start([*words, "--once"], log)
     try:
         if running.wait(patience) != 0:

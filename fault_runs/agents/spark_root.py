@@ -1,4 +1,4 @@
-"""The root on Spark, as users start it, and agents of all its nodes; what is left in the end."""
+"""Runs the root on Spark as users do, and compares its final state with the logs of all nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SparkRoot(SparkApp):
 
 
 def judged(store: Path, logs: Mapping[str, Log]) -> Difference:
-    """What the nodes told, and what the windows on Spark say, against the logs."""
+    """Compares the nodes' messages, and the windows on Spark, with the logs."""
     span, truths = job_of(APPS[TREE]).span, {node: log.truth for node, log in logs.items()}
     messages = messages_in(store)
     told = judging.told(messages, truths)
@@ -36,6 +36,6 @@ def judged(store: Path, logs: Mapping[str, Log]) -> Difference:
 
 
 def residuals(status: str) -> list[int]:
-    """The residual of each node, as the root says it."""
+    """The residual of each node, from the root's status."""
     jobs = json.loads(status)["jobs"]
     return [account["residual"] for account in jobs[NAME]["nodes"].values()]

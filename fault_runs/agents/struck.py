@@ -1,7 +1,7 @@
-"""`python -m fault_runs.agents.struck POINT:N WORDS ...`: `millstream WORDS`, which ends itself.
+"""`python -m fault_runs.agents.struck POINT:N WORDS ...`: `millstream WORDS`, which kills itself.
 
 When it passes the named point for the Nth time it gets SIGKILL: no `finally` runs, nothing is
-flushed. A point is before or after a call inside the agent; it is put there from outside, so that
+flushed. A point is before or after a call inside the agent. It is patched in from outside, so that
 the agent has no code for it.
 """
 
@@ -16,8 +16,8 @@ from importlib import import_module
 from typing import Any
 
 POINTS: dict[str, tuple[str, str, bool]] = {
-    "file-found": ("millstream.agent.following", "Follower._meet", True),
-    "files-looked-at": ("millstream.agent.following", "Follower.look", True),
+    "file-found": ("millstream.agent.log_follower", "Follower._meet", True),
+    "files-looked-at": ("millstream.agent.log_follower", "Follower.look", True),
     "before-outbox": ("millstream.agent.outbox", "Outbox.put", False),
     "after-outbox": ("millstream.agent.outbox", "Outbox.put", True),
     "before-file-is-whole": ("os", "replace", False),
@@ -27,11 +27,12 @@ POINTS: dict[str, tuple[str, str, bool]] = {
     "before-removal": ("millstream.agent.outbox", "Outbox.remove", False),
     "after-removal": ("millstream.agent.outbox", "Outbox.remove", True),
 }
-"""By name: the module, what is called there, and whether the point is after the call."""
+"""By name: the module, the function that is called there, and True if the point is after the call.
+"""
 
 
 def strike_at(point: str, time: int) -> None:
-    """Put SIGKILL at the point, for its passing number `time`, counted from 1."""
+    """Send SIGKILL when the point is passed for the `time`-th time, counted from 1."""
     module, path, after = POINTS[point]
     owner: Any = import_module(module)
     *names, last = path.split(".")

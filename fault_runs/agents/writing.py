@@ -1,4 +1,4 @@
-"""A node's log that grows, with lines that are no records, is rotated, and is known line by line.
+"""Writes a node's log, which grows and is rotated, and records the truth about every line.
 
 Lines come in pieces that may end within a line. A rotation renames the file, as most programs do,
 or copies and truncates it, as `copytruncate` of logrotate does; no rotated file is ever deleted.
@@ -21,26 +21,26 @@ from millstream.windows.span import Axis, Span
 
 KEYS = ("a", "b", "c", "d", "é")
 BROKEN = (b"this is no record", b'{"key": "a"', b'{"key": "a", "second": %d}', b'{"key": "a", \xff')
-"""Lines that cannot be read, or that `map` fails on."""
+"""Lines that cannot be parsed, or on which `map` fails."""
 A_SECOND = 25
-"""Lines to a second of the axis `sequence`."""
+"""Lines for each second of the axis `sequence`."""
 MOST_ROTATIONS = 12
-"""All rotated files are counted up at each rotation: more would take longer than in real life."""
+"""Each rotation renumbers all rotated files: more would take longer than in real life."""
 Rotation = Literal["rename", "copy"]
 
 
 @dataclass
 class Truth:
-    """What a log holds. Panes are those of the job's axis."""
+    """The true content of a log. Panes are those of the job's axis."""
 
     lines: int = 0
     dead: int = 0
     records: Counter[int] = field(default_factory=Counter)
     """Lines that are records, by pane."""
     sums: dict[int, Counter[str]] = field(default_factory=dict)
-    """What a window must say of a key, by pane."""
+    """The true sum of each key, by pane."""
     last: int = 0
-    """The pane that was reached last: those before it are whole."""
+    """The last pane: those before it are complete."""
 
 
 class Log:
@@ -56,14 +56,14 @@ class Log:
         self._file = self._path.open("ab", buffering=0)
 
     def write(self, count: int) -> None:
-        """Add so many lines, in pieces that may end within one."""
+        """Add `count` lines, in pieces that may end within a line."""
         data = b"".join(self._line() + b"\n" for _ in range(count))
         cut = self._random.randrange(len(data))
         for piece in (data[:cut], data[cut:]):
             self._file.write(piece)
 
     def rotate(self) -> None:
-        """Begin a new file; the old ones are counted up."""
+        """Begin a new file, and renumber the old ones."""
         folder = self._path.parent
         for number in range(self.rotations, 0, -1):
             os.rename(folder / f"app.log.{number}", folder / f"app.log.{number + 1}")
@@ -80,7 +80,7 @@ class Log:
         self._file.close()
 
     def _line(self) -> bytes:
-        """The next line; the truth knows it."""
+        """The next line; adds it to the truth."""
         truth, random = self.truth, self._random
         ts, second = time.time_ns() // 1_000, truth.lines // A_SECOND
         place: dict[Axis, int] = {"time": ts, "records": truth.lines, "sequence": second}
@@ -99,7 +99,7 @@ class Log:
 
 
 class Growing(threading.Thread):
-    """Lets logs grow until it is told to stop, and rotates them now and then."""
+    """Lets logs grow until it is stopped, and rotates them now and then."""
 
     def __init__(self, logs: list[Log], random: Random, a_second: int = 2_000) -> None:
         super().__init__(daemon=True)
@@ -118,7 +118,7 @@ class Growing(threading.Thread):
             self.failed = str(error)
 
     def stop(self) -> None:
-        """End it; AssertionError if it could not write, since then nothing was shown."""
+        """Stop; AssertionError if it could not write, since then the run shows nothing."""
         self._done.set()
         self.join()
         assert not self.failed, f"the log could not be written: {self.failed}"

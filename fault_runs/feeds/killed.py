@@ -1,10 +1,10 @@
-"""Feeds read while the application is killed: each read is compared with what was acknowledged.
+"""Feeds are read while the application is killed; each read is compared with what was acknowledged.
 
-One client says something and reads a feed, by turns: so what a feed must be is known exactly at
-every read, whatever the application has or has not taken in by then. Follows, posts, edits, deletes
-and blocks come in any order; pairs change their side, since some consumers look often and some
-producers post in bursts. The application is ended with SIGKILL, with its JVM and its server, and
-started again; what was sent and not acknowledged is sent again under its key.
+One client sends records and reads a feed, by turns. So the correct feed is known exactly at every
+read, whatever the application has or has not processed by then. Follows, posts, edits, deletes and
+blocks come in any order; pairs change their side, since some consumers read often and some
+producers post in bursts. The application is killed, with its JVM and its server, and started again;
+requests that were not acknowledged are sent again with their keys.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fault_runs.spark_app import SparkApp
 
 KILLS = 2
 ROUNDS = 150
-"""Between two kills."""
+"""Rounds between two kills."""
 PRODUCERS, CONSUMERS = 12, 40
 DAY = 86_400_000_000
 APP = str(ROOT / "fault_runs" / "feeds" / "app.py")
@@ -36,7 +36,7 @@ KINDS = ("post",) * 8 + ("follow",) * 6 + ("edit", "delete", "unfollow", "block"
 
 @dataclass
 class Client:
-    """Says things to feeds and reads them, one after the other."""
+    """Sends records to feeds and reads feeds, one after the other."""
 
     url: str
     random: Random
@@ -47,13 +47,13 @@ class Client:
     reads: int = 0
     missing: int = 0
     wrong: int = 0
-    """Items that must not be there, or not there, or not so often."""
+    """Items that are wrong, missing or repeated."""
     first: str = ""
     """The first difference."""
     how: dict[str, int] = field(default_factory=dict)
 
     def turn(self) -> None:
-        """Say some things, and read a feed."""
+        """Send some records, and read a feed."""
         records = [self._record() for _ in range(self.random.randint(1, 6))]
         self._post(records)
         self.truth.add(records)
@@ -75,7 +75,7 @@ class Client:
         return record if kind == "delete" else {**record, "value": {"text": f"{kind} {self.sent}"}}
 
     def _post(self, records: list[Record]) -> None:
-        """Until it is acknowledged."""
+        """Post records, again until they are acknowledged."""
         key, deadline = f"{self.sent}", time.monotonic() + PATIENCE
         while True:
             try:
@@ -89,11 +89,11 @@ class Client:
                 if answer.status_code != 503:
                     raise AssertionError(f"refused: {answer.status_code} {answer.text[:300]}")
             except httpx.HTTPError:
-                pass  # it is down, or went down before it could answer
+                pass  # the server is down, or was killed before it could answer
             self._wait(deadline)
 
     def read(self, consumer: str) -> None:
-        """A whole feed by pages; a page is asked for again while the application is down."""
+        """Read a whole feed by pages; retries a page while the application is down."""
         expected, limit = self.truth.feed(consumer), self.random.choice((3, 20, 100))
         found: list[Shown] = []
         cursor: str | None = None
@@ -141,7 +141,7 @@ class Client:
 
 
 def run_killed(seed: int, folder: Path, context: Context) -> Result:
-    """Turns, a kill, turns again; at the end every feed is read once more."""
+    """Turns, a kill, more turns; at the end every feed is read once more."""
     random, application, times = Random(seed), SparkApp(folder, APP), list[float]()
     client = Client(application.url, random)
     application.start()

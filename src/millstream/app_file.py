@@ -27,11 +27,14 @@ section 4). The file names the functions and the graph; it builds the same `App`
                           time_format, zone, ahead, jump, lateness, grace
     [feeds.NAME]          coherency, limit, k, t, keep, backfill, pushes, memory, ratio, policy,
                           latency, percentile, strategy
+    [changes.UPDATE]      the changes of its slates as an output: name, sink
     [run]                 store, shards, tasks, ...: see `millstream.settings`
+    [spark]               settings of Spark itself, as in executor.memory = "2g"
 
-The order of declaration is the order of the file. Modules are looked for beside the file first,
-and paths in the file are relative to it, so that it means the same wherever one stands. A stream
-with a sink is an output. A wrong word is refused with its line and the nearest right one.
+The order of declaration is the order of the file. Modules are searched for beside the file first,
+and paths in the file are relative to it, so that it means the same in every working directory. A
+stream with a sink is an output. The error for an unknown word names its line and the nearest known
+word.
 """
 
 from __future__ import annotations
@@ -45,13 +48,15 @@ from millstream import toml
 from millstream.actions.address import parse_action_address
 from millstream.app_parts import by_element, element, feeds, job
 from millstream.app_sections import algebra_at, at_line_of, field_at, object_at
+from millstream.cluster_options import INSTALLED, spark_settings
 from millstream.errors import DefinitionError
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.model.function import RESERVED_STREAMS
 from millstream.model.slate import Table
+from millstream.model.workflow import CHANGES
 from millstream.modules import on_path
 from millstream.nearest import did_you_mean
-from millstream.setting_values import PARSERS, PATHS, check_address, check_form, relative_to
+from millstream.setting_values import PARSERS, check_address, check_form, relative_to
 from millstream.toml import Document, Section, shown
 
 _SOURCE_TEXTS = (
@@ -76,52 +81,60 @@ _TABLES = {
     "stream": "streams",
     "output": "streams",
     "action": "streams",
+    "changes of": "changes",
 }
 
 
-def read_app(path: Path) -> tuple[App, dict[str, Any]]:
-    """The application that a TOML file describes, and the settings in it."""
+def read_app(path: Path) -> tuple[AppDefinition, dict[str, Any]]:
+    """Returns the application that a TOML file describes, and the settings in it."""
     document = toml.read(path)
     on_path(document.directory)
-    document.section().only("app", "streams", *_BUILDERS, "run")
-    for kind in ("streams", *_BUILDERS):
+    document.section().only("app", "streams", *_BUILDERS, "changes", "run", "spark")
+    for kind in ("streams", *_BUILDERS, "changes"):
         document.section(kind)
     head = document.section("app")
     head.only("name", "order", "on_error", "slate_warn", "slate_limit")
     sizes = {key: head.get(key, str, int) for key in ("slate_warn", "slate_limit")}
     with at_line_of(head):
-        app = App(
+        app = AppDefinition(
             head.need("name", str),
             order=head.get("order", str) or "arrival",
             on_error=head.get("on_error", str) or "dead-letter",
             **{key: size for key, size in sizes.items() if size is not None},
         )
-    given: dict[str, Any] = {"sources": {}, "sinks": {}}
+    settings: dict[str, Any] = {"sources": {}, "sinks": {}}
     for section in document.sections("streams"):
         with at_line_of(section):
-            _stream(app, section, given)
+            _stream(app, section, settings)
     for section in document.sections(*_BUILDERS):
         with at_line_of(section):
             _BUILDERS[section.path[0]](app, section)
-    given.update(_run(document.section("run")))
-    app.settings.update(given)
+    for section in document.sections("changes"):
+        with at_line_of(section):
+            _changes(app, section, settings)
+    settings.update(_run(document.section("run")))
+    spark = document.section("spark")
+    if spark.values:
+        with at_line_of(spark):
+            settings["spark"] = spark_settings(spark.values, "[spark]")
+    app.settings.update(settings)
     _check_graph(app, document)
     for source in app.checked().sources:
-        address = given["sources"].get(source.name)
+        address = settings["sources"].get(source.name)
         if address is not None:
             with at_line_of(document.section("streams", source.name)):
                 check_form(source, address)
-    return app, given
+    return app, settings
 
 
-def _stream(app: App, section: Section, given: dict[str, Any]) -> None:
+def _stream(app: AppDefinition, section: Section, settings: dict[str, Any]) -> None:
     section.only(*_STREAM_KEYS)
     name = section.name
     source, sink = section.get("source", bool, str), section.get("sink", str)
     if isinstance(source, str):
-        given["sources"][name] = _address(section, "source", source)
+        settings["sources"][name] = _address(section, "source", source)
     if sink is not None:
-        given["sinks"][name] = _address(section, "sink", sink)
+        settings["sinks"][name] = _address(section, "sink", sink)
     if name in RESERVED_STREAMS and set(section.values) == {"sink"}:
         return  # Millstream's own output streams: nothing to declare
     if source:
@@ -145,11 +158,21 @@ def _stream(app: App, section: Section, given: dict[str, Any]) -> None:
         app.action(name)
     if isinstance(action, str):
         parse_action_address(action, section.where("action"))
-        there = relative_to(action, section.document.directory)
-        given.setdefault("actions", {})[name] = there
+        address = relative_to(action, section.document.directory)
+        settings.setdefault("actions", {})[name] = address
 
 
-def _function(app: App, section: Section) -> None:
+def _changes(app: AppDefinition, section: Section, settings: dict[str, Any]) -> None:
+    """Declares the output of `[changes.UPDATE]`: the changes of the update's slates."""
+    section.only("name", "sink")
+    name, sink = section.get("name", str), section.get("sink", str)
+    app.changes(section.name, name=name)
+    if sink is not None:
+        output = name or f"{section.name}{CHANGES}"
+        settings["sinks"][output] = _address(section, "sink", sink)
+
+
+def _function(app: AppDefinition, section: Section) -> None:
     is_map = section.path[0] == "maps"
     if not is_map and "algebra" in section.values:
         _aggregate(app, section)
@@ -185,7 +208,7 @@ def _function(app: App, section: Section) -> None:
     )(function)
 
 
-def _aggregate(app: App, section: Section) -> None:
+def _aggregate(app: AppDefinition, section: Section) -> None:
     for key in _UPDATE_KEYS:
         if key in section.values and key not in _AGGREGATE_KEYS:
             raise section.error(
@@ -203,25 +226,26 @@ def _aggregate(app: App, section: Section) -> None:
     )
 
 
-_BUILDERS: dict[str, Callable[[App, Section], None]] = {
+_BUILDERS: dict[str, Callable[[AppDefinition, Section], None]] = {
     "maps": _function,
     "updates": _function,
     "elements": element,
     "jobs": job,
     "feeds": feeds,
 }
-"""What makes functions of each kind of table."""
+"""The function that builds the parts of each kind of table."""
 
 
 def _run(section: Section) -> dict[str, Any]:
-    keys = [key for key in PARSERS if key not in ("sources", "sinks", "actions")]
+    keys = [key for key in PARSERS if key not in ("sources", "sinks", "actions", "spark")]
     section.only(*keys)
-    given = {}
+    settings = {}
     for key, value in section.values.items():
         parsed = PARSERS[key](value, section.where(key))
-        # As it stands in the file, since it is parsed again with what is given elsewhere.
-        given[key] = section.document.directory / parsed if key in PATHS else value
-    return given
+        # Values stay unparsed: they are parsed again with those from the other places.
+        is_path = isinstance(parsed, Path) or (key == "runtime" and parsed != INSTALLED)
+        settings[key] = section.document.directory / parsed if is_path else value
+    return settings
 
 
 def _address(section: Section, key: str, text: str) -> str:
@@ -229,29 +253,29 @@ def _address(section: Section, key: str, text: str) -> str:
     return relative_to(text, section.document.directory)
 
 
-def _check_graph(app: App, document: Document) -> None:
+def _check_graph(app: AppDefinition, document: Document) -> None:
     """Check the whole graph now, while the lines are known."""
     try:
         app.checked()
     except DefinitionError as error:
-        told = by_element(str(error), document)
-        raise document.error(_path_of(str(error), document), told) from None
+        message = by_element(str(error), document)
+        raise document.error(_path_of(str(error), document), message) from None
 
 
 def _path_of(message: str, document: Document) -> tuple[str, ...]:
-    """The table or key that an error of the model is about."""
+    """Returns the table or key that an error of the model is about."""
     app = re.match(r"app .*?: (order|on_error) must", message)
     if app:
         return "app", app[1]
-    named = re.match(r"(\w+) '([^']+)'", message)
+    named = re.match(r"(changes of|\w+) '([^']+)'", message)
     if named is None or named[1] not in _TABLES:
         return ("app",)
-    made_by = named[2].split(".")[0]
-    if made_by in document.section("jobs").values:
-        return "jobs", made_by, "nodes"
-    if made_by in document.section("feeds").values:
-        return "feeds", made_by
-    if made_by in document.section("elements").values:
-        return ("elements", made_by, "keys" if " subscribes to " in message else "publishes")
+    part = named[2].split(".")[0]
+    if part in document.section("jobs").values:
+        return "jobs", part, "nodes"
+    if part in document.section("feeds").values:
+        return "feeds", part
+    if part in document.section("elements").values:
+        return ("elements", part, "keys" if " subscribes to " in message else "publishes")
     key = ("subscribes",) if " subscribes to " in message else ()
     return _TABLES[named[1]], named[2], *key

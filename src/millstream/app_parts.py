@@ -1,4 +1,4 @@
-"""Elements, jobs and feeds from the tables of an application's TOML file."""
+"""Builds elements, jobs and feeds from the tables of an application's TOML file."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from millstream.app_sections import algebra_at, at_line_of, field_at, object_at
 from millstream.elements import STANDARD
 from millstream.elements.element import Element
-from millstream.elements.placing import PLACEMENT
+from millstream.elements.placement import PLACEMENT
 from millstream.errors import DefinitionError
 from millstream.feeds import Feeds
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.nearest import did_you_mean
 from millstream.toml import Document, Section, shown
 from millstream.windows import Area, Error, FieldMap, Job, Logs, Spatial, Temporal
 
 
-def element(app: App, section: Section) -> None:
+def element(app: AppDefinition, section: Section) -> None:
     named = section.need("element", str)
     if ":" in named:
         kind = object_at(section, "element", named)
@@ -37,59 +37,59 @@ def element(app: App, section: Section) -> None:
         )
     section.need("keys", str, list, dict)
     takes = list(signature(kind).parameters)
-    for both in sorted({*takes} & {*PLACEMENT}):
+    for clash in sorted({*takes} & {*PLACEMENT}):
         raise section.error(
             "element",
-            f"{shown(section.path)}: {kind.__name__} must be added in Python, or call its field "
-            f"{both!r} otherwise: here that word is where the element is told its place",
+            f"{shown(section.path)}: {kind.__name__} must be added in Python, or its field "
+            f"{clash!r} renamed: in a TOML file that word says where the element is placed",
         )
-    section.only("element", *(one for one in PLACEMENT if one != "name"), *takes)
-    given = {key: value for key, value in section.values.items() if key != "element"}
-    configured = {key: given.pop(key) for key in takes if key in given}
+    section.only("element", *(key for key in PLACEMENT if key != "name"), *takes)
+    placement = {key: value for key, value in section.values.items() if key != "element"}
+    configured = {key: placement.pop(key) for key in takes if key in placement}
     for key, parameter in signature(kind).parameters.items():
         if parameter.default is parameter.empty and key not in configured:
             raise section.error("element", f"{shown(section.path)} needs {key!r}, for a {named}")
     try:
-        app.add(kind(**configured), name=section.name, **given)
+        app.add(kind(**configured), name=section.name, **placement)
     except DefinitionError as error:
-        of_class, told = f"element {kind.__name__}:", str(error)
-        if told.startswith(of_class):
-            told = f"element {section.name!r}:{told.removeprefix(of_class)}"
-        raise DefinitionError(by_element(told, section.document)) from error.__cause__
+        of_class, message = f"element {kind.__name__}:", str(error)
+        if message.startswith(of_class):
+            message = f"element {section.name!r}:{message.removeprefix(of_class)}"
+        raise DefinitionError(by_element(message, section.document)) from error.__cause__
 
 
 def by_element(message: str, document: Document) -> str:
-    """An error of a function that an element has made, as one of the element, which the user
-    named."""
-    made = re.match(r"(?:map|update) '([^'.]+)[^']*'", message)
-    if made is None or made[1] not in document.section("elements").values:
+    """Rewrites an error about a function that an element made: it names the element instead, since
+    that is the name that the user chose."""
+    function = re.match(r"(?:map|update) '([^'.]+)[^']*'", message)
+    if function is None or function[1] not in document.section("elements").values:
         return message
-    return f"element {made[1]!r}{message[made.end() :]}"
+    return f"element {function[1]!r}{message[function.end() :]}"
 
 
-def job(app: App, section: Section) -> None:
+def job(app: AppDefinition, section: Section) -> None:
     options = tuple(signature(Job).parameters)
-    of_map = tuple(signature(FieldMap).parameters)
-    section.only("nodes", "logs", *options, *of_map)
+    map_options = tuple(signature(FieldMap).parameters)
+    section.only("nodes", "logs", *options, *map_options)
     section.need("nodes", list, dict)
-    given = {key: section.values[key] for key in options if key in section.values}
+    arguments = {key: section.values[key] for key in options if key in section.values}
     for key in ("map", "reduce", "uncombine"):
-        if key in given:
-            given[key] = object_at(section, key, section.need(key, str))
+        if key in arguments:
+            arguments[key] = object_at(section, key, section.need(key, str))
     combine = section.get("combine", str, dict)
     if isinstance(combine, str) and ":" in combine:
-        given["combine"] = object_at(section, "combine", combine)
+        arguments["combine"] = object_at(section, "combine", combine)
     elif combine is not None:
-        given["combine"] = algebra_at(section, "combine")
-    fields = {key: section.values[key] for key in of_map if key in section.values}
-    if "map" not in given:
+        arguments["combine"] = algebra_at(section, "combine")
+    fields = {key: section.values[key] for key in map_options if key in section.values}
+    if "map" not in arguments:
         if not fields.keys() & {"key", "split"}:
             raise section.error(
                 "map",
                 f"{shown(section.path)} needs 'map', a function as in 'module:name', or without "
                 "Python 'key', the field that is the key, or 'split', the text whose words are",
             )
-        given["map"] = FieldMap(**fields)
+        arguments["map"] = FieldMap(**fields)
     elif fields:
         first = next(iter(fields))
         raise section.error(
@@ -97,31 +97,31 @@ def job(app: App, section: Section) -> None:
             f"{first!r} in {shown(section.path)} must be left out: 'map' is a function, and yields "
             "keys and values itself; or leave out 'map'",
         )
-    if "fidelity" in given:
-        given["fidelity"] = _fidelity(section)
-    if isinstance(given.get("most"), list):
-        given["most"] = tuple(given["most"])
+    if "fidelity" in arguments:
+        arguments["fidelity"] = _fidelity(section)
+    if isinstance(arguments.get("most"), list):
+        arguments["most"] = tuple(arguments["most"])
     placement = {"name": section.name, "nodes": section.values["nodes"]}
     if section.get("logs", dict) is not None:
         placement["logs"] = _logs(section)
-    app.add(Job(**given), **placement)
+    app.add(Job(**arguments), **placement)
 
 
 def _fidelity(section: Section) -> Any:
-    """`{ area = 0.5 }`, `{ spatial = 0.5 }`, ...; the other keys are the kind's own."""
-    given = section.need("fidelity", dict)
+    """Parses `{ area = 0.5 }`, `{ spatial = 0.5 }`, ...; further keys are options of the kind."""
+    table = section.need("fidelity", dict)
     kinds = {kind.__name__.lower(): kind for kind in (Area, Spatial, Temporal, Error)}
-    named = [kind for kind in given if kind in kinds]
+    named = [kind for kind in table if kind in kinds]
     kind = kinds[named[0]] if len(named) == 1 else None
-    own = () if kind is None else tuple(signature(kind).parameters)[1:]
-    if kind is None or not given.keys() <= {*named, *own}:
+    options = () if kind is None else tuple(signature(kind).parameters)[1:]
+    if kind is None or not table.keys() <= {*named, *options}:
         raise section.error(
             "fidelity",
             f"'fidelity' in {shown(section.path)} must have one of {', '.join(kinds)}, as in "
             f"{{ area = 0.5 }}, with area drawn, with error confidence; "
-            f"got {', '.join(given) or 'none'}",
+            f"got {', '.join(table) or 'none'}",
         )
-    return kind(given[named[0]], **{key: given[key] for key in own if key in given})
+    return kind(table[named[0]], **{key: table[key] for key in options if key in table})
 
 
 def _logs(section: Section) -> Logs:
@@ -133,7 +133,7 @@ def _logs(section: Section) -> Logs:
         return Logs(**texts, ts=field_at(logs, "ts"))
 
 
-def feeds(app: App, section: Section) -> None:
+def feeds(app: AppDefinition, section: Section) -> None:
     options = tuple(signature(Feeds).parameters)
     section.only(*options)
     app.add(Feeds(**section.values), name=section.name)

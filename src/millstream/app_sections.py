@@ -1,5 +1,5 @@
-"""What is common to the tables of an application's TOML file: objects that they name, and errors
-with their lines."""
+"""Shared by the tables of an application's TOML file: loads the objects that they name, and gives
+errors their lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from millstream.toml import Section, shown
 
 
 def field_at(section: Section, key: str) -> Any:
-    """A field or dotted path, or `{ function = "module:name" }` of the record."""
+    """Returns a field or dotted path, or the function of `{ function = "module:name" }`."""
     value = section.get(key, str, dict)
     if not isinstance(value, dict):
         return value
@@ -36,13 +36,14 @@ def object_at(section: Section, key: str, reference: str) -> Any:
 
 
 def algebra_at(section: Section, key: str = "algebra") -> Any:
-    """A name of the library, a table with `name` and its arguments, or `module:object`."""
-    given = section.get(key, str, dict)
-    options = dict(given) if isinstance(given, dict) else {"name": given}
+    """Returns the algebra that a key names: a name of the library, a table with `name` and its
+    arguments, or `module:object`."""
+    value = section.get(key, str, dict)
+    options = dict(value) if isinstance(value, dict) else {"name": value}
     name = options.pop("name", None)
     if isinstance(name, str) and ":" in name and not options:
-        found = object_at(section, key, name)
-        return found() if callable(found) else found
+        algebra = object_at(section, key, name)
+        return algebra() if callable(algebra) else algebra
     if not isinstance(name, str) or name not in BUILT_IN:
         raise section.error(
             key,
@@ -60,8 +61,8 @@ def at_line_of(section: Section) -> Iterator[None]:
         yield
     except DefinitionError as error:
         if str(error).startswith(f"{section.document.name}:") or error.__cause__ is not None:
-            raise  # it has its line
+            raise  # it names its line already
         about = re.search(r": (\w+) must ", str(error))
         path = section.path if about is None else (*section.path, about[1])
-        message = str(error).replace(" or a timedelta", "")  # TOML has none
+        message = str(error).replace(" or a timedelta", "")  # which TOML cannot express
         raise section.document.error(path, message) from None

@@ -18,6 +18,7 @@ from zlib import crc32
 import msgspec
 
 from millstream.errors import CodecError, DefinitionError
+from millstream.model.migration import FORMERLY, former_names
 from millstream.model.slate import Table
 
 _encode_json = msgspec.json.Encoder(order="sorted").encode  # the fields of dataclasses too
@@ -27,7 +28,7 @@ BYTES_TAG = b"\x00"
 
 
 def encode_value(value: Any) -> bytes:
-    """The canonical bytes of a value; CodecError if JSON cannot carry it."""
+    """Returns the canonical bytes of a value; CodecError if JSON cannot carry it."""
     if type(value) is bytes:
         return BYTES_TAG + value
     try:
@@ -41,23 +42,23 @@ def encode_value(value: Any) -> bytes:
 
 
 def decode_value(encoded: bytes) -> Any:
-    """The value whose bytes these are (canonical or any JSON text)."""
+    """Decodes a value from its canonical bytes, or from any JSON text."""
     if encoded[:1] == BYTES_TAG:
         return encoded[1:]
     return _decode_json(encoded)
 
 
 def decode_values(encoded: Sequence[bytes]) -> list[Any]:
-    """Many values at once: one call of the JSON decoder for all of them."""
+    """Decodes many values with one call of the JSON decoder."""
     joined = b",".join(encoded)
     if BYTES_TAG in joined:
-        return [decode_value(one) for one in encoded]
+        return [decode_value(value) for value in encoded]
     values: list[Any] = _decode_json(b"[" + joined + b"]")
     return values
 
 
 def canonical(encoded: bytes) -> bytes:
-    """Canonical bytes from any encoding of the same value."""
+    """Returns the canonical bytes of a value from any encoding of it."""
     return encoded if encoded[:1] == BYTES_TAG else _encode_json(_decode_json(encoded))
 
 
@@ -65,20 +66,22 @@ def _refuse_not_finite(value: Any) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise CodecError(f"a value must be what JSON can carry, and {value!r} is not: use None")
     if isinstance(value, dict):
-        for one in value.values():
-            _refuse_not_finite(one)
+        for item in value.values():
+            _refuse_not_finite(item)
     elif isinstance(value, list | tuple | set | frozenset):
-        for one in value:
-            _refuse_not_finite(one)
+        for item in value:
+            _refuse_not_finite(item)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             _refuse_not_finite(getattr(value, field.name))
 
 
 def encode_slate(slate: Any) -> bytes:
-    """A slate's JSON, its keys in the order they were set: that order is part of a dict slate."""
+    """Encodes a slate as JSON. Keys keep the order in which they were set: it is part of a dict."""
     try:
         encoded = _encode_as_is(slate)
+        if b"[" in encoded and _holds_set(slate):
+            encoded = _encode_as_is(_sets_in_order(slate))
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         raise CodecError(f"a slate must be what JSON can carry: {error}") from None
     if b"null" in encoded:
@@ -87,11 +90,14 @@ def encode_slate(slate: Any) -> bytes:
 
 
 def _encode_dict_slate(slate: Any) -> bytes:
-    """A dict slate's JSON. Only text can be a key, at any depth: another key would come back as
-    text, and what was counted under 5 would be found under "5"."""
+    """Encodes a dict slate as JSON. Only text can be a key, at any depth: another key would come
+    back as text, and what was counted under 5 would be found under "5"."""
     try:
         encoded = _encode_as_is(slate)
-        _encode_json(slate)  # it refuses such keys, and faster than a look at each of them here
+        if b"[" in encoded and _holds_set(slate):
+            slate = _sets_in_order(slate)
+            encoded = _encode_as_is(slate)
+        _encode_json(slate)  # it refuses such keys, faster than a loop over them here would
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
         why = str(error).removesuffix(" when `order` is not `None`")
         raise CodecError(f"a slate must be what JSON can carry: {why}") from None
@@ -100,9 +106,54 @@ def _encode_dict_slate(slate: Any) -> bytes:
     return encoded
 
 
+_SETS = frozenset({set, frozenset})
+_LEAVES = frozenset({str, int, float, bool, bytes, type(None)})
+
+
+def _holds_set(value: Any) -> bool:
+    """True if there is a set anywhere in the value; called only if its JSON has an array."""
+    kinds = set(map(type, _within(value)))
+    if kinds & _SETS:
+        return True
+    return not kinds <= _LEAVES and any(
+        _holds_set(item) for item in _within(value) if type(item) not in _LEAVES
+    )
+
+
+def _within(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    if isinstance(value, list | tuple | set | frozenset):
+        return value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, field.name, None) for field in dataclasses.fields(value)]
+    return ()
+
+
+def _sets_in_order(value: Any) -> Any:
+    """Returns the value with its sets as lists, ordered by their items' JSON. A set has no order of
+    its own: each process would store it in a different one."""
+    if isinstance(value, set | frozenset):
+        return sorted(map(_sets_in_order, value), key=_item_order)
+    if isinstance(value, dict):
+        return {key: _sets_in_order(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_sets_in_order(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        return {field.name: _sets_in_order(getattr(value, field.name)) for field in fields}
+    return value
+
+
+def _item_order(item: Any) -> tuple[bool, Any, bytes]:
+    """Sorts numbers by value, before everything else, which is sorted by its JSON."""
+    number = type(item) in (int, float)
+    return not number, item if number else 0, _encode_json(item)
+
+
 def encode_slates(slates: list[Any]) -> list[bytes]:
-    """Many dict slates, as the codec of one writes each; raises if any of them cannot be."""
-    encoded = _encode_dict_slate(slates)  # looks at all of them at once
+    """Encodes many dict slates, each as `slate_codec` does; raises if any cannot be encoded."""
+    encoded = _encode_dict_slate(slates)  # checks all of them at once
     if len(slates) > 1:
         return list(map(_encode_as_is, slates))
     return [encoded[1:-1]] if slates else []
@@ -110,7 +161,7 @@ def encode_slates(slates: list[Any]) -> list[bytes]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SlateCodec:
-    """How one kind of slate is made, written and read. A table's entries are coded one by one."""
+    """Creates, encodes and decodes one kind of slate. A table's entries are coded one by one."""
 
     fresh: Callable[[], Any]
     encode: Callable[[Any], bytes]
@@ -119,7 +170,7 @@ class SlateCodec:
 
 @cache
 def slate_codec(slate: type) -> SlateCodec:
-    """The codec of a slate type: dict or dataclass (tables: see `SlateCodec`)."""
+    """Returns the codec of a slate type: dict or dataclass (tables: see `SlateCodec`)."""
     if slate is Table:
         raise TypeError("a table has no codec of its own")
     if slate is dict:
@@ -137,14 +188,100 @@ def slate_codec(slate: type) -> SlateCodec:
             f"slate {slate.__name__}: every field needs a default, so that a new key finds a "
             f"fresh slate: {error}"
         ) from None
-    return SlateCodec(slate, encode_slate, decoder.decode)
+    return SlateCodec(slate, encode_slate, _decode_fields(slate, decoder.decode))
+
+
+Decode = Callable[[bytes], Any]
+
+
+def _decode_fields(slate: type, decode: Decode) -> Decode:
+    """Returns the decoder of a dataclass: it reads former names of fields, and sets fields that
+    were not stored to their defaults in the slate itself. (The JSON library leaves the latter to
+    the class; they would not be written, and would follow a default that changes.)"""
+    names = former_names(slate)
+    if names:
+        decode = _decode_renamed(slate, decode, names)
+    nested = any(part is not slate for part in _dataclasses_in(slate))
+    for part in _dataclasses_in(slate):
+        if part is not slate and any(FORMERLY in f.metadata for f in dataclasses.fields(part)):
+            raise DefinitionError(
+                f"slate {slate.__name__}: {part.__name__} is part of it, and a field of it has "
+                "formerly=, which only the slate's own fields may have; write a migration"
+            )
+    if not hasattr(slate(), "__dict__"):
+        return decode
+    fields = [field.name for field in dataclasses.fields(slate)]
+    count = len(fields)
+
+    def complete(data: bytes) -> Any:
+        decoded = decode(data)
+        if len(decoded.__dict__) < count:
+            decoded.__dict__ = {name: getattr(decoded, name) for name in fields}
+        return decoded
+
+    def complete_all(data: bytes) -> Any:
+        decoded = decode(data)
+        _complete(decoded)
+        return decoded
+
+    return complete_all if nested else complete
+
+
+def _decode_renamed(slate: type, decode: Decode, names: dict[str, str]) -> Decode:
+    marks = [_encode_json(name) + b":" for name in names]
+
+    def renamed(data: bytes) -> Any:
+        if not any(mark in data for mark in marks):  # nearly always, once slates are rewritten
+            return decode(data)
+        stored = _decode_json(data)
+        if not isinstance(stored, dict) or stored.keys().isdisjoint(names):
+            return decode(data)
+        for former, name in names.items():
+            if former in stored:
+                stored.setdefault(name, stored[former])
+                del stored[former]
+        return decode(_encode_as_is(stored))
+
+    return renamed
+
+
+def _dataclasses_in(slate: type) -> set[type]:
+    """Returns the dataclasses that a slate is made of, itself included."""
+    classes: set[type] = set()
+    seen: set[int] = set()
+    types: list[Any] = [msgspec.inspect.type_info(slate)]
+    while types:
+        info = types.pop()
+        if isinstance(info, list | tuple):
+            types.extend(info)
+        elif isinstance(info, msgspec.inspect.Field):
+            types.append(info.type)
+        elif isinstance(info, msgspec.inspect.Type) and id(info) not in seen:
+            seen.add(id(info))
+            if isinstance(info, msgspec.inspect.DataclassType):
+                classes.add(info.cls)
+            types.extend(getattr(info, name) for name in info.__struct_fields__)
+    return classes
+
+
+def _complete(value: Any) -> None:
+    """Sets the fields of every dataclass in a value that only its class has so far."""
+    if dataclasses.is_dataclass(value) and hasattr(value, "__dict__"):
+        fields = dataclasses.fields(value)
+        if len(value.__dict__) < len(fields):
+            whole = {field.name: getattr(value, field.name) for field in fields}
+            vars(value).clear()
+            vars(value).update(whole)
+    for item in _within(value):
+        if type(item) not in _LEAVES:
+            _complete(item)
 
 
 def readable_slate(slate: type, memory: Any) -> bytes:
-    """The bytes of a slate, once it is known that they can be read back as one.
+    """Encodes a slate and checks that it can be read back; CodecError if not.
 
-    A dataclass lets a function put anything into a field; without this check the event that did
-    would pass, and every later event of its key would fail.
+    A dataclass lets a function put anything into a field. Without this check that event would pass,
+    and every later event of its key would fail.
     """
     codec = slate_codec(slate)
     encoded = codec.encode(memory)
@@ -157,11 +294,11 @@ def readable_slate(slate: type, memory: Any) -> bytes:
 
 
 def shards_of(function: str, keys: Iterable[str], shards: int) -> list[int]:
-    """The shards that hold the slates of a function's keys: a stable hash, modulo the shards."""
+    """Returns the shards of a function's keys: a stable hash, modulo the number of shards."""
     start = crc32(function.encode() + b"\x00")
     return [crc32(key.encode(), start) % shards for key in keys]
 
 
 def shard_of(function: str, key: str, shards: int) -> int:
-    """The shard that holds the slate of (function, key)."""
+    """Returns the shard that holds the slate of (function, key)."""
     return shards_of(function, (key,), shards)[0]

@@ -1,4 +1,4 @@
-"""Applications by their name on the command line: a TOML file, a Python file or a module."""
+"""Loads an application by its name on the command line: a TOML file, a Python file or a module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from millstream.app_file import read_app
 from millstream.errors import DefinitionError
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.model.place import shown_path
 from millstream.modules import import_file, import_name
 from millstream.nearest import did_you_mean
@@ -17,14 +17,14 @@ from millstream.nearest import did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a command was pointed at: the application and, from a TOML file, its settings."""
+    """The target of a command: the application and, from a TOML file, its settings."""
 
-    app: App
+    app: AppDefinition
     toml: dict[str, Any] = field(default_factory=dict)
 
 
 def load(target: str) -> Target:
-    """The application that `app.toml`, `app.py[:name]` or `module[:name]` names."""
+    """Loads the application that `app.toml`, `app.py[:name]` or `module[:name]` names."""
     place, name = split_target(target)
     if place.endswith(".toml"):
         if name:
@@ -37,7 +37,7 @@ def load(target: str) -> Target:
         try:
             module = import_name(place, Path.cwd())
         except DefinitionError as error:
-            if error.__cause__ is None:  # not the user's mistake inside it: it is not there
+            if error.__cause__ is None:  # the module does not exist; it did not fail itself
                 hint = "name a file (app.py, app.toml) or a module"
                 raise DefinitionError(f"{error}; {hint}") from None
             raise
@@ -45,7 +45,7 @@ def load(target: str) -> Target:
 
 
 def split_target(target: str) -> tuple[str, str]:
-    """The place, and the name of the App there, which may be empty.
+    """Splits a target into its place and the name of the App there, which may be empty.
 
     >>> split_target("app.py:shop"), split_target("app.toml")
     (('app.py', 'shop'), ('app.toml', ''))
@@ -59,10 +59,10 @@ def _file(place: str) -> Path:
     if path.is_file():
         return path
     if path.is_dir():
-        found = [p.name for p in sorted(path.iterdir()) if p.suffix in (".py", ".toml")]
+        files = [p.name for p in sorted(path.iterdir()) if p.suffix in (".py", ".toml")]
         raise DefinitionError(
             f"{place} is a directory; name the application's file in it "
-            f"(it has {', '.join(found) or 'no .py or .toml'})"
+            f"(it has {', '.join(files) or 'no .py or .toml'})"
         )
     beside = path.parent.iterdir() if path.parent.is_dir() else ()
     names = sorted(p.name for p in beside if p.suffix in (".py", ".toml"))
@@ -71,18 +71,18 @@ def _file(place: str) -> Path:
     )
 
 
-def app_in(names: dict[str, Any], place: str, name: str) -> App:
-    """The App of that name, or the only one, among the names of a module."""
-    apps = {one: value for one, value in names.items() if isinstance(value, App)}
+def app_in(names: dict[str, Any], place: str, name: str) -> AppDefinition:
+    """Returns the App of that name, or the only one, among the names of a module."""
+    apps = {key: value for key, value in names.items() if isinstance(value, AppDefinition)}
     if name:
-        found = names.get(name)
-        if isinstance(found, App):
-            return found
-        what = f": {name!r} is a {type(found).__name__}, not an App"
-        if found is None:
-            what = f" has no App {name!r}"
-        raise DefinitionError(f"{place}{what}; {did_you_mean(name, apps)}")
-    distinct = {id(app): one for one, app in reversed(apps.items())}
+        value = names.get(name)
+        if isinstance(value, AppDefinition):
+            return value
+        problem = f": {name!r} is a {type(value).__name__}, not an App"
+        if value is None:
+            problem = f" has no App {name!r}"
+        raise DefinitionError(f"{place}{problem}; {did_you_mean(name, apps)}")
+    distinct = {id(app): key for key, app in reversed(apps.items())}
     if not distinct:
         raise DefinitionError(f"{place} has no App; make one with app = millstream.App('name')")
     if len(distinct) > 1:

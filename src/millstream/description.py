@@ -1,8 +1,8 @@
-"""The application in words that need none of its code: what the server knows of it.
+"""The description of an application, for the server: it needs none of the application's code.
 
-A run writes it into the store, before Spark starts; whoever serves the store reads it there. So the
-server never loads or runs a user's module. A source whose key or time is a Python function cannot
-be tried outside the application: its records are checked when they are taken in.
+A run writes it into the store before Spark starts, and the server of the store reads it there. So
+the server never loads or runs a user's module. A source whose key or time is a Python function
+cannot be tried outside the application: its records are checked when the application reads them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import msgspec
 
 from millstream.durable import read_record, write_record
 from millstream.graph import geometry
+from millstream.graph.folded_parts import foldable
 from millstream.model.function import Update
 from millstream.model.place import location
 from millstream.model.source import Source
@@ -32,13 +33,13 @@ class SourceDescription(msgspec.Struct, frozen=True):
     ts: str | None
     unit: str | None
     whole: bool
-    """Whether this is all there is to know: False when its key or ts is a Python function."""
+    """True if the description is complete; False if its key or ts is a Python function."""
     address: str
     time_format: str | None = None
     zone: str | None = None
     ahead: int | None = None
     pattern: str | None = None
-    """How text that is sent becomes records; see model/text_form.py."""
+    """The pattern that turns sent text into records; see model/text_form.py."""
     starts: str | None = None
 
     @property
@@ -73,6 +74,10 @@ class FunctionDescription(msgspec.Struct, frozen=True):
     ttl: int | None
     place: str
     """The file and line of the function."""
+    lookups: dict[str, str] = {}
+    """The lookups of a map: a description of each, by name."""
+    overflow: str | None = None
+    """The stream that an update diverts events to."""
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -83,16 +88,39 @@ class Description(msgspec.Struct, frozen=True):
     sources: list[SourceDescription]
     functions: list[FunctionDescription]
     streams: list[str]
-    """All of them, the sources first."""
+    """All streams, the sources first."""
     outputs: list[str]
     graph: dict[str, Any]
-    """Where everything goes in a drawing; see graph/geometry.py."""
+    """The positions of everything in a drawing; see graph/geometry.py."""
     parts: dict[str, Any] = {}
-    """What the application's parts, such as its jobs, say of themselves, by their names."""
+    """The descriptions of the application's parts, such as its jobs, by name."""
+    addresses: dict[str, str] = {}
+    """The addresses of outputs and actions, without secrets; one without goes to its log only."""
+    folded: dict[str, Any] = {}
+    """The same drawing with each job and feed folded into one node, by the name of the one that
+    stays unfolded; under the empty name, all are folded."""
+
+    @property
+    def overflows(self) -> dict[str, tuple[str, str]]:
+        """For each update that diverts events: the stream that they go to, and their stream when
+        they are given again, which is the update's own input if it reads only one stream."""
+        return {
+            function.name: (
+                function.overflow,
+                function.subscribes[0] if len(function.subscribes) == 1 else function.overflow,
+            )
+            for function in self.functions
+            if function.overflow is not None
+        }
 
 
-def describe(workflow: Workflow, addresses: Mapping[str, str]) -> Description:
-    """A workflow in words; `addresses` says where each source reads."""
+def describe(
+    workflow: Workflow, addresses: Mapping[str, str], outputs: Mapping[str, str] | None = None
+) -> Description:
+    """Describes a workflow. `addresses` are those of its sources, `outputs` those of its outputs,
+    without secrets."""
+    outputs = outputs or {}
+    parts = foldable(workflow.parts)
     return Description(
         workflow.name,
         workflow.order,
@@ -106,31 +134,41 @@ def describe(workflow: Workflow, addresses: Mapping[str, str]) -> Description:
                 function.kind if isinstance(function, Update) else None,
                 function.ttl if isinstance(function, Update) else None,
                 location(function.function).strip(" ()"),
+                {}
+                if isinstance(function, Update)
+                else {lookup.name: lookup.shown for lookup in function.lookups},
+                function.overflow if isinstance(function, Update) else None,
             )
             for function in workflow.functions
         ],
         list(workflow.streams),
         list(workflow.outputs),
-        geometry(workflow),
+        geometry(workflow, outputs),
         dict(workflow.parts),
+        dict(outputs),
+        {
+            left_open: geometry(workflow, outputs, [name for name in parts if name != left_open])
+            for left_open in ("", *parts)
+            if parts
+        },
     )
 
 
 def write_description(store: Path, description: Description) -> None:
-    """Leave the description in a store, for whoever serves it."""
+    """Writes the description into a store, for the server of the store."""
     data = msgspec.json.encode(description)
     if read_record(store / FILE) != data:
         write_record(store / FILE, data)
 
 
 def read_description(store: Path) -> Description | None:
-    """The description that the last run left in a store; None if there was none yet."""
+    """Returns the description that the last run wrote into a store; None if there is none yet."""
     data = read_record(store / FILE)
     return None if data is None else msgspec.json.decode(data, type=Description)
 
 
 def _source(source: Source, address: str) -> SourceDescription:
-    key, ts = (of if isinstance(of, str) else None for of in (source.key, source.ts))
+    key, ts = (path if isinstance(path, str) else None for path in (source.key, source.ts))
     whole = not callable(source.key) and not callable(source.ts)
     return SourceDescription(
         source.name,

@@ -1,16 +1,28 @@
-"""Small files that are either the old or the new whole, and on disk when the call returns."""
+"""Atomic, durable writes of small files: a file is wholly old or wholly new, and synced to disk."""
 
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from zlib import crc32
 
 from millstream.errors import StoreError
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@cache
+def boot_id() -> str:
+    """Returns an id that changes at each start of the machine; empty if the system has none."""
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
+
 
 def sync(path: Path | str) -> None:
-    """Force a file or a directory to disk."""
+    """Forces a file or a directory to disk."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)
@@ -19,7 +31,7 @@ def sync(path: Path | str) -> None:
 
 
 def write_synced(path: Path | str, data: bytes) -> None:
-    """Write a file and see it on disk; its name is there only once its directory is synced too."""
+    """Writes a file and syncs it; its name is durable only once its directory is synced too."""
     file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o644)
     try:
         left = memoryview(data)
@@ -31,7 +43,7 @@ def write_synced(path: Path | str, data: bytes) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file's content; a reader, or a crash, sees the old or the new, never a mix."""
+    """Replaces a file's content; a reader, or a crash, sees the old or the new, never a mix."""
     fresh = path.with_name(f".{path.name}.tmp")
     try:
         write_synced(fresh, data)
@@ -50,7 +62,7 @@ def _unwritable(path: Path, error: OSError) -> StoreError:
 
 
 def write_unsynced(path: Path, data: bytes) -> None:
-    """Like `write_whole`, but not on disk yet: a cut of the power may leave anything there."""
+    """Like `write_whole`, but without a sync: a power failure may leave anything there."""
     fresh = path.with_name(f".{path.name}.tmp")
     try:
         fresh.write_bytes(data)
@@ -66,7 +78,7 @@ def write_record(path: Path, data: bytes, *, synced: bool = True) -> None:
 
 
 def read_record(path: Path) -> bytes | None:
-    """What `write_record` wrote; None if there is no such file, StoreError if it was damaged."""
+    """Reads what `write_record` wrote; None if there is no such file, StoreError if damaged."""
     try:
         whole = path.read_bytes()
     except FileNotFoundError:
@@ -80,7 +92,7 @@ def read_record(path: Path) -> bytes | None:
 
 
 def read_checked(path: Path) -> bytes:
-    """What `with_checksum` made of any bytes, from a file; ValueError if it was damaged."""
+    """Reads a file that holds a result of `with_checksum`; ValueError if it is damaged."""
     whole = path.read_bytes()
     if not whole.endswith(b"\n"):
         raise ValueError("its end is missing")
@@ -88,7 +100,7 @@ def read_checked(path: Path) -> bytes:
 
 
 def with_checksum(data: bytes) -> bytes:
-    """A line: the crc32 of the data in eight hex digits, a space, the data.
+    """Returns a line: the crc32 of the data in eight hex digits, a space, the data.
 
     >>> with_checksum(b"{}")
     b'a3a6bf43 {}\\n'
@@ -97,7 +109,7 @@ def with_checksum(data: bytes) -> bytes:
 
 
 def without_checksum(line: bytes) -> bytes:
-    """The data of a line, whose end is cut off; ValueError if the checksum is of other data."""
+    """Returns the data of a line without its newline; ValueError if the checksum does not match."""
     check, _, data = line.partition(b" ")
     if check != b"%08x" % crc32(data):
         raise ValueError(

@@ -1,9 +1,9 @@
-"""The user's modules: found, imported, and blamed at the user's own line.
+"""Finds and imports the user's modules; errors in them name the user's own line.
 
-A file is imported under its stem, kept in `sys.modules`, and its directory goes first on
-`sys.path`, so that functions in it are importable by name (Spark's workers do that) and a file
-loaded twice is one module. An exception while the user's module is imported becomes a
-DefinitionError that names the deepest line that the user wrote.
+A file is imported under its stem and kept in `sys.modules`, and its directory goes first on
+`sys.path`. So functions in it can be imported by name, as Spark's workers do, and a file loaded
+twice is one module. An exception while the user's module is imported becomes a DefinitionError that
+names the deepest line of the user's code.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from millstream.model.place import shown_path, user_frame
 from millstream.nearest import did_you_mean
 
 _loaded: dict[str, Path] = {}
-"""Modules that `import_file` made, by name: only these may be replaced by another file."""
+"""Modules that `import_file` has loaded, by name: only these may be replaced by another file."""
 _loading: list[str] = []
 _importers: dict[Path, Callable[[str], ModuleType]] = {}
-"""Directories whose modules somebody else imports, meanwhile."""
+"""Importers set by `importing_from`, by directory."""
 
 
 def being_loaded() -> str | None:
-    """The target that is being imported right now: nothing may run meanwhile."""
+    """Returns the target that is being imported now, if any: nothing may run meanwhile."""
     return _loading[-1] if _loading else None
 
 
 def import_file(path: Path) -> ModuleType:
-    """The module in a file, under the file's stem; imported once."""
+    """Imports the module in a file, once, under the file's stem."""
     path, name = path.resolve(), path.stem
     known = sys.modules.get(name)
     if known is not None and _file_of(known) == path:
@@ -67,7 +67,7 @@ def import_file(path: Path) -> ModuleType:
 
 
 def import_name(name: str, directory: Path | None = None) -> ModuleType:
-    """A module by its dotted name, looked for in `directory` first."""
+    """Imports a module by its dotted name, searching `directory` first."""
     importer = None if directory is None else _importers.get(directory.resolve())
     if importer is not None and all(name.split(".")):
         return _imported_by(importer, name)
@@ -82,28 +82,28 @@ def import_name(name: str, directory: Path | None = None) -> ModuleType:
                 return importlib.import_module(name)
             except ModuleNotFoundError as error:
                 if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-                    raise  # the module is there, what it imports is not
+                    raise  # the module exists, but not what it imports
     place = f"{shown_path(directory)} or on sys.path" if directory else "sys.path"
     raise DefinitionError(f"no module {name!r} in {place}")
 
 
 def import_object(reference: str, directory: Path | None = None) -> Any:
-    """What `module:name` names; the name may be dotted."""
+    """Returns the object that `module:name` names; the name may be dotted."""
     module_name, colon, name = reference.partition(":")
     if not (module_name and colon and name):
         raise DefinitionError(f"must be 'module:name'; got {reference!r}")
-    found: Any = import_name(module_name, directory)
-    at = f"module {module_name!r} ({shown_path(getattr(found, '__file__', None) or '?')})"
+    value: Any = import_name(module_name, directory)
+    at = f"module {module_name!r} ({shown_path(getattr(value, '__file__', None) or '?')})"
     for step in name.split("."):
-        if not hasattr(found, step):
-            public = [one for one in vars(found) if not one.startswith("_")]
+        if not hasattr(value, step):
+            public = [known for known in vars(value) if not known.startswith("_")]
             raise DefinitionError(f"{at} has no {step!r}; {did_you_mean(step, public)}")
-        found = getattr(found, step)
-    return found
+        value = getattr(value, step)
+    return value
 
 
 def on_path(directory: Path) -> None:
-    """Put a directory first on sys.path, unless its modules are imported otherwise."""
+    """Puts a directory first on sys.path, unless an importer is set for it."""
     if directory.resolve() in _importers:
         return
     text = str(directory.resolve())
@@ -114,7 +114,7 @@ def on_path(directory: Path) -> None:
 
 
 def off_path(directory: Path) -> None:
-    """Take a directory off sys.path, under whatever name it is there."""
+    """Removes a directory from sys.path, however it is written there."""
     known = directory.resolve()
     sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != known]
     importlib.invalidate_caches()
@@ -122,7 +122,7 @@ def off_path(directory: Path) -> None:
 
 @contextmanager
 def importing_from(directory: Path, importer: Callable[[str], ModuleType]) -> Iterator[None]:
-    """Let `importer` import the modules of a directory, and keep it off sys.path."""
+    """Lets `importer` import the modules of a directory, and keeps the directory off sys.path."""
     known = directory.resolve()
     _importers[known] = importer
     try:
@@ -138,16 +138,16 @@ def _imported_by(importer: Callable[[str], ModuleType], name: str) -> ModuleType
         except ModuleNotFoundError as error:
             if not (error.name or "").endswith(f".{name}"):
                 raise
-            return importlib.import_module(name)  # an installed one
+            return importlib.import_module(name)  # an installed module
 
 
 def user_files() -> set[Path]:
-    """The files of all modules that are the user's own: neither installed nor Python's."""
+    """Returns the files of the user's own modules: neither installed ones nor Python's."""
     return {path for module in _user_modules() if (path := _file_of(module)) is not None}
 
 
 def forget_user_modules() -> None:
-    """Let the user's modules be imported anew by the next `load`."""
+    """Forgets the user's modules, so that the next `load` imports them again."""
     for module in _user_modules():
         sys.modules.pop(module.__name__, None)
         _loaded.pop(module.__name__, None)
@@ -156,15 +156,15 @@ def forget_user_modules() -> None:
 
 def _user_modules() -> list[ModuleType]:
     python = [Path(prefix).resolve() for prefix in {sys.prefix, sys.base_prefix}]
-    found = []
+    modules = []
     for name, module in list(sys.modules.items()):
         path = _file_of(module)
         ours = name.split(".")[0] in ("millstream", "__main__", "__mp_main__")
         if path is None or ours or any(path.is_relative_to(prefix) for prefix in python):
             continue
         if not {"site-packages", "dist-packages"} & set(path.parts):
-            found.append(module)
-    return found
+            modules.append(module)
+    return modules
 
 
 def _file_of(module: ModuleType) -> Path | None:
@@ -174,13 +174,13 @@ def _file_of(module: ModuleType) -> Path | None:
 
 @contextmanager
 def blaming_the_user(target: str) -> Iterator[None]:
-    """Turn whatever an import raises into one error at the user's line."""
+    """Turns any exception of an import into one error at the user's line."""
     _loading.append(target)
     try:
         yield
     except (Exception, SystemExit) as error:
         if isinstance(error, DefinitionError) and error.__cause__ is not None:
-            raise  # a module that the user's module loads has been blamed already
+            raise  # it already names the line, in a module that the user's module loads
         raise DefinitionError(_blame(error, target)) from error
     finally:
         _loading.pop()
@@ -192,6 +192,6 @@ def _blame(error: BaseException, target: str) -> str:
     frame = user_frame(error)
     place = target if frame is None else f"{shown_path(frame.filename)}:{frame.lineno}"
     if isinstance(error, MillstreamError):
-        return f"{place}: {str(error).replace(f' ({place})', '', 1)}"  # the place once
+        return f"{place}: {str(error).replace(f' ({place})', '', 1)}"  # name the place only once
     what = "the module exits" if isinstance(error, SystemExit) else type(error).__name__
     return f"{place}: {what}: {error}"

@@ -1,4 +1,4 @@
-"""The nearest right word, for errors that name a wrong one."""
+"""Finds the nearest known word, for errors about an unknown one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that is nearest, if any is near; capitals count only between near ones.
+    """Returns the known word that is nearest, or None; case is ignored if no word is near with it.
 
     >>> nearest("Subscibes", ["publishes", "subscribes"])
     'subscribes'
@@ -16,13 +16,13 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     near = difflib.get_close_matches(word, words, n=1)
     if near:
         return near[0]
-    lowered = {one.lower(): one for one in words}
+    lowered = {known_word.lower(): known_word for known_word in words}
     near = difflib.get_close_matches(word.lower(), lowered, n=1)
     return lowered[near[0]] if near else None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean 'x'?` when one of the known words is near, else what there is.
+    """Returns `did you mean 'x'?` if one of the known words is near, else the list of all.
 
     >>> did_you_mean("subscibes", ["publishes", "subscribes"])
     "did you mean 'subscribes'?"

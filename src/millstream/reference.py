@@ -9,13 +9,17 @@ docs/concepts.md):
 - A timer at T fires after all events with ts up to T. Timers past the last event do not fire:
   time goes only as far as the greatest ts of any event.
 - Where event time was ended (`--final`, see reference_final.py), the timers that are left wait
-  until an event comes that is later than the end.
+  until an event comes that is later than the end. A timer for the end fires only then.
 - An event is emitted as it stands when it is yielded; what the function changes later is not in it.
   A value that is left out is the input's as it came, even if the function has changed its copy.
 - An event that fails leaves the slate, the streams and the timers as if it had not come. One that
   would take the slate, or an entry of a table, over `slate_limit` fails.
 - A slate expires for an event, or for a timer, that comes more than `ttl` after the last event
   that updated it; its timers die with it. A timer's firing does not keep a slate alive.
+- A slate that was stored with another version than the update's is read through its migrations
+  (model/migration.py). One that cannot be read stays as it is, and what came for it fails.
+- A dead letter that is given again is processed by the function that failed, as an event of its
+  stream with its own time, among whatever is to come.
 - The slate of an aggregate is the merge of what its events are lifted to (model/algebra.py).
 - There is room for everything: `limit`, `keep` and `memory` are not looked at.
 - Wall timers fire when the clock is moved past them. What they emit is later than both the timer
@@ -30,9 +34,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.codec import decode_value, encode_value, readable_slate, slate_codec
-from millstream.errors import CodecError, FunctionError
+from millstream.errors import CodecError, FunctionError, LookupFailed
 from millstream.model.algebra import Algebra
-from millstream.model.event import Clock, Emit, Event, Forget, SetTimer, Timer
+from millstream.model.event import END, Clock, Emit, Event, Forget, SetTimer, Timer
 from millstream.model.function import Map, Update
 from millstream.model.place import described
 from millstream.model.rules import (
@@ -46,6 +50,7 @@ from millstream.model.rules import (
 )
 from millstream.model.slate import Table, over_limit
 from millstream.model.workflow import Workflow
+from millstream.slate_versions import migrated_entries, read_slate
 
 EVENT, TIMER = 0, 1
 Entry = tuple[int, int, str, str, str, bytes]
@@ -55,13 +60,14 @@ Owner = tuple[str, str]
 
 
 @dataclass
-class Slate:
+class ReferenceSlate:
     """A stored slate: its bytes (or a table's entries), when it was updated, its timers."""
 
     last: int
     data: bytes = b""
     entries: dict[str, bytes] = field(default_factory=dict)
     timers: dict[str, tuple[Clock, int]] = field(default_factory=dict)
+    version: int = 1
 
 
 class _Stored:
@@ -86,7 +92,9 @@ class Reference:
         self.clock = clock
         self.highest: int | None = None
         """The greatest ts of any event so far, on any stream: how far time has come."""
-        self.slates: dict[Owner, Slate] = {}
+        self.slates: dict[Owner, ReferenceSlate] = {}
+        self.forgotten: dict[Owner, int] = {}
+        """The last update of each slate that a function has forgotten."""
         self.streams: dict[str, list[Event]] = {name: [] for name in workflow.streams}
         self.dead_letters: list[DeadLetter] = []
         for update in workflow.updates:
@@ -96,11 +104,11 @@ class Reference:
         self.heap: list[Entry] = []
         """Events and timers to come."""
         self.ended: int | None = None
-        """Where event time last ended: timers up to it wait for an event that is later."""
+        """The last end of event time: timers up to it wait for an event that is later."""
         self.reach: dict[str, int] = {}
         """The longest time that an event of each update has set a timer ahead."""
         self.fed_since_end = False
-        """Whether an event has come since event time was last ended."""
+        """True if an event has come since event time was last ended."""
         self.returning: list[Entry] | None = None
         """While functions are closed: events along feedback edges, for the next time round."""
 
@@ -109,6 +117,14 @@ class Reference:
         for event in events:
             self.fed_since_end = True
             self._publish(event)
+
+    def give_again(self, letter: DeadLetter) -> None:
+        """Give a dead letter to the function that failed, once more; `drain` processes it."""
+        assert letter.function is not None, "it never was an event: feed its record"
+        assert letter.timer is None, "a timer that has fired is spent"
+        value = encode_value(letter.value)
+        entry = (letter.ts, EVENT, letter.function, letter.key, letter.stream, value)
+        heapq.heappush(self.heap, entry)
 
     def drain(self) -> None:
         """Process every event, and every event-time timer up to the last event."""
@@ -131,7 +147,7 @@ class Reference:
 
     @property
     def _is_past_end(self) -> bool:
-        """Whether event time has gone on since it was ended, if it was."""
+        """True if event time was never ended, or has moved past its last end."""
         return self.ended is None or (self.highest is not None and self.highest > self.ended)
 
     def tick(self, clock: int) -> None:
@@ -145,7 +161,7 @@ class Reference:
         )
         for at, owner, name in due:
             if self._is_set(owner, name, "wall", at):
-                self.fire(owner, name, Timer(at, owner[1], name, "wall"))
+                self.fire(owner, name, Timer(at, owner[1], name, "wall", self.highest or 0))
         self.drain()
 
     def _publish(self, event: Event, emitter: str | None = None) -> None:
@@ -179,7 +195,7 @@ class Reference:
         owner = (update.name, event.key)
         slate = self.slates.get(owner)
         if slate is None or self._expired(update, slate, event.ts):
-            slate = Slate(last=event.ts)
+            slate = ReferenceSlate(last=event.ts)
         last = max(slate.last, event.ts)
         if update.algebra is not None:
             self._merge(update, update.algebra, _copied(event), slate, last)
@@ -187,30 +203,29 @@ class Reference:
         return self._apply(update, update.function, _copied(event), slate, last, event)
 
     def _merge(
-        self, update: Update, algebra: Algebra, event: Event, slate: Slate, last: int
+        self, update: Update, algebra: Algebra, event: Event, slate: ReferenceSlate, last: int
     ) -> None:
-        """An aggregate's slate is the merge of what its events are lifted to."""
+        """Merge the lifted event into the slate of an aggregate."""
         codec = slate_codec(update.slate)
         held = algebra.read(codec.decode(slate.data)) if slate.data else algebra.zero()
         data = codec.encode(algebra.write(algebra.merge(held, algebra.lift(event))))
         if len(data) > self.workflow.slate_limit:
             raise over_limit(len(data), self.workflow.slate_limit)
-        self.slates[update.name, event.key] = Slate(last, data)
+        self.slates[update.name, event.key] = ReferenceSlate(last, data)
 
     def fire(self, owner: Owner, name: str, timer: Timer) -> bool:
-        """Run the timer function of an owner whose timer has come; the timer is then spent.
+        """Run the timer function of an owner whose timer is due; the timer is then spent.
 
-        False: it died, because its slate has expired.
+        Returns False if the timer died because its slate has expired.
         """
         update = self.workflow.update(owner[0])
         slate = self.slates[owner]
         del slate.timers[name]
-        wall, reached = timer.clock == "wall", self.highest or 0
-        now = max(timer.ts, reached) if wall else timer.ts
-        if self._expired(update, slate, reached if wall else now) or update.on_timer is None:
+        reached = timer.reached if timer.clock == "wall" else timer.ts
+        if self._expired(update, slate, reached) or update.on_timer is None:
             return False
         on_timer = update.on_timer
-        as_event = Event("", now, timer.key, None)
+        as_event = Event("", timer.now, timer.key, None)
         self._guarded(
             update,
             as_event,
@@ -224,18 +239,22 @@ class Reference:
         update: Update,
         function: Callable[..., Any],
         given: Event | Timer,
-        slate: Slate,
+        slate: ReferenceSlate,
         last: int,
         event: Event,
     ) -> list[Event]:
-        """Call a function with a slate; if all is well store it and give what was emitted."""
+        """Call a function with a slate; if it succeeds, store the slate and return the emits."""
         limit = self.workflow.slate_limit
-        table = Table(_Stored(slate.entries), encode_value, decode_value, limit)
+        stored = dict(slate.entries)
+        if update.slate is Table and stored and slate.version != update.version:
+            stored = migrated_entries(update, slate.version, stored)
+        table = Table(_Stored(stored), encode_value, decode_value, limit)
         if update.slate is Table:
             memory: Any = table
+        elif slate.data:
+            memory = read_slate(update, slate.version, slate.data)
         else:
-            codec = slate_codec(update.slate)
-            memory = codec.decode(slate.data) if slate.data else codec.fresh()
+            memory = slate_codec(update.slate).fresh()
         firing = isinstance(given, Timer)
         events, timers, forgotten = [], dict(slate.timers), False
         reach = self.reach.get(update.name, 0)
@@ -249,7 +268,7 @@ class Reference:
                 same = firing and isinstance(given, Timer) and given.clock == effect.clock
                 at = timer_time(effect, now, firing=same)
                 timers[effect.name] = (effect.clock, at)
-                if effect.clock == "event" and not firing:
+                if effect.clock == "event" and at != END and not firing:
                     reach = max(reach, at - now)
             elif isinstance(effect, Forget):
                 forgotten = True
@@ -259,8 +278,9 @@ class Reference:
         if forgotten:
             self.reach[update.name] = reach
             self.slates.pop(owner, None)
+            self.forgotten[owner] = last
             return events
-        entries = dict(slate.entries)
+        entries = stored
         for entry, value in table.changes().items():
             if value is None:
                 entries.pop(entry, None)
@@ -270,7 +290,7 @@ class Reference:
         if len(data) > limit:
             raise over_limit(len(data), limit)
         self.reach[update.name] = reach
-        self.slates[owner] = Slate(last, data, entries, timers)
+        self.slates[owner] = ReferenceSlate(last, data, entries, timers, update.version)
         for name, (clock, at) in timers.items():
             if clock == "event" and slate.timers.get(name) != (clock, at):
                 heapq.heappush(self.heap, (at, TIMER, update.name, event.key, name, b""))
@@ -287,7 +307,7 @@ class Reference:
         try:
             events = work()
         except FAILURES as error:
-            if self.workflow.on_error == "fail":
+            if self.workflow.on_error == "fail" or isinstance(error, LookupFailed):
                 raise FunctionError(
                     f"{function.where}, key {event.key!r}: {described(error)}"
                 ) from error
@@ -311,20 +331,20 @@ class Reference:
         return slate is not None and slate.timers.get(name) == (clock, at)
 
     @staticmethod
-    def _expired(update: Update, slate: Slate, ts: int) -> bool:
+    def _expired(update: Update, slate: ReferenceSlate, ts: int) -> bool:
         return update.ttl is not None and ts - slate.last > update.ttl
 
 
 def _copied(event: Event) -> Event:
-    """The event for a function to keep or change: the input itself stays as it came."""
+    """Returns a copy that the function may keep or change; the input itself stays as it came."""
     return event._replace(value=decode_value(encode_value(event.value)))
 
 
 def _carried(event: Event) -> Event:
-    """The event as it stands now, once it is known to be what a stream can carry.
+    """Returns a copy of an emitted event; CodecError if a stream cannot carry it.
 
-    It is copied as it is yielded: what the function changes afterwards (`emit(value=slate)`, then
-    on with the slate) is not part of it.
+    The copy is made when the event is yielded: later changes by the function (`emit(value=slate)`,
+    then more changes to the slate) are not part of it.
     """
     try:
         event.key.encode()

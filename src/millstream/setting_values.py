@@ -1,18 +1,24 @@
-"""The value of each setting, from whatever a flag, a variable, a TOML file or code gives.
+"""Parsers for the value of each setting, from a flag, a variable, a TOML file or code.
 
-A parser takes the value and where it was set, and returns it or raises DefinitionError with what
-must be. The same parsers read all four places, so text is taken where it is clear.
+A parser takes the value and the place where it was set. It returns the parsed value, or raises a
+DefinitionError that says what the value must be. The same parsers read all four places, so they
+accept text wherever it is unambiguous.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from millstream.actions.address import parse_action_address
+from millstream.cluster_options import INSTALLED, MASTERS, master_kind, spark_settings
+from millstream.databases.options import database_options
 from millstream.errors import DefinitionError, InputError
+from millstream.kafka.sink_topic import sink_topic
+from millstream.kafka.topic import source_topic
 from millstream.model.duration import UNITS, microseconds
 from millstream.model.function import RESERVED_STREAMS
 from millstream.model.size import MIB as MIB
@@ -20,20 +26,30 @@ from millstream.model.size import byte_count
 from millstream.model.source import Source
 from millstream.model.text_form import PLAIN_TEXT
 from millstream.nearest import nearest
-from millstream.sources.address import FORMATS, LOG, SQLITE, parse_address
+from millstream.places.place_address import is_place
+from millstream.sources.address import (
+    CASSANDRA,
+    FORMATS,
+    KAFKA,
+    LOG,
+    PARQUET,
+    POSTGRES,
+    SERVICES,
+    SQLITE,
+    parse_address,
+)
 
-SOURCE_FORMATS = ("json", "csv", "text", "parquet", LOG)
-SINK_FORMATS = ("json", "parquet", LOG, SQLITE)
+SOURCE_FORMATS = ("json", "csv", "text", "parquet", LOG, KAFKA)
+SINK_FORMATS = ("json", "parquet", LOG, SQLITE, POSTGRES, CASSANDRA, KAFKA)
 LANES = ("auto", "one-task", "shuffled")
 SECOND, MINUTE, DAY = UNITS["s"], UNITS["m"], UNITS["d"]
 FOR_EVER = "for ever"
-_MASTER = re.compile(r"local(\[[^\]]+\])?|spark://[A-Za-z0-9._-]+:\d{1,5}")
 _FLAGS = {"1": True, "true": True, "yes": True, "on": True}
 _FLAGS |= {"0": False, "false": False, "no": False, "off": False}
 
 
 def check_address(text: object, where: str, *, sink: bool, stream: str = "") -> None:
-    """An address is FORMAT:PATH, and the format one that a source reads or a sink writes."""
+    """DefinitionError unless `text` is FORMAT:PATH with a format that a source (a sink) has."""
     if not isinstance(text, str):
         raise _wrong(where, "FORMAT:PATH, as in json:data/in", text)
     known = SINK_FORMATS if sink else SOURCE_FORMATS
@@ -47,13 +63,27 @@ def check_address(text: object, where: str, *, sink: bool, stream: str = "") -> 
         )
     try:
         address = parse_address(text, where)
+        if address.format == KAFKA and sink:
+            sink_topic(address.path, address.options, where)
+        if address.format == KAFKA and not sink:
+            source_topic(address.path, address.options, where)
     except InputError as error:  # here it is the definition that is wrong, not yet the input
         raise DefinitionError(str(error)) from None
-    if address.format == SQLITE and stream in RESERVED_STREAMS:
+    if address.format in (SQLITE, POSTGRES, CASSANDRA) and stream in RESERVED_STREAMS:
         raise DefinitionError(
-            f"{where}: {stream!r} has many events of a key, of several streams, and a table holds "
-            "only the latest of each key; give it json:DIR, parquet:DIR or log:DIR"
+            f"{where}: {stream!r} has events of several streams, with more to them than a table's "
+            "columns hold; give it json:DIR, parquet:DIR or log:DIR"
         )
+    if address.format == PARQUET and address.options:
+        if not sink:
+            raise DefinitionError(f"{where}: only a sink has the option columns; got {text!r}")
+        if address.option("columns") != "json":
+            raise DefinitionError(
+                f"{where}: columns must be json, or be left out: then a type that is declared has "
+                f"a column for each field; got {text!r}"
+            )
+    if address.format in (POSTGRES, CASSANDRA):
+        database_options(address.format, address.path, dict(address.options), where)
 
 
 _FORMS = {
@@ -62,16 +92,19 @@ _FORMS = {
     "encoding": ("text", "csv"),
     "delimiter": ("csv",),
 }
-"""The formats of files that each word of a source about its text is for. What is sent to a source
+"""The file formats to which each text option of a source applies. Records that are sent to a source
 may be text too."""
 
 
 def check_form(source: Source, address: str) -> None:
-    """Refuse what a source says of a form that its records do not have."""
-    form = parse_address(address).format
+    """Refuses options of a source that do not apply to the format of its records."""
+    parsed = parse_address(address)
+    form, log = parsed.format, parsed.format == LOG
+    if form == KAFKA:
+        form, log = parsed.option("format") or "json", False
     for word, formats in _FORMS.items():
-        given = getattr(source.text, word) != getattr(PLAIN_TEXT, word)
-        if given and form != LOG and form not in formats:
+        is_set = getattr(source.text, word) != getattr(PLAIN_TEXT, word)
+        if is_set and not log and form not in formats:
             raise DefinitionError(
                 f"source {source.name!r}: {word} must be left out, or be of {' or '.join(formats)} "
                 f"files; got it with the address {address}; did you mean "
@@ -84,17 +117,20 @@ def check_form(source: Source, address: str) -> None:
                 f"source {source.name!r}: {word} must be 'line', which is all that a line of text "
                 f"has without a pattern; got {field!r}; give it a pattern with that group"
             )
-    if source.jump is not None and form == LOG:
+    if source.jump is not None and parsed.format in (LOG, KAFKA):
+        kind = "an event log" if log else "a topic"
         raise DefinitionError(
             f"source {source.name!r}: jump must be left out, or be of files, where the records "
-            "after one are known; its records come from an event log: give it an address such as "
+            f"after one are known; its records come from {kind}: give it an address such as "
             "text:DIR"
         )
 
 
 def relative_to(address: str, directory: Path) -> str:
-    """The address with its path, if it is a relative one, counted from `directory`."""
+    """Returns the address with a relative path resolved against `directory`."""
     form, _, path = address.partition(":")
+    if FORMATS.get(form.strip().lower()) in SERVICES:
+        return address
     return address if "://" in path or not path else f"{form}:{directory / Path(path).expanduser()}"
 
 
@@ -141,15 +177,26 @@ def _path(value: Any, where: str) -> Path:
     return Path(value).expanduser()
 
 
+def _store(value: Any, where: str) -> Path | str:
+    """Parses a folder, or the address of a place."""
+    return str(value) if is_place(value) else _path(value, where)
+
+
 def _master(value: Any, where: str) -> str:
-    if not isinstance(value, str) or not _MASTER.fullmatch(value):
-        raise _wrong(
-            where,
-            "a Spark master: local[*], local[4], or spark://HOST:PORT of a standalone cluster "
-            "whose workers are on this machine, as the store is",
-            value,
-        )
+    if not isinstance(value, str) or master_kind(value) is None:
+        raise _wrong(where, f"a Spark master: {MASTERS}", value)
     return value
+
+
+def _command(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value or any(letter.isspace() for letter in value):
+        raise _wrong(where, "a command or a path, such as python3.11", value)
+    return value
+
+
+def _runtime(value: Any, where: str) -> str:
+    """Parses the file of a runtime archive, or INSTALLED."""
+    return INSTALLED if value == INSTALLED else str(_path(value, where))
 
 
 def _memory(value: Any, where: str) -> str:
@@ -201,14 +248,40 @@ def _name(value: Any, where: str) -> str:
 
 
 def _hosts(value: Any, where: str) -> tuple[str, ...]:
-    given = value.split(",") if isinstance(value, str) else value
-    if not isinstance(given, list | tuple):
+    hosts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(hosts, list | tuple):
         raise _wrong(where, "names of hosts", value)
-    return tuple(_name(host, where) for host in given)
+    return tuple(_name(host, where) for host in hosts)
+
+
+def _networks(value: Any, where: str) -> tuple[str, ...]:
+    networks = value.split(",") if isinstance(value, str) else value
+    if not isinstance(networks, list | tuple):
+        raise _wrong(where, "addresses or networks", value)
+    for network in networks:
+        try:
+            ipaddress.ip_network(network)
+        except ValueError:
+            must = "an address or a network, such as 10.0.0.7 or 10.0.0.0/8"
+            raise _wrong(where, must, network) from None
+    return tuple(networks)
+
+
+def _file_or_stderr(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value:
+        raise _wrong(where, "a file, or - for stderr", value)
+    return value
 
 
 def _age(value: Any, where: str) -> int | None:
     return None if value == FOR_EVER else microseconds(value, where)
+
+
+def _names(value: Any, where: str) -> tuple[str, ...]:
+    names = (value,) if isinstance(value, str) else tuple(value)
+    if not all(isinstance(name, str) and name for name in names):
+        raise _wrong(where, "names that `millstream plan` gives, or 'all'", value)
+    return names
 
 
 def _flush(value: Any, where: str) -> int | None:
@@ -219,7 +292,7 @@ def _flush(value: Any, where: str) -> int | None:
     except DefinitionError:
         raise _wrong(where, "'batch' or an interval such as '10s'", value) from None
     if not interval:
-        raise _wrong(where, "'batch' or an interval of more than nothing", value)
+        raise _wrong(where, "'batch' or an interval over 0", value)
     return interval
 
 
@@ -228,7 +301,11 @@ def _kept(value: Any, where: str) -> int | None:
 
 
 PARSERS: dict[str, Callable[[Any, str], Any]] = {
-    "store": _path,
+    "store": _store,
+    "cache": _path,
+    "standby": _flag,
+    "accept_loss": _names,
+    "lease": _positive,
     "sources": _addresses(sink=False),
     "sinks": _addresses(sink=True),
     "actions": _actions,
@@ -246,11 +323,20 @@ PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "lane": _lane,
     "master": _master,
     "memory": _memory,
+    "spark": spark_settings,
+    "listen": _name,
+    "secret_file": _path,
+    "encrypt": _flag,
+    "python": _command,
+    "runtime": _runtime,
     "serve": _flag,
     "host": _name,
     "port": _whole(0, 65535),
     "hosts": _hosts,
     "token_file": _path,
+    "tokens": _path,
+    "trusted_proxies": _networks,
+    "access_log": _file_or_stderr,
     "tls_cert": _path,
     "tls_key": _path,
     "max_body": _bytes(1),
@@ -268,5 +354,3 @@ PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "sink_patience": microseconds,
 }
 """Every setting's name and parser."""
-PATHS = {name for name, parser in PARSERS.items() if parser is _path}
-"""Settings that are paths: in a file they are counted from it."""

@@ -1,12 +1,12 @@
-"""What a deployment sets: where events come from and go to, where slates live, how much at once.
+"""The settings of a deployment: addresses of sources and sinks, the store, batch sizes and so on.
 
 A setting may be given in four places. Flags win over `MILLSTREAM_*` variables, these over the TOML
 file, and that over code (`app.settings`, `app.run(**settings)`); addresses are merged name by name.
-Whatever is wrong is refused before Spark is loaded, with the place it came from.
+A wrong setting is refused before Spark is loaded; the error names the place where it was set.
 
 In the environment, `MILLSTREAM_SHARDS` is `shards`, and `MILLSTREAM_SOURCE_CHECKINS` (or `_SINK_`)
-is the address of `checkins`, with `_` for whatever a variable's name cannot hold. So is
-`MILLSTREAM_ACTION_NOTIFY` that of the action `notify`.
+is the address of `checkins`, with `_` for characters that a variable's name cannot hold. Likewise,
+`MILLSTREAM_ACTION_NOTIFY` is the address of the action `notify`.
 """
 
 from __future__ import annotations
@@ -18,110 +18,153 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+from millstream.cluster_options import check_cluster
 from millstream.errors import DefinitionError
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.model.function import RESERVED_STREAMS, Update
+from millstream.model.place import shown_path
 from millstream.model.workflow import Workflow
 from millstream.nearest import did_you_mean
+from millstream.places.host_cache import CACHE, working_folder
 from millstream.setting_values import DAY, MIB, MINUTE, PARSERS, SECOND, check_form
 from millstream.sources.address import LOG
 
 Lane = Literal["auto", "one-task", "shuffled"]
 SERVED = (
-    *("host", "port", "hosts", "token_file", "tls_cert", "tls_key"),
+    *("host", "port", "hosts", "token_file", "tokens", "tls_cert", "tls_key"),
+    *("trusted_proxies", "access_log"),
     *("max_body", "rate", "connections", "fan_out", "backlog_bytes", "retain_age", "retain_bytes"),
 )
 """The settings of the server."""
 ADDRESSED = ("sources", "sinks", "actions")
-"""The settings that are addresses, by name."""
+"""The settings that hold addresses, by stream or action."""
 _FLAGS = {
     "sources": "source",
     "sinks": "sink",
     "actions": "action",
     "hosts": "allow-host",
+    "trusted_proxies": "trusted-proxy",
     "limits": "limit",
+    "spark": "conf",
 }
-"""Flags that are not called as their setting is."""
+"""Flags whose name differs from their setting's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How one application runs. Made by `resolve`, which checks it against the application."""
+    """The settings of one run. Made by `resolve`, which checks them against the application."""
 
     app: str
     store: Path
-    """The directory of the slates and of all else that is kept."""
+    """The directory of the slates and of all other stored data; for a shared store, the driver's
+    working folder, which may be lost."""
     sources: dict[str, str] = field(default_factory=dict)
     """Each source's address, FORMAT:PATH; an event log in the store if none is given."""
     sinks: dict[str, str] = field(default_factory=dict)
     """Addresses of output streams; also of 'late' and 'deadletters'."""
     shards: int | None = None
-    """Fixed for a store once it is made; None: as the store has, 16 for a new one."""
+    """The number of shards, fixed when a store is created; None: the store's, 16 for a new one."""
     tasks: int | None = None
-    """Tasks of the shuffled lane; None: as many as there are cores."""
+    """Tasks of the shuffled lane; None: the number of cores."""
     available_now: bool = False
-    """Process what is there, then stop."""
+    """Process the input that is there, then stop."""
     final: bool = False
-    """There is nothing to come: end event time, so that all that waits for it comes out."""
+    """The input is complete: end event time, so that everything that waits for it comes out."""
     batch_bytes: int = 32 * MIB
-    """About how much input one batch takes, at most."""
+    """The approximate most input of a batch, in bytes."""
     batch_seconds: int = 2 * SECOND
-    """About how long a batch is to take, in microseconds: it takes less input when it is slower."""
+    """The approximate time of a batch, in microseconds: slower batches take less input."""
     limits: dict[str, int] = field(default_factory=dict)
-    """Limits of updates, in the place of those that the application gives."""
+    """Limits of updates, which replace those of the application."""
     small_bytes: int = MIB
     """A batch up to this size takes the one-task lane."""
     lane: Lane = "auto"
     master: str = "local[*]"
     memory: str = "1g"
-    """Memory of Spark's own process; its Python workers, where the functions run, come on top."""
+    """Memory of Spark's own process, without its Python workers, where the functions run."""
+    spark: dict[str, str] = field(default_factory=dict)
+    """Settings of Spark itself, by name."""
+    listen: str = ""
+    """The address of this machine at which executors reach the driver; empty: all run here."""
+    secret_file: Path | None = None
+    """The file with the secret of a standalone cluster; or `MILLSTREAM_SPARK_SECRET` holds it."""
+    encrypt: bool = True
+    """If the driver listens: require the secret and encrypt all traffic."""
+    python: str = ""
+    """The Python of executors on other machines; empty: `pythonX.Y`, this Python's version."""
+    runtime: str = ""
+    """The archive with the code for executors on other machines, or `installed`; empty: one is
+    made."""
     serve: bool | None = None
-    """Whether a server runs beside the application; None: if the run waits for input."""
+    """Run a server beside the application; None: if the run waits for input."""
     host: str = "127.0.0.1"
     port: int = 8470
     hosts: tuple[str, ...] = ()
-    """Names, besides its own, that the server may be called by."""
+    """Host names that the server accepts besides its own."""
     token_file: Path | None = None
-    """The file with the secret that every request must bring; or `MILLSTREAM_TOKEN` holds it."""
+    """The file with the secret that every request must carry; or `MILLSTREAM_TOKEN` holds it."""
+    tokens: Path | None = None
+    """A file of tokens, each with its rights; `millstream tokens` writes it."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses and networks of proxies that are trusted to name the client they forward."""
+    access_log: str = ""
+    """The file of the access log; `-`: stderr."""
     tls_cert: Path | None = None
     tls_key: Path | None = None
     max_body: int = 16 * MIB
-    """The largest request that the server takes."""
+    """The largest request that the server accepts, in bytes."""
     rate: int = 20_000
-    """Requests a second that one address may send."""
+    """The most requests per second from one address."""
     connections: int | None = None
-    """How many connections the server has at once; None: 4,096, or as many as the system allows."""
+    """The most connections of the server; None: 4,096, or as many as the system allows."""
     fan_out: int = 32
-    """How many agents send to the root itself, if others can be their parents."""
+    """The most agents that send to the root itself, if others can be their parents."""
     backlog_bytes: int = 4096 * MIB
-    """How far the application may be behind before no more events are taken."""
+    """The most unprocessed input, in bytes, before the server refuses more events."""
     retain_age: int | None = 7 * DAY
-    """How long event logs keep records that every reader has, in microseconds; None: for ever."""
+    """The time that event logs keep records after every reader has them, in microseconds; None: for
+    ever."""
     retain_bytes: int | None = 1024 * MIB
-    """How much an event log keeps of them; None: all."""
+    """The most bytes that an event log keeps of such records; None: all."""
     slate_warn: int | None = None
-    """Bytes of a slate from which on it is warned about; None: as the application says."""
+    """The bytes of a slate from which a warning is given; None: the application's."""
     slate_limit: int | None = None
-    """Bytes that no slate may be over; None: as the application says."""
+    """The most bytes of a slate; None: the application's."""
     flush: int | None = None
     """Microseconds between two flushes to disk; None: every batch is flushed ("batch")."""
     check_store: bool = True
-    """Whether a run reads every row of the store once before its first batch."""
+    """Read every row of the store once before the first batch."""
     sink_patience: int = 10 * MINUTE
-    """How long a sink that fails is tried again before the run ends, in microseconds."""
+    """The time for which a failing sink is retried before the run ends, in microseconds."""
     actions: dict[str, str] = field(default_factory=dict)
-    """Where each action is carried out: webhook:URL, line:FILE or stderr."""
+    """The address of each action: webhook:URL, line:FILE or stderr."""
     action_tries: int = 8
-    """After so many tries a record of an action is a dead letter."""
+    """The number of tries after which a record of an action becomes a dead letter."""
     action_patience: int | None = 60 * MINUTE
-    """Or after so long, in microseconds; None: however long the tries take."""
+    """The time after which it becomes one in any case, in microseconds; None: no limit."""
     action_timeout: int = 10 * SECOND
-    """How long a webhook may take to answer, in microseconds."""
+    """The time that a webhook may take to answer, in microseconds."""
     package: Path | None = None
     """The package with the code of the Python jobs, for agents that fetch it."""
+    place: str = ""
+    """The address of a shared store."""
+    accept_loss: tuple[str, ...] = ()
+    """The losses that a changed application may cause: names from `millstream plan`, or 'all'."""
+    standby: bool = False
+    """Wait until no other driver leads."""
+    lease: int = 10 * SECOND
+    """The time without news from a leader after which a standby takes over, in microseconds."""
+    cache: str = ""
+    """The folder in which each host keeps its copies of a shared store; empty: `MILLSTREAM_CACHE`,
+    or a folder among its temporary files."""
+
+    @property
+    def shown_store(self) -> str:
+        """The store as the user names it."""
+        return self.place or shown_path(self.store)
 
     def applied(self, workflow: Workflow) -> Workflow:
-        """The workflow with what these settings change of its meaning."""
+        """Returns the workflow with the limits and sizes of these settings."""
         warn = workflow.slate_warn if self.slate_warn is None else self.slate_warn
         limit = workflow.slate_limit if self.slate_limit is None else self.slate_limit
         if self.limits:
@@ -138,7 +181,7 @@ class Settings:
 
 
 def resolve(
-    app: App,
+    app: AppDefinition,
     toml: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
     flags: Mapping[str, Any] | None = None,
@@ -146,21 +189,22 @@ def resolve(
     *,
     called: str = "app.run",
 ) -> Settings:
-    """The settings of a run, checked; DefinitionError says what is wrong and where it was set.
+    """Returns the checked settings of a run; DefinitionError says what is wrong and where it was
+    set.
 
-    `toml`, `flags` and `code` (the arguments of `app.run`, or of what is `called` otherwise) are by
-    setting, as `app.settings` is; a value of None is not given.
+    `toml`, `flags` and `code` map settings to values, as `app.settings` does; None means not set.
+    `code` holds the arguments of `app.run`, or of the function that `called` names.
     """
     workflow = app.checked()
     values: dict[str, Any] = {key: {} for key in ADDRESSED}
-    given = chain(  # the weakest first
+    layers = chain(  # the weakest first
         _known(app.settings, "app.settings[{!r}]"),
         _known(code or {}, called + "({}=)"),
         _known(toml or {}, "{!r} in the TOML file"),
         _from_environment(workflow, environ or {}),
         _known(flags or {}, "--{}"),
     )
-    for key, value, where in given:
+    for key, value, where in layers:
         parsed = PARSERS[key](value, where)
         if key in ADDRESSED:
             for name in parsed:
@@ -170,13 +214,30 @@ def resolve(
             for name in parsed:
                 _check_limited(workflow, name, where)
             values.setdefault(key, {}).update(parsed)
+        elif key == "spark":
+            values.setdefault(key, {}).update(parsed)
         else:
             values[key] = parsed
     values.setdefault("store", default_store(app.name))
+    values["cache"] = str(values.get("cache", ""))
+    if isinstance(values["store"], str):
+        values["place"] = values["store"]
+        values["store"] = working_folder(values["place"], "driver", values["cache"])
+        if values.get("flush") is not None:
+            raise DefinitionError(
+                "flush must be left out, or 'batch', for a shared store: each batch is durable "
+                "when it is committed"
+            )
+    if values.get("standby") and not values.get("place"):
+        raise DefinitionError(
+            "standby is for a shared store, such as s3://BUCKET/PREFIX; the store is a folder, "
+            f"{values['store']}, which one driver holds at a time"
+        )
+    check_cluster(values, environ or {})
     if values["store"].exists() and not values["store"].is_dir():
         raise DefinitionError(f"store {values['store']} must be a directory; it is a file")
     if values.get("final"):
-        values["available_now"] = True  # nothing is to come, so there is nothing to wait for
+        values["available_now"] = True  # the input is complete, so there is nothing to wait for
     for source in workflow.sources:
         if source.name not in values["sources"]:
             values["sources"][source.name] = LOG
@@ -186,8 +247,9 @@ def resolve(
     return Settings(app.name, **values)
 
 
-def _check_log(app: App, source: str, store: Path, command: bool) -> None:
-    """A run that does not wait must find something: a source without an address, its log."""
+def _check_log(app: AppDefinition, source: str, store: Path, command: bool) -> None:
+    """DefinitionError if the log of a source without an address is missing, in a run that does not
+    wait for input."""
     if not (store / "logs" / source).is_dir():
         advice = (
             f"--source {source}=json:DIR, or in the TOML file"
@@ -200,23 +262,33 @@ def _check_log(app: App, source: str, store: Path, command: bool) -> None:
         )
 
 
-def served_settings(store: Path, environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
-    """The settings of a server for a store whose application is not at hand."""
-    given = {key: environ.get(f"MILLSTREAM_{key.upper()}") or None for key in SERVED}
+def served_settings(
+    store: Path | str, environ: Mapping[str, str], flags: Mapping[str, Any]
+) -> Settings:
+    """Returns the settings of a server for a store without its application: `store` is a folder, or
+    the address of a place."""
+    variables = {key: environ.get(f"MILLSTREAM_{key.upper()}") or None for key in SERVED}
     values = {}
     for key, value, where in chain(
-        _known(given, "MILLSTREAM_{}"), _known({key: flags.get(key) for key in SERVED}, "--{}")
+        _known(variables, "MILLSTREAM_{}"), _known({key: flags.get(key) for key in SERVED}, "--{}")
     ):
         values[key] = PARSERS[key](value, where)
+    cache = str(flags.get("cache") or "")
+    if isinstance(store, str):
+        return Settings(
+            "", working_folder(store, "driver", cache), place=store, cache=cache, **values
+        )
     return Settings("", store, **values)
 
 
 def store_of(
-    app: App, toml: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None
-) -> Path:
-    """The application's store alone, for commands that only read."""
+    app: AppDefinition,
+    toml: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Path | str:
+    """Returns the application's store alone, for commands that only read."""
     variable = {"store": (environ or {}).get("MILLSTREAM_STORE") or None}
-    store = default_store(app.name)
+    store: Path | str = default_store(app.name)
     for layer in (app.settings, toml or {}, variable):
         if layer.get("store") is not None:
             store = PARSERS["store"](layer["store"], "store")
@@ -228,7 +300,7 @@ def default_store(app: str) -> Path:
 
 
 def _known(given: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any, str]]:
-    """(setting, value, where it was set) of one layer, its names checked."""
+    """Yields (setting, value, where it was set) of one layer; DefinitionError for unknown names."""
     for key, value in given.items():
         if key not in PARSERS:
             raise DefinitionError(f"unknown setting {key!r}; {did_you_mean(key, PARSERS)}")
@@ -242,8 +314,8 @@ def _from_environment(
 ) -> Iterator[tuple[str, Any, str]]:
     for variable, text in environ.items():
         prefix, _, rest = variable.partition("_")
-        if prefix != "MILLSTREAM" or not text:
-            continue
+        if prefix != "MILLSTREAM" or not text or variable == CACHE:
+            continue  # CACHE applies to this host only, and must not reach the others
         kind, _, stream = rest.partition("_")
         if stream and kind in ("SOURCE", "SINK", "ACTION") and rest.lower() not in PARSERS:
             key = f"{kind.lower()}s"
@@ -251,11 +323,11 @@ def _from_environment(
             yield key, {names.get(stream, stream): text}, variable
         elif rest.lower() in PARSERS and rest.lower() not in ADDRESSED:
             yield rest.lower(), text, variable
-        # any other belongs to another part of Millstream
+        # other variables belong to other parts of Millstream
 
 
 def _check_limited(workflow: Workflow, name: str, where: str) -> None:
-    """A limit must be that of an update, and not of one with an algebra, which needs none."""
+    """DefinitionError unless `name` is an update without an algebra, which needs no limit."""
     known = [update.name for update in workflow.updates if update.algebra is None]
     if name not in known:
         hint = did_you_mean(name, known)
@@ -266,7 +338,7 @@ def _check_limited(workflow: Workflow, name: str, where: str) -> None:
 
 
 def _streams(workflow: Workflow, key: str) -> list[str]:
-    """The streams that may have an address."""
+    """Returns the streams or actions that may have an address in this setting."""
     if key == "sources":
         return [source.name for source in workflow.sources]
     if key == "actions":

@@ -1,9 +1,9 @@
-"""A TOML file whose errors name the line.
+"""Reads TOML files such that errors name the line.
 
 The standard library's tomllib gives values without positions. `read` parses the text with it and
-then scans the text a second time, only for where each table and key was first mentioned; the scan
-may be simple, because the text is known to be valid by then. The order of that scan is also the
-order of declaration, over tables of different kinds.
+then scans the text a second time, only for the line on which each table and key is first mentioned.
+The scan can be simple, because the text is known to be valid by then. The order of the scan is also
+the order of declaration, across tables of different kinds.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Document:
     lines: dict[KeyPath, int]
 
     def error(self, path: KeyPath, message: str) -> DefinitionError:
-        """An error that names the line of `path`, or of the table that should hold it."""
+        """Returns an error that names the line of `path`, or of the table that should hold it."""
         while path and path not in self.lines:
             path = path[:-1]
         line = f":{self.lines[path]}" if path else ""
         return DefinitionError(f"{self.name}{line}: {message}")
 
     def section(self, *path: str) -> Section:
-        """The table at `path`; empty if the file has none."""
+        """Returns the table at `path`; empty if the file has none."""
         values: Any = self.values
         for depth, step in enumerate(path, start=1):
             values = values.get(step, {})
@@ -66,7 +66,7 @@ class Document:
         return Section(self, path, values)
 
     def sections(self, *parents: str) -> Iterator[Section]:
-        """The tables directly inside the `parents`, in the order of the file."""
+        """Yields the tables directly inside the `parents`, in the order of the file."""
         for path in self.lines:
             if len(path) == 2 and path[0] in parents:
                 yield self.section(*path)
@@ -88,11 +88,11 @@ class Section:
         return self.document.error((*self.path, key), message)
 
     def where(self, key: str) -> str:
-        """`file:line: 'key' in [table]`, for an error that someone else words."""
+        """Returns `file:line: 'key' in [table]`, to begin the message of an error."""
         return str(self.error(key, f"{key!r} in {shown(self.path)}"))
 
     def only(self, *keys: str) -> None:
-        """Refuse any other key."""
+        """DefinitionError if the table has any other key."""
         for key in self.values:
             if key not in keys:
                 what = "table" if isinstance(self.values[key], dict) else "key"
@@ -102,7 +102,7 @@ class Section:
                 raise self.error(key, f"unknown {what} {named}{inside}; {hint}")
 
     def get(self, key: str, *kinds: type) -> Any:
-        """The value, of one of the kinds; None if it is not there."""
+        """Returns the value, which must be of one of the kinds; None if it is absent."""
         value = self.values.get(key)
         if value is not None and type(value) not in kinds:
             wanted = " or ".join(TYPES[kind] for kind in kinds)
@@ -112,13 +112,13 @@ class Section:
         return value
 
     def need(self, key: str, *kinds: type) -> Any:
-        """The value, of one of the kinds; an error if it is not there."""
+        """Returns the value, which must be of one of the kinds; DefinitionError if it is absent."""
         if key not in self.values:
             raise self.error(key, f"{shown(self.path)} needs {key!r}")
         return self.get(key, *kinds)
 
     def names(self, key: str) -> tuple[str, ...]:
-        """A name or a list of names; none if it is not there."""
+        """Returns the names in a text or a list of texts; empty if the key is absent."""
         value = self.get(key, str, list)
         names = [value] if isinstance(value, str) else value or []
         for name in names:
@@ -130,7 +130,7 @@ class Section:
 
 
 def read(path: Path) -> Document:
-    """Parse a TOML file; DefinitionError with the line if it is not TOML."""
+    """Parses a TOML file; DefinitionError with the line if it is not valid TOML."""
     name = shown_path(path)
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -142,16 +142,16 @@ def read(path: Path) -> Document:
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        found = _POSITION.search(str(error))
-        line = int(found[1]) if found and found[1] else text.rstrip().count("\n") + 1
-        column = f" (column {found[2]})" if found and found[2] else ""
+        position = _POSITION.search(str(error))
+        line = int(position[1]) if position and position[1] else text.rstrip().count("\n") + 1
+        column = f" (column {position[2]})" if position and position[2] else ""
         message = _POSITION.sub("", str(error))
         raise DefinitionError(f"{name}:{line}: not valid TOML: {message}{column}") from None
     return Document(name, path.resolve().parent, values, _Scanner(text).lines())
 
 
 def shown(path: KeyPath) -> str:
-    """A table's name as the file has it."""
+    """Returns a table's name as a file writes it."""
     keys = (step if _BARE_KEY.fullmatch(step) else f'"{step}"' for step in path)
     return f"[{'.'.join(keys)}]"
 
@@ -183,7 +183,7 @@ class _Scanner:
         return self._lines
 
     def _skip(self) -> bool:
-        """Go past blanks, commas and comments; False at the end."""
+        """Skips blanks, commas and comments; False at the end of the text."""
         blank = _BLANK.match(self._text, self._at)
         self._at = blank.end() if blank else self._at
         return self._at < len(self._text)
@@ -194,7 +194,7 @@ class _Scanner:
         self._value(path)
 
     def _key(self, table: KeyPath) -> KeyPath:
-        """Read a dotted key; note the line of each of its steps that is new."""
+        """Reads a dotted key and records the line of each step that is new."""
         path = table
         while True:
             self._skip()
@@ -223,5 +223,5 @@ class _Scanner:
             self._at += 1
         else:
             match = _STRING.match(self._text, self._at) or _SCALAR.match(self._text, self._at)
-            assert match is not None, "a scalar matches even nothing"
+            assert match is not None, "_SCALAR matches even the empty text"
             self._at = match.end()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from millstream.actions.asked import Asked
-from millstream.actions.attempt import Outcome, Policy
+from millstream.actions.action_events import ActionEvent
+from millstream.actions.attempt import AttemptOutcome, Policy
 from millstream.actions.worker import Carrier, Clocks, Worker
 from millstream.log.retention import Retention
 from millstream.sinks.columns import EVENT_COLUMNS
@@ -29,14 +29,14 @@ class Clock:
 class Told:
     """A carrier that does as it is told: outcomes in order, then always done."""
 
-    def __init__(self, *outcomes: Outcome | BaseException, group: int = 1) -> None:
+    def __init__(self, *outcomes: AttemptOutcome | BaseException, group: int = 1) -> None:
         self.group = group
         self.outcomes = list(outcomes)
-        self.carried: list[Asked] = []
+        self.carried: list[ActionEvent] = []
 
-    def carry(self, asked: Any) -> Outcome:
+    def carry(self, asked: Any) -> AttemptOutcome:
         self.carried.extend(asked)
-        outcome = self.outcomes.pop(0) if self.outcomes else Outcome("done")
+        outcome = self.outcomes.pop(0) if self.outcomes else AttemptOutcome("done")
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from millstream.actions.attempt import (
     LONGEST_PAUSE,
     Again,
+    AttemptOutcome,
     Dead,
     Done,
-    Outcome,
     Policy,
     answer_means,
     decide,
@@ -31,7 +31,7 @@ def test_a_record_is_given_up_in_the_end(
     shorter than was asked for; and of the own pauses none is over the longest."""
     spent = 0.0
     for number, (asked, chance) in enumerate(tries, 1):
-        decision = decide(Outcome("again", "no", asked), number, spent, policy, chance)
+        decision = decide(AttemptOutcome("again", "no", asked), number, spent, policy, chance)
         if isinstance(decision, Dead):
             assert "no (given up after" in decision.error
             assert number == policy.tries or policy.patience is not None
@@ -50,12 +50,14 @@ def test_an_answer_for_good_is_not_tried_again(
     policy: Policy, tries: int, spent: float, chance: float
 ) -> None:
     """What is done is done and what is refused is refused, whatever went before."""
-    assert decide(Outcome("done"), tries, spent, policy, chance) == Done()
-    assert decide(Outcome("never", "HTTP 404"), tries, spent, policy, chance) == Dead("HTTP 404")
+    assert decide(AttemptOutcome("done"), tries, spent, policy, chance) == Done()
+    assert decide(AttemptOutcome("never", "HTTP 404"), tries, spent, policy, chance) == Dead(
+        "HTTP 404"
+    )
 
 
 def pause(tries: int, chance: float) -> float:
-    decision = decide(Outcome("again", "no"), tries, 0, Policy(20, None), chance)
+    decision = decide(AttemptOutcome("again", "no"), tries, 0, Policy(20, None), chance)
     assert isinstance(decision, Again)
     return decision.seconds
 

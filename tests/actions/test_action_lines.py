@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from asking import Store, drain
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,7 +40,7 @@ def test_a_line_for_each_record(tmp_path: Path) -> None:
     assert ids(path) == [store.id(2)]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(cut=st.integers(0, 10_000), before=st.sampled_from(["", '{"id":"x"}\n', "a line\n", "torn"]))
 def test_what_a_death_left_is_completed(
     tmp_path_factory: pytest.TempPathFactory, cut: int, before: str

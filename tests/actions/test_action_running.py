@@ -14,19 +14,19 @@ import pytest
 from asking import Store
 from receiver import HANG, Receiver
 
+from millstream.actions.action_threads import carried_out
 from millstream.actions.address import ActionAddress, parse_action_address
 from millstream.actions.attempt import Policy
 from millstream.actions.letters import letters
 from millstream.actions.overview import action_state
 from millstream.actions.record import ask_retry, read_position
-from millstream.actions.running import carried_out
 from millstream.actions.worker import READER
 from millstream.errors import RunError
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from millstream.actions import running
+from millstream.actions import action_threads
 from millstream.actions.attempt import Policy
 from millstream.actions.address import parse_action_address
 from millstream.actions.webhook import Webhook
@@ -39,9 +39,9 @@ class Killed(Webhook):
             os.kill(os.getpid(), signal.SIGKILL)  # the answer is there, the record is not
         return outcome
 
-running.carrier_of = lambda address, timeout: Killed(address.target, timeout)
+action_threads.carrier_of = lambda address, timeout: Killed(address.target, timeout)
 address = parse_action_address("webhook:" + sys.argv[2], "here")
-with running.carried_out(
+with action_threads.carried_out(
     Home.open(Path(sys.argv[1])), {"notify": address}, policy=Policy(), timeout=5.0
 ) as actions:
     actions.start()

@@ -93,7 +93,7 @@ action_timeout = "2s"
         ("webhook:http://h:x/", "webhook:http://HOST/PATH"),
         ("webhook:", "names nothing"),
         ("line:", "names nothing"),
-        ("stderr:x", "stderr takes nothing"),
+        ("stderr:x", "stderr takes no target"),
         ("json:out", "webhook:URL, line:FILE or stderr"),
         (7, "webhook:URL, line:FILE or stderr"),
     ],

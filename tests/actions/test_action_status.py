@@ -7,7 +7,8 @@ from pathlib import Path
 from asking import STARTED, Store, Told
 from server.served import asked
 
-from millstream.actions.attempt import Outcome
+from millstream.actions.attempt import AttemptOutcome
+from millstream.actions.record import retry_until
 
 
 def test_a_server_tells_how_actions_are(tmp_path: Path) -> None:
@@ -15,8 +16,8 @@ def test_a_server_tells_how_actions_are(tmp_path: Path) -> None:
     files that are damaged are said to be, and take nothing else down."""
     store = Store(tmp_path)
     store.home.write_progress({"batch": 0})
-    again, never = Outcome("again", "HTTP 503: busy"), Outcome("never", "HTTP 404")
-    worker = store.worker(Told(Outcome("done"), never, again))
+    again, never = AttemptOutcome("again", "HTTP 503: busy"), AttemptOutcome("never", "HTTP 404")
+    worker = store.worker(Told(AttemptOutcome("done"), never, again))
     with asked(store.path) as client:
         (found,) = client.get("/status").json()["actions"]
         assert (found["name"], found["done"], found["waiting"]) == ("notify", 0, 0)
@@ -42,3 +43,34 @@ def test_a_server_tells_how_actions_are(tmp_path: Path) -> None:
         (store.path / "actions" / "notify").write_bytes(b"00000000 {}\n")
         (found,) = client.get("/status").json()["actions"]
         assert "actions/notify" in found["trouble"]
+
+
+def test_what_an_action_gave_up_is_read_and_put_back_over_http(tmp_path: Path) -> None:
+    """Its letters are a stream, and one request puts all of them back; a dry run puts none."""
+    store = Store(tmp_path)
+    store.home.write_progress({"batch": 0})
+    worker = store.worker(Told(*(AttemptOutcome("never", "HTTP 404") for _ in range(2))))
+    store.ask("a", "b")
+    for _ in range(2):
+        worker.step()
+    worker.close()
+    with asked(store.path) as client:
+        streams = {one["name"]: one for one in client.get("/streams").json()["streams"]}
+        assert (streams["notify.failed"]["kind"], streams["notify.failed"]["records"]) == (
+            "failed",
+            2,
+        )
+        page = client.get("/streams/notify.failed/records?from=start").json()
+        assert [(one["value"]["key"], one["value"]["error"]) for one in page["records"]] == [
+            ("a", "HTTP 404"),
+            ("b", "HTTP 404"),
+        ]
+        assert client.post("/streams/notify.failed", json={}).status_code == 404
+        retry = "/actions/notify/retry"
+        assert client.post(retry, json={"dry_run": True}).json() == {"given": 2}
+        assert retry_until(store.path, "notify") == 0
+        assert client.post(retry).json() == {"given": 2}
+        assert retry_until(store.path, "notify") == 2
+        assert client.post(retry, json={}).json() == {"given": 0}
+        assert client.post(retry, json={"only": 1}).status_code == 400
+        assert client.post("/actions/other/retry").status_code == 404

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from asking import STARTED, Died, Store, Told, drain
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.actions.attempt import Outcome
+from millstream.actions.attempt import AttemptOutcome
 from millstream.actions.letters import letters
 from millstream.actions.overview import action_state
 from millstream.actions.record import ask_retry, read_position
@@ -19,7 +20,7 @@ from millstream.errors import StoreError
 from millstream.log.readers import least_committed
 from millstream.log.retention import Retention
 
-AGAIN, NEVER = Outcome("again", "HTTP 503"), Outcome("never", "HTTP 404")
+AGAIN, NEVER = AttemptOutcome("again", "HTTP 503"), AttemptOutcome("never", "HTTP 404")
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def test_a_restart_goes_on_where_it_was(store: Store) -> None:
 
 def test_dying_before_the_record_repeats_under_the_same_id(store: Store) -> None:
     """The receiver has answered, the position is not written: that one comes again, no other."""
-    first = Told(Outcome("done"), Died())
+    first = Told(AttemptOutcome("done"), Died())
     worker = store.worker(first)
     store.ask("a", "b", "c")
     with pytest.raises(Died):
@@ -140,7 +141,7 @@ def test_a_refusal_is_a_dead_letter_at_once(store: Store) -> None:
 
 def test_patience_ends_it_too(store: Store) -> None:
     """A receiver that asks for more time than there is, is not waited for."""
-    worker = store.worker(Told(Outcome("again", "HTTP 429", after=100.0)), patience=60.0)
+    worker = store.worker(Told(AttemptOutcome("again", "HTTP 429", after=100.0)), patience=60.0)
     store.ask("a")
     assert drain(store, worker) == []
     ((_, letter),) = letters(store.path, "notify")
@@ -334,7 +335,7 @@ def test_an_abandoned_try_records_nothing(store: Store) -> None:
     assert (position.record, position.done) == (0, 0)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     st.lists(st.integers(1, 5), max_size=5),
     st.lists(st.sampled_from(["done", "again", "never", "die"]), max_size=30),
@@ -346,7 +347,7 @@ def test_each_is_settled_once_whatever_happens(
     """Over any failures and deaths: every record is done or a dead letter, once; tries are in
     order; and only what was under way at a death is tried again under its id after it was done."""
     store = Store(tmp_path_factory.mktemp("fates"))
-    outcomes = {"done": Outcome("done"), "again": AGAIN, "never": NEVER, "die": Died()}
+    outcomes = {"done": AttemptOutcome("done"), "again": AGAIN, "never": NEVER, "die": Died()}
     carrier = Told(*(outcomes[fate] for fate in fates), group=group)
     worker = store.worker(carrier)
     asked = [str(n) for n in range(sum(batches))]

@@ -9,7 +9,7 @@ import pytest
 from asking import Store, Told, drain
 from click.testing import CliRunner, Result
 
-from millstream.actions.attempt import Outcome
+from millstream.actions.attempt import AttemptOutcome
 from millstream.cli.main import main
 
 
@@ -23,8 +23,8 @@ def call(*words: str) -> Result:
 def store(tmp_path: Path) -> Store:
     """Two done, one dead letter, one being tried, one waiting."""
     store = Store(tmp_path)
-    never, again = Outcome("never", "HTTP 404"), Outcome("again", "HTTP 503: busy")
-    worker = store.worker(Told(Outcome("done"), never, Outcome("done"), again))
+    never, again = AttemptOutcome("never", "HTTP 404"), AttemptOutcome("again", "HTTP 503: busy")
+    worker = store.worker(Told(AttemptOutcome("done"), never, AttemptOutcome("done"), again))
     store.ask("a", "b", "c", "d", "e", value={"n": 1})
     for _ in range(4):
         worker.step()
@@ -40,7 +40,7 @@ def test_the_list(store: Store) -> None:
         assert result.exit_code == 0
         first, second = result.stdout.splitlines()
         assert first == "notify (stderr): 2 done, 2 waiting, 1 failed"
-        assert second == "  retrying since 2023-11-14T22:13:20Z, 1 tries: HTTP 503: busy"
+        assert second == "  retrying since 2023-11-14T22:13:20Z, 1 try: HTTP 503: busy"
     (line,) = call("list", "--json", *where).stdout.splitlines()
     assert json.loads(line)["retrying"]["error"] == "HTTP 503: busy"
 

@@ -14,7 +14,7 @@ from taking_root import Root
 
 import millstream as ms
 from millstream.agent.agent import run_agent
-from millstream.agent.options import Options
+from millstream.agent.options import AgentOptions
 from millstream.windows.placed import PlacedJob
 
 
@@ -40,10 +40,10 @@ def write(path: Path, *records: tuple[float, str]) -> None:
         file.writelines(json.dumps({"ts": ts, "line": line}) + "\n" for ts, line in records)
 
 
-def options(folder: Path, root: Root, **more: Any) -> Options:
+def options(folder: Path, root: Root, **more: Any) -> AgentOptions:
     given = {"node": "web1", "patterns": (str(folder / "app.log*"),), "root": root.url}
     # The memory is that of the process, which is here the tests'.
-    return Options(**{**given, "state": folder / "state", "memory": 1 << 40, **more})
+    return AgentOptions(**{**given, "state": folder / "state", "memory": 1 << 40, **more})
 
 
 def once(folder: Path, root: Root, job: PlacedJob, **more: Any) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def once(folder: Path, root: Root, job: PlacedJob, **more: Any) -> dict[str, Any
 class Agent:
     """An agent that runs in a thread."""
 
-    def __init__(self, job: PlacedJob, options: Options) -> None:
+    def __init__(self, job: PlacedJob, options: AgentOptions) -> None:
         self.said: list[str] = []
         self.stop = Event()
         self.status: dict[str, Any] = {}

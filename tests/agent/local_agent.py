@@ -10,10 +10,10 @@ from threading import Event
 from typing import Any
 
 from millstream.agent.agent_job import AgentJob
+from millstream.agent.agent_loop import Loop
 from millstream.agent.job_orders import JobOrders
 from millstream.agent.limits import Limits
-from millstream.agent.looping import Loop
-from millstream.agent.options import Options
+from millstream.agent.options import AgentOptions
 from millstream.agent.outbox import Outbox
 from millstream.agent.state import job_folder
 from millstream.agent.surroundings import Surroundings
@@ -66,7 +66,7 @@ class LocalAgent:
         once: bool = True,
     ) -> None:
         self._left, self._closed, self.said = puts, closed, list[str]()
-        self.options = Options(
+        self.options = AgentOptions(
             node="web1",
             patterns=(str(folder / "app.log*"),),
             root="http://root",

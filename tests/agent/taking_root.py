@@ -24,7 +24,7 @@ import msgspec
 
 import millstream as ms
 from millstream.agent.bodies import body_of
-from millstream.agent.outbox import Entry
+from millstream.agent.outbox import OutboxEntry
 from millstream.trees.messages import News, NewsQuestion
 from millstream.trees.news_board import NewsBoard
 from millstream.windows.message import Message, manifest
@@ -62,10 +62,16 @@ def message(
     )
 
 
-def entry(node: str, pane: int, until: int | None = None, tree: str = "", **partials: int) -> Entry:
+def entry(
+    node: str, pane: int, until: int | None = None, tree: str = "", **partials: int
+) -> OutboxEntry:
     """The same, for an outbox."""
     said = message(node, pane, until, tree, **partials)
-    return Entry("counts", node, pane, said["until"], body_of(said), {"after": said["until"]})
+    return OutboxEntry("counts", node, pane, said["until"], body_of(said), {"after": said["until"]})
+
+
+MOST_PANES = 10_000_000
+"""Of one message: this root keeps each of them, and the quiet ones since 1970 are too many."""
 
 
 class Scoreboard:
@@ -78,6 +84,8 @@ class Scoreboard:
 
     def take(self, line: bytes) -> bool:
         said = json.loads(line)
+        if said["until"] - said["pane"] > MOST_PANES:
+            raise AssertionError(f"{said['pane']} to {said['until']}: give times near the clock's")
         panes = {
             (node, pane) for node in said["nodes"] for pane in range(said["pane"], said["until"])
         }

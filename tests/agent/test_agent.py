@@ -18,7 +18,7 @@ from taking_root import Root
 import millstream as ms
 from millstream.agent import job_panes, limits
 from millstream.agent.limits import Limits
-from millstream.agent.options import Options, jobs_of
+from millstream.agent.options import AgentOptions, jobs_of
 from millstream.agent.outbox import Outbox
 from millstream.agent.surroundings import Surroundings
 from millstream.errors import CommandError, DefinitionError, StoreError, StoreLocked
@@ -214,7 +214,7 @@ def test_an_application_that_takes_more_than_the_limit(
     write(log, (100, "a"))
     with running(tmp_path, root, placed(range="1s"), once=True, memory=1) as agent:
         assert agent.ended()["on_time"] == 1
-    assert [line for line in agent.said if "say a higher one with --memory" in line]
+    assert [line for line in agent.said if "set a higher one with --memory" in line]
 
 
 def test_a_pane_that_does_not_fit(
@@ -300,7 +300,7 @@ def test_one_agent_for_a_state(tmp_path: Path, log: Path, root: Root) -> None:
     for other in ({"node": "web2"}, {"pane": "2s"}):
         job = placed(**{key: value for key, value in other.items() if key == "pane"})
         more = {key: value for key, value in other.items() if key == "node"}
-        what = "this state is of job counts node web1" if more else "were 1s and are 2s now"
+        what = "this state belongs to job counts node web1" if more else "were 1s and are 2s now"
         with pytest.raises(StoreError, match=what):
             once(tmp_path, root, job, **more)
 
@@ -341,7 +341,7 @@ def test_which_job() -> None:
 def test_the_address_of_the_root(tmp_path: Path, root: str) -> None:
     """What is no address is refused before anything is read."""
     with pytest.raises(CommandError, match="--root must be the address of a server"):
-        Options(node="web1", patterns=("x",), root=root, state=tmp_path)
+        AgentOptions(node="web1", patterns=("x",), root=root, state=tmp_path)
 
 
 def test_work_that_would_be_late_is_shed(tmp_path: Path, log: Path, root: Root) -> None:

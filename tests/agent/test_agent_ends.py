@@ -201,6 +201,19 @@ def test_the_end_of_a_log_is_told_once(tmp_path: Path, log: Path, root: Root) ->
     assert root.board.values == {(100, "a"): 1, (101, "b"): 1, (102, "c"): 1, (103, "d"): 1}
 
 
+def test_an_empty_log_ends_before_every_pane(tmp_path: Path, log: Path, root: Root) -> None:
+    """It is said once. Lines that come later may be of any time, and none is lost."""
+    job, before = placed(range="1s"), -placed(range="1s").job.span.furthest
+    log.write_text("")
+    once(tmp_path, root, job)
+    once(tmp_path, root, job)
+    assert overs(root) == [before]
+    write(log, (100, "a"))
+    assert once(tmp_path, root, job)["on_time"] == 1
+    assert overs(root) == [before, 101]
+    assert root.board.values == {(100, "a"): 1}
+
+
 def test_killed_before_the_end_was_told(tmp_path: Path, log: Path) -> None:
     """The next one tells it, and no pane is told twice or made up."""
     write(log, (100, "a"), (101, "b"))
@@ -218,3 +231,24 @@ def test_a_log_that_is_followed_does_not_end(tmp_path: Path, log: Path, root: Ro
     with running(tmp_path, root, placed(range="1s")):
         until(lambda: root.board.values)
     assert overs(root) == []
+
+
+@pytest.mark.parametrize("by", [{"by": "records", "range": 3}, {"by": "bytes", "range": "80B"}])
+@pytest.mark.parametrize("extent", [{}, {"begin": 0, "extent": 900}])
+def test_a_pane_of_counts_that_the_end_has_cut_off(
+    tmp_path: Path, log: Path, root: Root, by: dict[str, Any], extent: dict[str, Any]
+) -> None:
+    """It is told that it may not be full, and of no other pane is that told."""
+    write(log, *((second, "a") for second in range(100, 107)))
+    once(tmp_path, root, placed(**by, pane=by["range"], **extent, logs=ms.windows.Logs()))
+    told = [one["nodes"]["web1"] for one in messages(root)]
+    *before, last = [one.get("cut", False) for one in told if one["records"]]
+    assert (bool(before), any(before), last) == (True, False, True)
+    assert sum(one["records"] for one in told) == 7
+
+
+def test_a_pane_of_time_is_not_cut_off(tmp_path: Path, log: Path, root: Root) -> None:
+    """Its lines say when they are, whether the log goes on or not."""
+    write(log, *((second, "a") for second in range(100, 107)))
+    once(tmp_path, root, placed())
+    assert not any("cut" in one["nodes"]["web1"] for one in messages(root))

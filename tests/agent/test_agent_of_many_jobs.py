@@ -13,13 +13,14 @@ from typing import Any
 import agent_runs
 import pytest
 from agent_runs import add, until, write
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from taking_root import Root
 
 import millstream as ms
 from millstream.agent.agent import run_jobs
-from millstream.agent.options import Options
+from millstream.agent.options import AgentOptions
 from millstream.agent.state import job_folder
 from millstream.windows.placed import PlacedJob
 
@@ -80,7 +81,7 @@ RECORDS = st.lists(
 
 
 @given(RECORDS, st.integers(0, 40), st.integers(0, 40))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_each_job_has_all_of_the_log(
     tmp_path_factory: pytest.TempPathFactory, given: Any, first: int, second: int
 ) -> None:
@@ -139,7 +140,7 @@ def test_a_state_of_one_job_stays_its_own(tmp_path: Path, root: Root) -> None:
     """A folder that was the state of one job goes on being that, when the agent runs several."""
     write(tmp_path / "app.log", (1.0, "a"), (2.0, "b"))
     words, _ = jobs()
-    options = Options(
+    options = AgentOptions(
         node="web1",
         patterns=(str(tmp_path / "app.log*"),),
         root=root.url,

@@ -14,8 +14,8 @@ from taking_root import Root
 
 import millstream as ms
 from millstream.agent import agent as agent_module
-from millstream.agent.following import Follower
-from millstream.agent.wire import Wire
+from millstream.agent.log_follower import LogFollower
+from millstream.agent.wire import ServerWire
 from millstream.cli.main import main
 from millstream.errors import ClientError, CommandError
 
@@ -109,7 +109,7 @@ def test_a_pane_that_is_not_the_same_when_the_log_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is lost as a whole, and its records are counted: no more, no less than were read."""
-    monkeypatch.setattr(Follower, "again", lambda follower, start, end: iter(()))
+    monkeypatch.setattr(LogFollower, "again", lambda follower, start, end: iter(()))
     write(tmp_path / "app.log", *((second, "a") for second in range(8)))
     job = placed(range="8s", fidelity=ms.windows.Error(0.05), bounds="count")
     told = once(tmp_path, Root(), job)
@@ -137,7 +137,7 @@ def test_a_tree_of_nodes_that_there_are(tmp_path: Path, more: dict[str, object],
 def test_an_address_that_is_no_name() -> None:
     """It is said in one sentence, not by a thread that dies."""
     with pytest.raises(ClientError, match=r"url is not one.*http://a\.\.b:1"):
-        Wire("http://a..b:1")
+        ServerWire("http://a..b:1")
 
 
 def test_niceness_that_may_not_be(monkeypatch: pytest.MonkeyPatch) -> None:

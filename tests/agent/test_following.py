@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 from collections.abc import Callable
@@ -9,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.agent.files import LONGEST
-from millstream.agent.following import HOLD, LINGER, Follower, Gap
+from millstream.agent.log_follower import HOLD, LINGER, LogFollower, LogGap
 
 
 class Log:
@@ -23,7 +25,7 @@ class Log:
         self.folder = folder
         self.path = folder / "app.log"
         self.now = 0.0
-        self.gaps: list[Gap] = []
+        self.gaps: list[LogGap] = []
         self.lines: list[str] = []
         self.too_long: list[int] = []
         self._pattern, self._options = str(folder / pattern), options
@@ -31,7 +33,7 @@ class Log:
 
     def start(self, position: list[dict[str, Any]] | None = None) -> None:
         """Look at the log for the first time, or again from a position."""
-        self.follower = Follower(
+        self.follower = LogFollower(
             [self._pattern],
             clock=lambda: self.now,
             gap=self.gaps.append,
@@ -165,7 +167,7 @@ def test_cut_off_and_written_over_between_two_looks(log: Log) -> None:
     assert log.read() == ["a", "b"]
     log.path.write_text("quite other lines\nthan those before\n")
     assert log.read() == ["quite other lines", "than those before"]
-    assert [gap.why for gap in log.gaps] == ["it was cut off"]
+    assert [gap.why for gap in log.gaps] == ["it was truncated"]
 
 
 def test_cut_off_without_a_copy_is_a_gap(log: Log) -> None:
@@ -221,6 +223,38 @@ def test_what_was_read_and_rotated_away_is_no_gap(log: Log) -> None:
     log.read()
     (log.folder / "app.log.1").unlink()
     log.again()
+    assert log.gaps == []
+
+
+def test_a_merged_log_beside_it_is_no_copy(log: Log) -> None:
+    """A file that the pattern does not have begins as one that was read and is gone, and has all
+    that came after it too: nothing of it is read at the next start."""
+    log.write("1", "2")
+    log.path.rename(log.folder / "app.log.1")
+    log.write("3")
+    assert log.read() == ["1", "2", "3"]
+    (log.folder / "merged").write_text("1\n2\n3\n")
+    (log.folder / "app.log.1").unlink()
+    log.again()
+    log.write("4")
+    assert log.read() == ["4"]
+    assert log.gaps == []
+
+
+def test_the_rest_is_in_a_compressed_file_and_in_a_merged_log(log: Log) -> None:
+    """Of a file that was not read to its end: the rest is read from the one that is of the log."""
+    log.write("1", "2")
+    log.read()
+    log.write("3")
+    position = log.follower.position()
+    log.follower.close()
+    (log.folder / "merged").write_text("1\n2\n3\n4\n")
+    with gzip.open(log.folder / "app.log.1.gz", "wt") as packed:
+        packed.write("1\n2\n3\n")
+    log.path.unlink()
+    log.write("4")
+    log.start(position)
+    assert log.read() == ["3", "4"]
     assert log.gaps == []
 
 
@@ -311,7 +345,7 @@ def test_a_file_that_begins_like_another(log: Log) -> None:
 STEPS = ("write", "half", "read", "rename", "copy", "delete-oldest", "again")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(steps=st.lists(st.sampled_from(STEPS), max_size=25))
 def test_every_line_once(tmp_path_factory: pytest.TempPathFactory, steps: list[str]) -> None:
     """Whatever sequence of writing, rotating in either way, reading and starting again: each line

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from millstream.agent import following, listing
-from millstream.agent.files import Gap, LogFile
-from millstream.agent.following import Follower
+from millstream.agent import log_file_list, log_follower
+from millstream.agent.files import LogFile, LogGap
+from millstream.agent.log_follower import LogFollower
 
 Rotate = Callable[[], None]
 
 
-def lines_of(follower: Follower) -> list[bytes]:
+def lines_of(follower: LogFollower) -> list[bytes]:
     """All lines that can be read now."""
     found: list[bytes] = []
     while (chunk := follower.read()) is not None:
@@ -31,7 +31,7 @@ class Log:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "app.log"
         self.rotations = 0
-        self.gaps: list[Gap] = []
+        self.gaps: list[LogGap] = []
 
     def write(self, *lines: bytes) -> None:
         with self.path.open("ab") as file:
@@ -44,8 +44,8 @@ class Log:
         os.rename(self.path, f"{self.path}.1")
         self.write(b"new %d" % self.rotations)
 
-    def followed(self, position: Any = None) -> Follower:
-        return Follower(
+    def followed(self, position: Any = None) -> LogFollower:
+        return LogFollower(
             [f"{self.path}*"], clock=lambda: 0.0, gap=self.gaps.append, position=position
         )
 
@@ -71,9 +71,9 @@ def rotating(monkeypatch: pytest.MonkeyPatch, log: Log, when: str, at: int) -> N
         return LogFile(*given)
 
     if when == "listed":
-        monkeypatch.setattr(listing, "glob", listed)
+        monkeypatch.setattr(log_file_list, "glob", listed)
     else:
-        monkeypatch.setattr(following, "LogFile", opened)
+        monkeypatch.setattr(log_follower, "LogFile", opened)
 
 
 @pytest.fixture

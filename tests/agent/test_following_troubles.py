@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from test_following import Log
 
-from millstream.agent import following
-from millstream.agent.following import LINGER
-from millstream.agent.stamping import Stamps
+from millstream.agent import log_follower
+from millstream.agent.first_seen_times import FirstSeenTimes
+from millstream.agent.log_follower import LINGER
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_disk_that_fails_for_a_while(log: Log, monkeypatch: pytest.MonkeyPatch
 
 def test_of_very_many_files_few_are_open(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     """All are read, in their order, and none twice after a start."""
-    monkeypatch.setattr(following, "MOST_OPEN", 20)
+    monkeypatch.setattr(log_follower, "MOST_OPEN", 20)
     written = [f"{number:03}" for number in range(100)]
     for line in reversed(written):
         log.write(line, to=f"app.log.{200 - int(line)}")
@@ -117,13 +117,13 @@ def test_cut_off_and_written_again_with_the_same_beginning(log: Log) -> None:
     log.path.write_text("")
     log.write(banner, "b", "c", "d")
     assert log.read() == [banner, "b", "c", "d"]
-    assert [gap.why for gap in log.gaps] == ["it was cut off"]
+    assert [gap.why for gap in log.gaps] == ["it was truncated"]
 
 
 def test_rotation_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is known of the times of a file that was copied and cut off is written when there is
     room, before the time of any record that follows; and the same is known after a start."""
-    stamps = Stamps(tmp_path / "stamps")
+    stamps = FirstSeenTimes(tmp_path / "stamps")
     log = Log(tmp_path, stamps=stamps)
     log.write("a", "b")
     log.read()
@@ -144,14 +144,14 @@ def test_rotation_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.Mon
             with pytest.raises(OSError, match="No space"):
                 stamps.stamp(new, 0, 2, 2, now=200)
     assert stamps.stamp(new, 0, 2, 2, now=300) == 200
-    again = Stamps(tmp_path / "stamps")
+    again = FirstSeenTimes(tmp_path / "stamps")
     assert [again.stamp(copy, 2, 2, 4, now=999), again.stamp(new, 0, 2, 2, now=999)] == [100, 200]
     assert log.gaps == []
 
 
 def test_times_of_a_file_that_is_gone_at_the_start_are_forgotten(tmp_path: Path) -> None:
     """A new file may have its number and its first line, but not the times of its records."""
-    stamps = Stamps(tmp_path / "stamps")
+    stamps = FirstSeenTimes(tmp_path / "stamps")
     log = Log(tmp_path, stamps=stamps)
     log.write("a", "b")
     log.read()
@@ -195,5 +195,5 @@ def test_going_back_over_a_file_that_was_copied_and_cut_off(log: Log) -> None:
     assert again(log, third, log.follower.position()) == ["g1", "h1", "i1", "j1"]
     (log.folder / "app.log.1").unlink()
     log.read(LINGER + 1)
-    with pytest.raises(FileNotFoundError, match="gone, or was cut off"):
+    with pytest.raises(FileNotFoundError, match="gone, or was truncated"):
         again(log, second, third)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from agent_runs import placed, write
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_agent import run
@@ -59,7 +60,7 @@ def disordered(draw: st.DrawFn) -> tuple[int, list[Record]]:
     return lateness, [(ts, word) for ts, _, word in arrivals]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     log=disordered(),
     pane=st.sampled_from([1, 2, 5]),

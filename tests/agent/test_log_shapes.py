@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from agent_runs import running, until
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_agent import run
@@ -22,7 +23,7 @@ from taking_root import Root
 from test_lateness import taken
 
 import millstream as ms
-from millstream.agent import files, framing
+from millstream.agent import files, multiline_records
 from millstream.errors import DefinitionError
 from millstream.windows.placed import PlacedJob
 
@@ -117,7 +118,7 @@ def test_a_log_with_stack_traces(tmp_path: Path) -> None:
     assert Counter(text for _, text in made) == texts
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     piece=st.integers(40, 600),
     kills=st.lists(st.integers(0, 3), max_size=3),
@@ -168,7 +169,7 @@ def test_the_last_record_of_a_log_that_is_written(tmp_path: Path) -> None:
 
 def test_a_record_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A record of too many lines is cut: what follows is read, as records of their own."""
-    monkeypatch.setattr(framing, "MOST_LINES", 10)
+    monkeypatch.setattr(multiline_records, "MOST_LINES", 10)
     lines = ["2024-01-01 12:00:00 INFO a", *["more"] * 24, "2024-01-01 12:00:01 INFO b"]
     (tmp_path / "app.log").write_text("".join(f"{line}\n" for line in lines))
     messages, status = run(tmp_path, counting("level", TRACES))

@@ -13,6 +13,7 @@ from typing import Any
 import agent_runs as runs
 import pytest
 from agent_runs import add, until, words, write
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_agent import Killed, LocalAgent
@@ -24,7 +25,7 @@ from millstream.agent import files
 from millstream.agent.agent import run_agent, run_jobs
 from millstream.agent.files import LogFile
 from millstream.agent.job_orders import JobOrders
-from millstream.agent.options import Options
+from millstream.agent.options import AgentOptions
 from millstream.agent.state import job_folder
 from millstream.errors import ClientError, StoreLocked
 from millstream.windows.placed import PlacedJob
@@ -97,7 +98,7 @@ def test_jobs_that_read_lines_in_another_way(tmp_path: Path, log: Path) -> None:
     assert agent.status("text")["on_time"] == len(RECORDS)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     records=st.lists(
         st.tuples(st.integers(100, 140), st.sampled_from(["a", "b a"])), min_size=1, max_size=60
@@ -220,7 +221,7 @@ def test_a_job_that_cannot_go_on(tmp_path: Path, log: Path) -> None:
     assert [said for said in following.agent.said if "job 'a' ends: the root has no" in said]
 
 
-def options(folder: Path, root: Root) -> Options:
+def options(folder: Path, root: Root) -> AgentOptions:
     return runs.options(folder, root, once=True)
 
 
@@ -231,11 +232,11 @@ def test_the_folder_of_a_single_job(tmp_path: Path, log: Path) -> None:
 
     root = Root()
     try:
-        write(log, *RECORDS[:45])
+        write(log, *COMING[:45])
         given = options(tmp_path, root)
         first = run_agent(job("counts"), given, Event(), print)
         assert first["read"] == 45
-        write(log, *RECORDS[45:])
+        write(log, *COMING[45:])
         both = {job_folder(given.state, one.name): one for one in (job("counts"), job("more", 2))}
         second = run_jobs(both, given, Event(), print)
         assert {name: one["read"] for name, one in second.items()} == {"counts": 90, "more": 90}
@@ -243,7 +244,7 @@ def test_the_folder_of_a_single_job(tmp_path: Path, log: Path) -> None:
         assert (given.state / "jobs" / "more" / "agent.json").exists()
         third: Any = run_agent(job("counts"), given, Event(), print)
         assert third["read"] == 90
-        stop, live = Event(), Options(**{**_fields(given), "once": False})
+        stop, live = Event(), AgentOptions(**{**_fields(given), "once": False})
         thread = Thread(target=run_jobs, args=(both, live, stop, print), daemon=True)
         thread.start()
         until(lambda: json.loads((given.state / "status.json").read_text()).get("ended") is None)
@@ -251,11 +252,12 @@ def test_the_folder_of_a_single_job(tmp_path: Path, log: Path) -> None:
             run_agent(job("counts"), given, Event(), print)
         stop.set()
         thread.join(10)
+        assert not thread.is_alive()
     finally:
         root.stop()
     panes = [one for path, _, body in root.posts for one in body.splitlines() if "counts" in path]
     assert sum(sum(json.loads(one)["partials"].values()) for one in panes) >= 90
 
 
-def _fields(given: Options) -> dict[str, Any]:
-    return {name: getattr(given, name) for name in Options.__slots__}
+def _fields(given: AgentOptions) -> dict[str, Any]:
+    return {name: getattr(given, name) for name in AgentOptions.__slots__}

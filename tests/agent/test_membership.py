@@ -17,10 +17,10 @@ from server.jobs_store import JobStore
 from server.served import served
 from taking_root import entry, until
 
-from millstream.agent.network import Network
-from millstream.agent.options import Options
+from millstream.agent.network import AgentNetwork
+from millstream.agent.options import AgentOptions
 from millstream.agent.outbox import Outbox
-from millstream.agent.serving import Asked
+from millstream.agent.parent_server import ChildRequest
 from millstream.agent.wire import Answer
 from millstream.description import read_description, write_description
 from millstream.errors import CommandError, MillstreamError
@@ -59,7 +59,7 @@ def url(made: JobStore, certificate: Path) -> Iterator[str]:
         yield address
 
 
-def _hang_up(asked: Asked) -> Answer:
+def _hang_up(asked: ChildRequest) -> Answer:
     raise ConnectionResetError
 
 
@@ -73,10 +73,10 @@ class Agent:
         given = {"serve": "127.0.0.1:0", "tls_cert": ca, "tls_key": ca, "ca": ca, **more}
         if given["serve"] is None:
             del given["tls_cert"], given["tls_key"]
-        self.options = Options(
+        self.options = AgentOptions(
             node=node, patterns=("x",), root=url, state=folder, token=TOKEN, **given
         )
-        self.network = Network(self.options, self.said.append)
+        self.network = AgentNetwork(self.options, self.said.append)
         self.outbox = Outbox(folder / node, 1 << 30, self.said.append)
         [placed] = [one for one in made.job_app.parts.values() if isinstance(one, PlacedJob)]
         self.link = self.network.link(placed, self.outbox)
@@ -162,7 +162,7 @@ def test_options_that_cannot_be(made: JobStore, tmp_path: Path, certificate: Pat
     with pytest.raises(MillstreamError, match="must be a PEM file"):
         Agent(made, tmp_path, "web1", "https://127.0.0.1:1", none, serve=None)
     given = {"node": "a", "patterns": ("x",), "root": "http://x", "state": tmp_path}
-    laid = Network(Options(**given, parent=("b", "http://b")), print)
+    laid = AgentNetwork(AgentOptions(**given, parent=("b", "http://b")), print)
     with pytest.raises(CommandError, match="leave --parent and"):
         laid.host(Host())
 
@@ -197,13 +197,13 @@ def test_jobs_reach_an_agent(
     made: JobStore, tmp_path: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It starts what the root publishes for its node, another version of it in its place, says what
-    it cannot run, and stops what is published no more."""
+    it cannot run, and stops what is published no more, and says so."""
 
     publish(made, {"version": "v1", "definition": {"name": "errors"}})
     with served(made.path, token=TOKEN) as url:
         said: list[str] = []
-        options = Options(node="web1", patterns=("x",), root=url, state=tmp_path, token=TOKEN)
-        network, host = Network(options, said.append), Host()
+        options = AgentOptions(node="web1", patterns=("x",), root=url, state=tmp_path, token=TOKEN)
+        network, host = AgentNetwork(options, said.append), Host()
         network.host(host)
         network.start()
         assert network.membership is not None
@@ -221,6 +221,13 @@ def test_jobs_reach_an_agent(
         publish(made, {"version": "bad", "definition": {"name": "errors"}})
         soon([("start", "v1"), ("stop", "errors"), ("start", "v2"), ("stop", "errors")])
         until(lambda: said)
+        publish(made, {"version": "v3", "definition": {"name": "errors"}})
+        before = [("start", "v1"), ("stop", "errors"), ("start", "v2"), ("stop", "errors")]
+        soon([*before, ("start", "v3")])
         publish(made, None)
+        soon([*before, ("start", "v3"), ("stop", "errors")])
         network.stop(1.0)
-    assert said == ["job 'errors' cannot run here: its operator has not allowed it"]
+    assert said == [
+        "job 'errors' cannot run here: its operator has not allowed it",
+        "job 'errors' ends here: the root does not want it any more",
+    ]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from taking_root import Scoreboard, message, no_map, placed
 
 import millstream as ms
+from millstream.agent.active_panes import PATIENCE, ActivePanes, heard, patience_of, together
 from millstream.agent.bodies import LONGEST, body_of
-from millstream.agent.merging import PATIENCE, ActivePanes, heard, patience_of, together
 
 TREE = "top"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from taking_root import entry, message
 
 from millstream.agent.bodies import LONGEST, fitted
-from millstream.agent.outbox import GROUP_BYTES, Entry, Outbox
+from millstream.agent.outbox import GROUP_BYTES, Outbox, OutboxEntry
 from millstream.errors import StoreError
 
 MUCH = 1 << 30
@@ -88,7 +88,9 @@ def test_thousands_of_panes_are_one_file(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_group_is_no_longer_than_a_request(tmp_path: Path) -> None:
     """More than 4 MiB become several groups, each with its own restart point."""
     large = [
-        Entry("counts", "a", pane, pane + 1, b"%d" % pane * (GROUP_BYTES // 3), {"after": pane})
+        OutboxEntry(
+            "counts", "a", pane, pane + 1, b"%d" % pane * (GROUP_BYTES // 3), {"after": pane}
+        )
         for pane in range(1, 8)
     ]
     outbox = opened(tmp_path)
@@ -120,7 +122,7 @@ def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     outbox = opened(tmp_path)
     outbox.put([entry("a", 1)])
     many = [
-        Entry("counts", "a", pane, pane + 1, b"1" * GROUP_BYTES, {"after": pane})
+        OutboxEntry("counts", "a", pane, pane + 1, b"1" * GROUP_BYTES, {"after": pane})
         for pane in range(2, 5)
     ]
     true_fsync, left = os.fsync, [1]

@@ -13,10 +13,13 @@ from typing import Any
 
 import pytest
 from agent_runs import placed, write
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_agent import run
 from test_following import Log
+
+from millstream.agent.log_follower import LINGER
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
@@ -218,7 +221,7 @@ def test_a_position_of_before(log: Log) -> None:
     assert log.gaps == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     steps=st.lists(st.sampled_from(["write", "rotate", "read", "kill", "down"]), max_size=25),
     puts=st.lists(st.integers(0, 3), min_size=1, max_size=3),
@@ -245,3 +248,42 @@ def test_any_rotation(
     assert sorted(values) == [(100 + pane, "ab"[pane % 2]) for pane in range(at - 100)]
     assert (status["read"], status["gaps"], status["residual"]) == (at - 100, 0, 0)
     assert json.dumps(status["late"]) == "0"
+
+
+@pytest.mark.parametrize("kind", PACK)
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_compressed_file_by_another_name_has_no_lines(
+    log: Log, kind: str, restarted: bool
+) -> None:
+    """While it is written it has the name of something else, which the pattern has too: its bytes
+    are not read as lines, and when it is renamed it is what it is."""
+    log.write("1 a", "2 b", to="app.log.1")
+    log.write("3 c")
+    assert log.read() == ["1 a", "2 b", "3 c"]
+    packed = pack(log.folder / "app.log.1", kind=kind, keeps_time=False)
+    other = packed.rename(log.folder / "app.log.1.tmp")
+    if restarted:
+        log.again()
+    assert log.read() == []
+    assert log.follower.left_alone == {str(other)}
+    other.rename(packed)
+    log.write("4 d")
+    assert log.read() == ["4 d"]
+    assert log.gaps == []
+
+
+def test_a_compressed_file_has_the_number_of_the_file_that_it_was(log: Log) -> None:
+    """Compressing deletes a file that was read and closed, and the system gives its number to the
+    next new one: the compressed file is known for what it is, and is not read as lines."""
+    log.write("1 a", "2 b", to="app.log.1")
+    log.write("3 c")
+    assert log.read() == ["1 a", "2 b", "3 c"]
+    log.read(LINGER + 1)
+    log.read(LINGER + 1)
+    old = log.folder / "app.log.1"
+    old.write_bytes(gzip.compress(old.read_bytes()))
+    old.rename(log.folder / "app.log.2.gz")
+    log.write("4 d")
+    assert log.read() == ["4 d"]
+    assert log.follower.left_alone == set()
+    assert log.gaps == []

@@ -13,11 +13,11 @@ import pytest
 from taking_root import Clock, Root, entry, message, placed, until
 
 from millstream.agent.bodies import body_of, lines
-from millstream.agent.network import Network
-from millstream.agent.options import Options
+from millstream.agent.network import AgentNetwork
+from millstream.agent.options import AgentOptions
 from millstream.agent.outbox import Outbox
-from millstream.agent.sending import ACCEPTED_WITHIN, Sender
-from millstream.agent.wire import Answer, Wire, stream_path
+from millstream.agent.sender import ACCEPTED_WITHIN, Sender
+from millstream.agent.wire import Answer, ServerWire, stream_path
 from millstream.errors import CommandError
 
 PATH = stream_path("counts.panes")
@@ -39,8 +39,8 @@ class Node:
     ) -> None:
         self.name, self.up, self.clock, self.said = name, up, Clock(), list[str]()
         given: dict[str, Any] = {"serve": "0" if children else None, "memory": 2 << 20}
-        self.network = Network(
-            Options(
+        self.network = AgentNetwork(
+            AgentOptions(
                 node=name,
                 patterns=("none",),
                 root=root.url,
@@ -241,7 +241,7 @@ def test_what_is_here_goes_on_at_the_end(tmp_path: Path, root: Root) -> None:
 
 
 def asked(node: Node, *bodies: bytes, path: str = PATH, token: str | None = None) -> Answer:
-    return Wire(node.url, token).post(path, lines(bodies), "key")
+    return ServerWire(node.url, token).post(path, lines(bodies), "key")
 
 
 def test_what_a_parent_does_not_take(tmp_path: Path, root: Root, ends: ExitStack) -> None:

@@ -1,4 +1,4 @@
-"""Lines become panes, the same ones as `windows.making` makes of their records one by one."""
+"""Lines become panes, the same ones as `windows.pane_maker` makes of their records one by one."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.agent.dead_letters import DeadLetters
-from millstream.agent.open_panes import LONGEST_RUN
-from millstream.agent.reading import Reading
+from millstream.agent.pane_reader import PaneReader
 from millstream.agent.restart import Restart
 from millstream.model.duration import SECOND, UNITS
-from millstream.windows.making import Maker, Making
 from millstream.windows.message import Message, Why
+from millstream.windows.pane_maker import Maker, Making
 from millstream.windows.placed import PlacedJob
 
 NOW = 1_000_000_000
@@ -52,7 +52,7 @@ class Read:
         self.messages: list[Message] = []
         self.letters = DeadLetters(folder / "letters", [0, 0, 0])
         self.chosen = given_up or {}
-        self.reading = Reading(
+        self.reading = PaneReader(
             job,
             "web1",
             "",
@@ -122,7 +122,7 @@ AXES = {
 
 
 @pytest.mark.parametrize("axis", AXES)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     lines=st.lists(LINE, max_size=30),
     slices=st.lists(st.integers(0, 8), max_size=5),
@@ -223,27 +223,30 @@ def test_a_jump_that_the_next_lines_confirm_is_none(tmp_path: Path) -> None:
     assert wrong_time(tmp_path, [NOW, NOW + 30 * 24 * HOUR]) == (0, 0)
 
 
+@pytest.mark.parametrize("at", range(1, 12))
+def test_one_time_far_behind_costs_no_other_line(tmp_path: Path, at: int) -> None:
+    """A line of before the clock was set is late, and those before it are not taken for wrong: at
+    the beginning of a log, in a log of a line now and then, and at its end."""
+    old = NOW - 365 * 24 * HOUR
+    for apart in (SECOND, 2 * HOUR):
+        times = [NOW + number * apart for number in range(12)]
+        assert wrong_time(tmp_path, [*times[:at], old, *times[at:]]) == (0, 1)
+
+
 def test_disorder_is_not_taken_for_a_wrong_time(tmp_path: Path) -> None:
     """Lines that are in no order by less than the jump are as they were: on time, or late."""
     assert wrong_time(tmp_path, [NOW, NOW + HOUR // 2, NOW + SECOND]) == (0, 1)
 
 
 def test_a_long_way_to_the_next_record(tmp_path: Path) -> None:
-    """After more empty panes than anyone should be told of, the node says where it is instead."""
+    """However many panes without records lie between two, they are one message."""
     read = Read(tmp_path, placed(by="time", range="1s", pane="1s"))
-    second = 1_000_000
-    at = LONGEST_RUN * second
-    read.reading.take(lines((0, "a"), (at, "b"), (2 * at + second, "c")), 0, ("log", 0), 2 * at)
+    far = 1_000_000_000
+    read.reading.take(lines((0, "a"), (far * SECOND, "b")), 0, ("log", 0), far * SECOND)
     panes = [(one["pane"], one["until"]) for one in read.messages]
-    assert panes == [
-        (0, 0),
-        (0, 1),
-        (1, LONGEST_RUN),
-        (LONGEST_RUN, LONGEST_RUN + 1),
-        (2 * LONGEST_RUN + 1, 2 * LONGEST_RUN + 1),
-    ]
-    assert read.reading.making.pane == 2 * LONGEST_RUN + 1
-    assert read.reading.making.partials == {"c": 1}
+    assert panes == [(0, 0), (0, 1), (1, far)]
+    assert read.reading.making.pane == far
+    assert read.reading.making.partials == {"b": 1}
 
 
 def test_the_extent_ends_it(tmp_path: Path) -> None:

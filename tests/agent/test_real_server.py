@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,16 +9,17 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from held_lock import hold
 from server.served import MadeStore, served
 from taking_root import entry, placed
 
 import millstream as ms
 from millstream.agent.bodies import LONGEST
-from millstream.agent.outbox import Entry, Outbox
-from millstream.agent.sending import Sender
-from millstream.agent.told import Told
+from millstream.agent.outbox import Outbox, OutboxEntry
+from millstream.agent.root_decisions import RootDecisions
+from millstream.agent.sender import Sender
 from millstream.agent.ways import LaidWays
-from millstream.agent.wire import Wire
+from millstream.agent.wire import ServerWire
 from millstream.description import describe, write_description
 from millstream.errors import ClientError
 from millstream.log.writer import Entry as LogEntry
@@ -42,7 +42,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> MadeStore:
     made = MadeStore(path, {}, app="counting")
     log = f"log:{made.home.log_of('counts.panes')}"
     write_description(path, describe(app.workflow(), {"counts.panes": log}))
-    (path / "lock").write_text(str(os.getpid()))
+    hold(path)
     told = [{"opened": 7}, {"closed": 6, "reducer": "1/0", "of": 1}]
     writer = LogWriter(made.home.log_of("counts.told"))
     lines = [msgspec.json.encode({"ts": 1, "key": "", "value": value}) for value in told]
@@ -64,8 +64,8 @@ def sender(folder: Path, url: str, name: str = "", token: str = TOKEN) -> tuple[
     if name:
         job = type(job)(job.job, name, job.nodes)
     outbox = Outbox(folder, 1 << 30, print)
-    ways = LaidWays(Wire(url, token))
-    told = Told(ways, job, "a", print)
+    ways = LaidWays(ServerWire(url, token))
+    told = RootDecisions(ways, job, "a", print)
     root = ways.root
     return outbox, Sender(outbox, job, root=root, parent=lambda: None, told=told, say=print)
 
@@ -116,7 +116,7 @@ def test_what_the_server_never_takes(
     """Another stream, another token, a line that is too long: an error that says so."""
     outbox, sending = sender(tmp_path, url, name, token)
     line = b'{"tree":"a","text":"%s"}' % (b"x" * size)
-    outbox.put([Entry("counts", "a", 1, 2, line, None)])
+    outbox.put([OutboxEntry("counts", "a", 1, 2, line, None)])
     with pytest.raises(ClientError, match=words):
         sending.step()
     assert len(outbox.groups()) == 1
@@ -128,14 +128,14 @@ def test_a_line_may_be_as_long_as_we_say(tmp_path: Path, url: str) -> None:
     line = b'{"tree":"a","pane":9,"until":9,"partials":{},"text":"%s"}'
     line %= b"x" * (LONGEST - len(line) + 2)
     assert len(line) == LONGEST
-    outbox.put([Entry("counts", "a", 9, 9, line, None)])
+    outbox.put([OutboxEntry("counts", "a", 9, 9, line, None)])
     sending.step()
     assert outbox.groups() == []
 
 
 def test_what_is_told_is_heard(url: str) -> None:
-    """The news that the server gives are what `Told` takes them for."""
-    told = Told(LaidWays(Wire(url, TOKEN)), placed("a"), "a", print)
+    """The news that the server gives are what `RootDecisions` takes them for."""
+    told = RootDecisions(LaidWays(ServerWire(url, TOKEN)), placed("a"), "a", print)
     assert told.poll()
     assert told.closed(6)
     assert told.opened(7) is not None
@@ -143,5 +143,5 @@ def test_what_is_told_is_heard(url: str) -> None:
 
 def test_it_is_there(url: str) -> None:
     """A server that asks for a token is there as well."""
-    assert Wire(url).alive()
-    assert not Wire("http://127.0.0.1:1").alive()
+    assert ServerWire(url).alive()
+    assert not ServerWire("http://127.0.0.1:1").alive()

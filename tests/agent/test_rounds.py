@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from agent_runs import placed, write
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from local_agent import run
@@ -16,7 +17,7 @@ from taking_root import Scoreboard
 import millstream as ms
 from millstream.windows.pane_ledger import Run, counted, put
 from millstream.windows.placed import PlacedJob
-from millstream.windows.shedding import round_of
+from millstream.windows.shedder import round_of
 
 PANES = 8
 
@@ -76,7 +77,7 @@ RECORD = st.tuples(st.integers(800, 830), st.sampled_from(["a", "b", "a b"]))
 
 
 @pytest.mark.parametrize("axis", ["time", "records", "sequence"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     records=st.lists(RECORD, max_size=40),
     in_order=st.booleans(),

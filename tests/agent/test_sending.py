@@ -9,11 +9,11 @@ import pytest
 from taking_root import Clock, Root, entry, placed, until
 
 from millstream.agent.link_health import PROBE_EVERY
-from millstream.agent.outbox import Entry, Outbox
-from millstream.agent.sending import ACCEPTED_WITHIN, Sender, key_of
-from millstream.agent.told import Told
+from millstream.agent.outbox import Outbox, OutboxEntry
+from millstream.agent.root_decisions import RootDecisions
+from millstream.agent.sender import ACCEPTED_WITHIN, Sender, key_of
 from millstream.agent.ways import LaidWays
-from millstream.agent.wire import Wire
+from millstream.agent.wire import ServerWire
 from millstream.errors import ClientError
 from millstream.trees.messages import News
 
@@ -35,10 +35,10 @@ class Agent:
     ) -> None:
         self.clock, self.said = Clock(), list[str]()
         self.outbox = Outbox(folder, 1 << 30, self.said.append)
-        up = None if parent is None else Wire(parent.url, timeout=5, name="parent b")
-        self.parent: Wire | None = up
-        ways = LaidWays(Wire(root.url, token, name="the root"), up)
-        self.told = Told(ways, placed("a", "b"), "a", self.said.append, self.clock)
+        up = None if parent is None else ServerWire(parent.url, timeout=5, name="parent b")
+        self.parent: ServerWire | None = up
+        ways = LaidWays(ServerWire(root.url, token, name="the root"), up)
+        self.told = RootDecisions(ways, placed("a", "b"), "a", self.said.append, self.clock)
         self.sender = Sender(
             self.outbox,
             placed("a", "b"),
@@ -49,7 +49,7 @@ class Agent:
             clock=self.clock,
         )
 
-    def put(self, *entries: Entry) -> None:
+    def put(self, *entries: OutboxEntry) -> None:
         for one in entries:
             self.outbox.put([one])
 
@@ -199,9 +199,9 @@ def test_a_bad_address_is_said() -> None:
     """Before anything is sent."""
     for url in ("localhost:8470", "ftp://host", "http://", "http://host:port", "http://a:b@host"):
         with pytest.raises(ClientError, match="url"):
-            Wire(url)
+            ServerWire(url)
     with pytest.raises(ClientError, match="printable ASCII"):
-        Wire("http://host", "two words")
+        ServerWire("http://host", "two words")
 
 
 @pytest.fixture
@@ -319,7 +319,7 @@ def test_what_was_accepted_before_a_start_is_not_sent_again(
 
 def test_keys_are_short_and_plain_whatever_the_names() -> None:
     """At most 200 printable ASCII characters, and another one for other content."""
-    one = Entry("zähler " * 30, "knoten " * 30, 1, 2, b"{}", None)
+    one = OutboxEntry("zähler " * 30, "knoten " * 30, 1, 2, b"{}", None)
     key = key_of([one], b"a")
     assert len(key) <= 200
     assert key.isascii()

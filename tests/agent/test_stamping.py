@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from millstream.agent import stamping
-from millstream.agent.stamping import Stamps
+from millstream.agent import first_seen_times
+from millstream.agent.first_seen_times import FirstSeenTimes
 
 
 @pytest.fixture
@@ -19,12 +19,12 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_place_keeps_its_time(path: Path) -> None:
     """What was seen at first keeps that time, also for whoever opens the journal again."""
-    stamps = Stamps(path)
+    stamps = FirstSeenTimes(path)
     assert stamps.stamp("f", 0, 10, 30, now=100) == 100
     assert stamps.stamp("f", 10, 20, 30, now=200) == 100  # it was there when first looked at
     assert stamps.stamp("f", 30, 5, 35, now=300) == 300
     assert stamps.stamp("g", 0, 5, 5, now=400) == 400
-    again = Stamps(path)
+    again = FirstSeenTimes(path)
     assert [again.stamp("f", at, 1, 35, now=999) for at in (0, 29, 30, 34)] == [100, 100, 300, 300]
     assert again.stamp("g", 4, 1, 5, now=999) == 400
     assert again.until("f", 5) == 30
@@ -32,50 +32,50 @@ def test_a_place_keeps_its_time(path: Path) -> None:
 
 def test_times_do_not_go_back(path: Path) -> None:
     """A clock that is set back does not make a record earlier than one that was read before."""
-    stamps = Stamps(path)
+    stamps = FirstSeenTimes(path)
     stamps.stamp("f", 0, 10, 10, now=500)
     assert stamps.stamp("f", 10, 10, 20, now=300) == 500
-    assert Stamps(path).stamp("f", 20, 10, 30, now=300) == 500
+    assert FirstSeenTimes(path).stamp("f", 20, 10, 30, now=300) == 500
 
 
 def test_a_file_that_begins_again(path: Path) -> None:
     """What is in a file after it was cut off has times of its own."""
-    stamps = Stamps(path)
+    stamps = FirstSeenTimes(path)
     stamps.stamp("f", 0, 10, 10, now=100)
     stamps.begin_again("f")
-    assert Stamps(path).stamp("f", 0, 10, 10, now=200) == 200
+    assert FirstSeenTimes(path).stamp("f", 0, 10, 10, now=200) == 200
 
 
 def test_a_copy_has_the_times_of_its_original(path: Path) -> None:
     """What was seen in a file before it was copied and cut off has that time in the copy."""
-    stamps = Stamps(path)
+    stamps = FirstSeenTimes(path)
     stamps.stamp("f", 0, 10, 10, now=100)
     stamps.also("f", "copy")
-    assert Stamps(path).stamp("copy", 5, 5, 10, now=200) == 100
+    assert FirstSeenTimes(path).stamp("copy", 5, 5, 10, now=200) == 100
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20])
 def test_an_entry_that_was_cut_off(path: Path, cut: int) -> None:
     """A crash in the middle of an entry leaves the others, and the next one is written whole."""
-    stamps = Stamps(path)
+    stamps = FirstSeenTimes(path)
     stamps.stamp("f", 0, 10, 10, now=100)
     stamps.stamp("f", 10, 10, 20, now=200)
     path.write_bytes(path.read_bytes()[:-cut])
-    again = Stamps(path)
+    again = FirstSeenTimes(path)
     assert again.stamp("f", 10, 10, 20, now=300) == 300
-    assert Stamps(path).stamp("f", 10, 10, 20, now=999) == 300
+    assert FirstSeenTimes(path).stamp("f", 10, 10, 20, now=999) == 300
 
 
 def test_many_entries_take_little_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pane of a day has four a second, and none of them can be forgotten before it ends."""
     monkeypatch.setattr(os, "fsync", lambda handle: None)
-    stamps = Stamps(path)
+    stamps = FirstSeenTimes(path)
     tracemalloc.start()
     try:
         for at in range(10_000):
             stamps.stamp("f", 100 * at, 100, 100 * at + 100, now=1_700_000_000_000_000 + at)
         assert tracemalloc.get_traced_memory()[0] < 40 * 10_000
-        again = Stamps(path)
+        again = FirstSeenTimes(path)
         assert tracemalloc.get_traced_memory()[1] < 3 * 40 * 10_000
     finally:
         tracemalloc.stop()
@@ -84,8 +84,8 @@ def test_many_entries_take_little_memory(path: Path, monkeypatch: pytest.MonkeyP
 
 def test_it_does_not_grow_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What lies before the restart point goes, and what is needed stays."""
-    monkeypatch.setattr(stamping, "MOST", 10)
-    stamps = Stamps(path)
+    monkeypatch.setattr(first_seen_times, "MOST", 10)
+    stamps = FirstSeenTimes(path)
     for number in range(20):
         stamps.stamp("1:2:abc", number * 10, 10, 0, now=number)
     stamps.stamp("1:3:abc", 0, 10, 0, now=50)
@@ -93,6 +93,6 @@ def test_it_does_not_grow_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) 
     stamps.forget([{"id": "1:2", "offset": 180}])
     assert path.stat().st_size < before / 5
     assert stamps.stamp("1:2:abc", 190, 10, 0, now=99) == 19
-    assert Stamps(path).stamp("1:2:abc", 180, 10, 0, now=99) == 18
+    assert FirstSeenTimes(path).stamp("1:2:abc", 180, 10, 0, now=99) == 18
     assert stamps.stamp("1:2:abc", 200, 10, 0, now=99) == 99
-    assert Stamps(path).stamp("1:2:abc", 200, 10, 0, now=150) == 99
+    assert FirstSeenTimes(path).stamp("1:2:abc", 200, 10, 0, now=150) == 99

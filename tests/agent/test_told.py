@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from taking_root import Clock, Root, placed, until
 
-from millstream.agent import told as told_module
-from millstream.agent.told import AVOIDED, Told
+from millstream.agent import root_decisions as told_module
+from millstream.agent.root_decisions import AVOIDED, RootDecisions
 from millstream.agent.ways import LaidWays
-from millstream.agent.wire import Wire
+from millstream.agent.wire import ServerWire
 from millstream.trees.messages import NewsQuestion
 
 
@@ -25,11 +25,11 @@ def root() -> Iterator[Root]:
 
 def told_of(
     root: Root, parent: Root | None = None, said: list[str] | None = None, **ways: bool
-) -> tuple[Told, Clock]:
+) -> tuple[RootDecisions, Clock]:
     say, clock = [].append if said is None else said.append, Clock()
-    up = None if parent is None else Wire(parent.url, timeout=5, name="parent b")
-    laid = LaidWays(Wire(root.url, timeout=5, name=f"the root at {root.url}"), up, **ways)
-    return Told(laid, placed("a", "b"), "a", say, clock), clock
+    up = None if parent is None else ServerWire(parent.url, timeout=5, name="parent b")
+    laid = LaidWays(ServerWire(root.url, timeout=5, name=f"the root at {root.url}"), up, **ways)
+    return RootDecisions(laid, placed("a", "b"), "a", say, clock), clock
 
 
 def accepted(pane: int, until: int, *nodes: str) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def test_a_root_that_is_away_is_heard_again(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_root_without_the_job_is_said_once(root: Root) -> None:
     """What it answers is said, and it is asked again: the application may be about to start."""
     said: list[str] = []
-    told = Told(LaidWays(Wire(root.url + "/other")), placed("a"), "a", said.append)
+    told = RootDecisions(LaidWays(ServerWire(root.url + "/other")), placed("a"), "a", said.append)
     assert not told.poll()
     assert not told.poll()
     assert len(said) == 1

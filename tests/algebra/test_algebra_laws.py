@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from algebra.merging import anyhow, event, in_order, slate, stored
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -57,7 +58,7 @@ def cases(draw: st.DrawFn, only: list[str]) -> tuple[Algebra, list[Any], Random]
 
 
 @pytest.mark.parametrize("name", EXACT)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(data=st.data())
 def test_the_order_and_the_tree_of_merging_do_not_show(name: str, data: st.DataObject) -> None:
     """Any order, any tree, slates stored on the way: the same bytes."""
@@ -82,7 +83,7 @@ def test_which_of_equal_numbers_came_first_does_not_show(name: str, equal: list[
 
 
 @pytest.mark.parametrize("name", EXACT)
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(data=st.data())
 def test_what_is_stored_is_what_it_was(name: str, data: st.DataObject) -> None:
     """A partial that was written and read writes the same bytes, and goes on in the same way."""
@@ -96,7 +97,7 @@ def test_what_is_stored_is_what_it_was(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, (one, _) in EXACT.items() if one.unmerge])
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(data=st.data())
 def test_what_was_merged_can_be_taken_out(name: str, data: st.DataObject) -> None:
     """`unmerge(merge(a, b), b)` has the bytes of `a`, and leaves both of its arguments alone."""
@@ -117,7 +118,7 @@ def test_what_can_be_taken_out() -> None:
 
 
 @pytest.mark.parametrize("name", EXACT)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(data=st.data())
 def test_gathering_is_lifting_and_merging(name: str, data: st.DataObject) -> None:
     """Many events at once give, key by key, the bytes that one after the other gives."""
@@ -136,7 +137,7 @@ def test_gathering_is_lifting_and_merging(name: str, data: st.DataObject) -> Non
 
 
 @pytest.mark.parametrize("name", EXACT)
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(data=st.data())
 def test_merging_leaves_its_second_argument_alone(name: str, data: st.DataObject) -> None:
     """The second argument of `merge` can be used again, also after the result has changed."""

@@ -95,8 +95,8 @@ from dataclasses import replace
 from bench.agent_simulation.cases import rough
 from bench.agent_simulation.scenario import FaultPlan
 from bench.agent_simulation.simulation import simulate
-deep = {"fan_out": 3, "capacity": 3, "serving": 0.5, "faults": FaultPlan(parents=12, rack=6)}
-here = simulate(replace(rough(60, seed=0, windows=2), **deep))
+deep = {"fan_out": 3, "capacity": 3, "serving": 0.5, "faults": FaultPlan(parents=6, rack=3)}
+here = simulate(replace(rough(30, seed=0, windows=2), **deep))
 print(here.world.steps, here.root.answers())
 """
 

@@ -16,7 +16,7 @@ from bench.feeds.driven import NAME, Driven
 from bench.feeds.network import Network, Shape, network, stretch
 from bench.feeds.plan import QUICK, Correct, Followed, Measured
 from millstream.feeds.names import parts, prefix
-from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.query import FeedQuery
 from millstream.feeds.rates import class_of
 

@@ -7,8 +7,11 @@ import os
 import re
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +19,7 @@ from imr_rows import record, rows
 
 from bench.apart import RunFailedError
 from bench.bench import Bench
-from bench.imr import cases, crossover, errors, judging, plots, tables, texts
+from bench.imr import cases, crossover, errors, judging, live, plots, tables, texts
 from bench.imr.nodes import on_cores, split_cores
 from bench.imr.plan import QUICK, Plan, Timed
 from bench.imr.pressed import SLACK, judged
@@ -243,3 +246,24 @@ def test_a_quick_run_of_the_evaluation_of_imr(tmp_path: Path) -> None:
     assert {row["experiment"] for row in found.rows} == set(judging.OF)
     assert found.figures["failed"] == found.figures["fig7_missing"] == 0
     assert json.dumps([found.rows, found.settings])
+
+
+def test_only_the_root_is_bound_to_its_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it starts: whoever starts nodes later has all cores to choose from."""
+    before = os.sched_getaffinity(0)
+    core = (min(before),)
+    started_on: list[set[int]] = []
+
+    @contextmanager
+    def served(*command: str, **options: object) -> Iterator[SimpleNamespace]:
+        started_on.append(os.sched_getaffinity(0))
+        yield SimpleNamespace(url="")
+
+    monkeypatch.setattr(live, "served", served)
+    monkeypatch.setattr(live, "_warm", lambda url: None)
+    bench = Bench(tmp_path, False, (), tmp_path)
+    with live.root(bench, "bound", [], core):
+        assert os.sched_getaffinity(0) == before
+    assert started_on == [set(core)]

@@ -30,14 +30,14 @@ def count(event, slate):
 class Developed:
     """`millstream dev` over an application in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *words: str) -> None:
         self.folder = folder
         (folder / "app.py").write_text(APP)
         self.write_step("STEP = 1")
         self.log = folder / "log"
         with self.log.open("w") as log:
             command = [sys.executable, "-m", "millstream.cli.main", "dev", "app.py", "--port", "0"]
-            self.process = subprocess.Popen(command, cwd=folder, stderr=log)
+            self.process = subprocess.Popen([*command, *words], cwd=folder, stderr=log)
         self.wait_for("live page and HTTP: ")
         url = self.log.read_text().partition("live page and HTTP: ")[2].split()[0]
         self.client = ms.Client(url)
@@ -103,3 +103,22 @@ def test_a_mistake_is_shown_and_mended_by_the_next_change(developed: Developed) 
     developed.wait_for("runs in this process", times=2)
     developed.send(expected=101)
     assert developed.end() == 0
+
+
+def test_on_a_shared_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server beside the application serves a mirror of the store, also of one that is only made
+    by this run; it takes events, and stays while the application is loaded anew."""
+    monkeypatch.setenv("MILLSTREAM_CACHE", str(tmp_path / "cache"))
+    running = Developed(tmp_path, "--store", f"shared:{tmp_path / 'place'}")
+    try:
+        running.send(expected=1)
+        running.write_step("STEP = 10")
+        running.wait_for("runs in this process", times=2)
+        running.send(expected=11)
+        assert running.client.status()["mirror"]["error"] is None
+        assert running.end() == 0
+        assert "Traceback" not in running.log.read_text()
+    finally:
+        if running.process.poll() is None:
+            running.process.kill()
+            running.process.wait()

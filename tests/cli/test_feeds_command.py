@@ -121,7 +121,7 @@ def test_while_events_are_on_their_way(stored: FeedStore, millstream: Command) -
     assert stored.engine.progress.feedback == 1
     done = millstream("feeds", "verify", "--all")
     assert done.exit_code == 0
-    assert "of 10 consumers the producers' side was not judged" in done.stdout
+    assert "the producers' side of 10 consumers was not checked" in done.stdout
 
 
 def test_a_feed_of_a_store(stored: FeedStore, millstream: Command) -> None:

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from millstream.cli.live import Live, Rate
+from millstream.cli.live import EventRate, LiveLines
 from millstream.driver.report import BatchSummary
 
 
@@ -18,9 +18,9 @@ def report(batch: int, total: int, **more: object) -> BatchSummary:
     return BatchSummary(**(known | more))
 
 
-def live(clock) -> Live:
+def live(clock) -> LiveLines:
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    return Live(lambda: "retail is running: http://127.0.0.1:8470", clock, console)
+    return LiveLines(lambda: "retail is running: http://127.0.0.1:8470", clock, console)
 
 
 def test_two_lines():
@@ -45,7 +45,7 @@ def test_two_lines():
 def test_the_rate_falls_when_nothing_comes():
     """It is over the last five seconds, and nothing after them."""
     now = [10.0]
-    rate = Rate(lambda: now[0])
+    rate = EventRate(lambda: now[0])
     assert rate() == 0
     rate.add(100, 0)
     now[0] = 12.0

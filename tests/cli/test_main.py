@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -30,13 +29,11 @@ def test_importing_the_command_line_loads_no_spark(tmp_path):
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
-def test_help_comes_at_once(tmp_path):
-    """--help answers within a second or two, even on a busy machine."""
-    began = time.perf_counter()
+def test_help_shows_the_first_steps(tmp_path):
+    """As a process of its own, too. (That it loads little is the test before.)"""
     done = python("-m", "millstream.cli.main", "--help", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "millstream new retail" in done.stdout
-    assert time.perf_counter() - began < 2
 
 
 def test_every_command_teaches(millstream):
@@ -81,7 +78,7 @@ def test_unknown_commands_are_usage_errors(millstream):
 def test_our_own_messages_are_one_line_and_exit_2(millstream, retail):
     """What Millstream itself finds wrong with the command is `error: ...`, without the usage."""
     for words, message in (
-        (("new", "retail"), "retail is there already and not empty; choose another name"),
+        (("new", "retail"), "retail exists already and is not empty; choose another name"),
         (
             ("graph", "retail/app.py", "--to", "no/x"),
             "cannot write no/x: No such file or directory",

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from packages.samples import APP, WORDS, modules_forgotten, written
 
-from millstream.cli.serving import describe_app
 from millstream.config import load
 from millstream.description import read_description
 from millstream.packages.keys import allowed_of
 from millstream.packages.package import open_package
+from millstream.service.app_description import describe_app
 from millstream.settings import resolve
 from millstream.stores.home import Home
 from millstream.stores.package_files import package_path, put_package

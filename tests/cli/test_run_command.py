@@ -13,10 +13,10 @@ import pytest
 import millstream as ms
 from millstream.cli.progress import Lines, line, moment, summary
 from millstream.cli.run import run_app
-from millstream.cli.serving import describe_app
 from millstream.driver.report import BatchSummary, RunSummary
 from millstream.errors import FunctionError
 from millstream.log.writer import Entry, LogWriter
+from millstream.service.app_description import describe_app
 from millstream.settings import Settings
 from millstream.stores.home import Home
 
@@ -77,7 +77,7 @@ def test_flags_become_settings(millstream, retail, spark):
     )  # fmt: skip
     assert result.stdout == ""
     said = result.stderr.splitlines()
-    assert said[0] == "millstream: app retail, store kept, starting Spark ..."
+    assert said[0] == "millstream: app retail, store kept, starting ..."
     assert said[-1] == (
         "millstream: 30 events in 2 batches, 1.5 s (20 events/s), 1 late; store kept"
     )
@@ -135,7 +135,7 @@ def test_ctrl_c_asks_the_run_to_stop(millstream, retail, spark, number):
     result = millstream(*RUN)
     assert spark.stopped
     assert result.exit_code == 0
-    assert "millstream: stopping; once more" in result.stderr
+    assert "millstream: stopping; interrupt again" in result.stderr
     assert result.stderr.splitlines()[-1].startswith("millstream: 30 events in 2 batches")
     assert signal.getsignal(number) is before
 
@@ -244,8 +244,8 @@ def test_timers_that_wait_and_the_end_of_event_time_are_told(millstream, retail,
     spark.result = replace(spark.result, ended=1_772_452_200_000_000)
     said = millstream(*RUN, "--final").stderr.splitlines()
     assert said[-1] == (
-        "millstream: event time was ended at 2026-03-02T11:50:00Z: an event that comes from now on "
-        "with a time up to that is late"
+        "millstream: event time was ended at 2026-03-02T11:50:00Z: from now on, an event with "
+        "a time up to that is late"
     )
     assert "timers wait" not in "".join(said)
 
@@ -254,12 +254,10 @@ def test_a_line_says_what_is_out_of_the_ordinary():
     """Late events, dead letters, waiting events and the horizon appear when there are any."""
     full = report(7, 5, total_late=2, total_dead_letters=1, waiting=1234, horizon=1_000_000)
     assert line(full, 0) == (
-        "batch 7, 5 events (0/s), 2 late, 1 dead letter, 25% of the input, 1,234 waiting, "
+        "batch 7, 5 events, 2 late, 1 dead letter, 25% of the input, 1,234 waiting, "
         "horizon 1970-01-01T00:00:01Z"
     )
-    assert line(report(7, 5, total_evicted=1), 0).startswith(
-        "batch 7, 5 events (0/s), 1 slate evicted, "
-    )
+    assert line(report(7, 5, total_evicted=1), 0).startswith("batch 7, 5 events, 1 slate evicted, ")
 
 
 def test_moments_and_summaries():
@@ -270,3 +268,8 @@ def test_moments_and_summaries():
     assert summary(RunSummary(1, 5, 0, 0, 0.0)) == "5 events in 1 batch, 0.0 s"
     assert summary(RunSummary(1, 5, 0, 0, 8.0)) == "5 events in 1 batch, 8.0 s"
     assert summary(RunSummary(1, 5, 0, 0, 8.0, evicted=2)).endswith("8.0 s, 2 slates evicted")
+
+
+def test_one_event_is_one_event():
+    """And a rate of nothing is not told."""
+    assert line(report(7, 1), 0.0).startswith("batch 7, 1 event,")

@@ -6,18 +6,18 @@ from pathlib import Path
 
 from millstream import client
 from millstream.cli import which_server
-from millstream.cli.serving_options import options_of
-from millstream.server.options import Options
+from millstream.server.options import ServerOptions
+from millstream.service.server_settings import options_of
 from millstream.settings import Settings
 
 
 def test_the_settings_and_the_server_have_the_same_defaults(tmp_path: Path) -> None:
     """A server started by a run without settings is as one that is told nothing."""
-    assert options_of(Settings("retail", tmp_path), {}) == Options(tmp_path)
+    assert options_of(Settings("retail", tmp_path), {}) == ServerOptions(tmp_path)
 
 
 def test_a_server_is_looked_for_where_it_listens(tmp_path: Path) -> None:
     """The commands and the client ask at the address that a server has by default."""
-    options = Options(tmp_path)
+    options = ServerOptions(tmp_path)
     where = f"http://{options.host}:{options.port}"
     assert which_server.DEFAULT_URL == client.DEFAULT_URL == where

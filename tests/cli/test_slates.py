@@ -48,8 +48,10 @@ def test_scan(millstream, store):
     assert keys() == sorted(SLATES)
     assert keys("--prefix", "W") == ["Walmart", "Wendy's"]
     assert keys("--after", "Best Buy", "--limit", "1") == ["Walmart"]
-    line = millstream("slates", "scan", "count", "--limit", "1").stdout
-    assert json.loads(line) == {"key": "Best Buy", "slate": {"count": 1}, "ts": 1}
+    page = millstream("slates", "scan", "count", "--limit", "1")
+    assert json.loads(page.stdout) == {"key": "Best Buy", "slate": {"count": 1}, "ts": 1}
+    assert "there are more: go on with --after 'Best Buy', or give a higher --limit" in page.stderr
+    assert millstream("slates", "scan", "count", "--limit", str(len(SLATES))).stderr == ""
 
 
 def test_which_store(millstream, store, here, monkeypatch):

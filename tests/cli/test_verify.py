@@ -44,7 +44,7 @@ def test_vacuum(store: Path, millstream) -> None:
     """It says how many slates and tombstones went, and how many bytes there are now."""
     result = millstream("vacuum")
     assert result.exit_code == 0, result.output
-    assert "count: 66 expired slates went" in result.output
+    assert "count: 66 expired slates deleted" in result.output
     assert "bytes before" in result.output
     assert millstream("verify").exit_code == 0
 

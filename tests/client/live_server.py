@@ -16,7 +16,7 @@ from millstream.description import Description, SourceDescription, write_descrip
 from millstream.log.reader import LogReader
 from millstream.log.writer import Entry, LogWriter
 from millstream.server.child import ServerChild
-from millstream.server.options import Options
+from millstream.server.options import ServerOptions
 
 OUTPUTS = ["hot", *(f"hot{n}" for n in range(1, 20))]
 
@@ -63,7 +63,9 @@ class LiveServer:
 
     def start(self) -> LiveServer:
         """At the same port as before, if it ran before."""
-        self.child = ServerChild.start(Options(self.made.path, port=self.port, **self.options))
+        self.child = ServerChild.start(
+            ServerOptions(self.made.path, port=self.port, **self.options)
+        )
         self.port = int(self.child.url.rpartition(":")[2])
         return self
 

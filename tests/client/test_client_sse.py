@@ -119,7 +119,7 @@ def test_tail_over_a_connection_that_breaks(own, hot):
 
 def test_a_silent_connection_is_made_again(own, monkeypatch, hot):
     """A connection over which nothing comes, not even a beat, is given up for another."""
-    monkeypatch.setattr("millstream.client.listening.SILENCE", 0.2)
+    monkeypatch.setattr("millstream.client.event_stream.SILENCE", 0.2)
     own.emit(hot, 0)
     with CuttingProxy(("127.0.0.1", own.port)) as proxy, Client(proxy.url) as client:
         records = client.tail(hot, start=0)

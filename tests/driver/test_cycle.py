@@ -6,6 +6,7 @@ from collections.abc import Callable
 from itertools import count, product
 
 import pytest
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_world import Disk, World, lived, taken
@@ -45,7 +46,7 @@ def test_a_cut_at_any_point_loses_and_doubles_nothing(
             return
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(
     cuts=st.lists(st.integers(0, 60), max_size=6),
     choices=st.randoms(use_true_random=False),

@@ -14,6 +14,7 @@ import pytest
 import millstream as ms
 from millstream.driver import in_process
 from millstream.driver.background_run import BackgroundRun
+from millstream.driver.pour_storage import FolderPourStorage
 from millstream.driver.poured_log import Piece, PouredLog
 from millstream.errors import RunError, StoreLocked
 from millstream.log.retention import Retention
@@ -49,7 +50,8 @@ def running(store: Path, app: ms.App, work: Any = in_process.run) -> Iterator[Ba
 def pour(store: Path, batch: int, *words: str) -> list[int]:
     """Pour the words, as one batch, unless that was done; where they end."""
     lines = b"".join(b'{"word":"%s"}\n' % word.encode() for word in words)
-    with closing(PouredLog(store, "words", log_of(store, "words"), Retention())) as log:
+    storage = FolderPourStorage(store, "words", log_of(store, "words"), Retention())
+    with closing(PouredLog(storage, "words")) as log:
         if not log.has("query", batch):
             log.pour("query", batch, [Piece(lines)])
         return log.end

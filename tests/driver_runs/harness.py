@@ -19,10 +19,10 @@ from typing import Any
 from engine.workflow_case import Case
 
 from fault_runs.outcome import Outcome, kept_rows, read_outcome, reference_over
+from millstream import App
 from millstream.codec import decode_value, encode_value
 from millstream.driver.report import RunSummary
 from millstream.log.writer import Entry, LogWriter
-from millstream.model.app import App
 from millstream.model.event import Event, emit
 from millstream.settings import Settings
 from millstream.stores.home import log_of
@@ -52,6 +52,7 @@ def wrapped(app: App) -> App:
         )
     outer._functions.extend(inner.functions)
     outer._declared.update({stream.name: stream for stream in inner.declared})
+    outer._changes.extend(inner.changes)
     for source in inner.sources:
         outer.output(source.name)
     return outer
@@ -92,12 +93,20 @@ def append_records(store: Path, events: Sequence[Event], blocks: int = 1) -> Non
         writer.close()
 
 
-def outcome_of(run: Run, app: App, folder: Path, *, logs: bool = False, **settings: Any) -> Outcome:
-    """Run the application to its end over what lies in `folder`/in, or in the logs of its sources,
-    and read what it left."""
+def outcome_of(
+    run: Run,
+    app: App,
+    folder: Path,
+    *,
+    logs: bool = False,
+    sources: dict[str, str] | None = None,
+    **settings: Any,
+) -> Outcome:
+    """Run the application to its end over what lies in `folder`/in, in the logs of its sources or
+    at the addresses `sources`, and read what it left."""
     workflow = app.checked()
-    sources = {}
-    for source in workflow.sources:
+    sources = dict(sources or {})
+    for source in workflow.sources if not sources else ():
         path = folder / "in" / source.name.removeprefix("raw_")
         path.mkdir(parents=True, exist_ok=True)
         sources[source.name] = "log" if logs else f"json:{path}"

@@ -14,6 +14,7 @@ from millstream.errors import InputError, StoreError
 from millstream.settings import Settings
 from millstream.stores.home import Home
 from millstream.stores.reader import SlateReader
+from millstream.stores.soft import read_committed
 
 
 def put(folder: Path, source: str, name: str, *records: Any) -> None:
@@ -67,7 +68,9 @@ def test_an_update_that_events_wait_for_cannot_be_renamed(tmp_path: Path) -> Non
     with pytest.raises(StoreError, match=r"events wait for 'hear'.*--final"):
         run(listening("b", name="listen"), settings(tmp_path, "b"))
     run(listening("b"), settings(tmp_path, "b", final=True))
-    run(listening("b", name="listen"), settings(tmp_path, "b"))
+    with pytest.raises(StoreError, match=r"'hear': is gone.*--accept-loss hear"):
+        run(listening("b", name="listen"), settings(tmp_path, "b"))
+    run(listening("b", name="listen"), settings(tmp_path, "b", accept_loss=("hear",)))
 
 
 def in_format_2(store: Path) -> None:
@@ -146,3 +149,18 @@ def test_other_windows_than_the_stores_are_refused(tmp_path: Path) -> None:
             run(windows_of("5s"), settings(tmp_path, "a"))
     put(tmp_path, "a", "2.json", {"ts": 21, "letter": "x"})
     run(windows_of("10s"), settings(tmp_path, "a"))
+
+
+def test_the_latency_has_the_waiting_for_the_horizon_in_it(tmp_path: Path) -> None:
+    """Events that waited in the store while nothing ran have waited that long: from their coming in
+    to the commit of the batch that fed them."""
+    put(tmp_path, "b", "1.json", {"ts": 10})
+    run(listening("b"), settings(tmp_path, "b"))
+    waiting = read_committed(tmp_path / "store")
+    assert waiting.measured is None  # nothing was fed so far
+    put(tmp_path, "b", "2.json", {"ts": 2 * 3600 * 1_000_000})
+    run(listening("b"), settings(tmp_path, "b"))
+    fed = read_committed(tmp_path / "store")
+    assert fed.measured is not None
+    apart = fed.written - waiting.written
+    assert 0 < fed.measured.waited <= apart <= fed.measured.whole

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from generated_cases import examples
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -161,7 +162,7 @@ def test_an_end_that_was_begun_is_finished_first(tmp_path: Path) -> None:
     assert sum(one[3] for one in told(tmp_path, "visits")) == len(SESSIONS)
 
 
-@hypothesis_settings(max_examples=25, deadline=None)
+@hypothesis_settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 400)), min_size=1, max_size=15),
     st.lists(st.tuples(st.integers(1, 3), st.booleans()), max_size=8),

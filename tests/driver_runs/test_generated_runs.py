@@ -6,21 +6,19 @@ plans, commits, sinks and restarts, over files and event logs, with either way t
 
 from __future__ import annotations
 
-import os
-
 from case_counter import count_case
 from driver_runs.harness import compare
 from engine.workflow_case import Case
 from engine.workflow_cases import cases
+from generated_cases import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from millstream.driver.in_process import run
 
 HOUR = 3_600_000_000
-DEEP = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 1
 in_process = settings(
-    max_examples=100 * DEEP,
+    max_examples=examples(100),
     # A case is a whole application with a store on disk; now and then one outgrows the buffer.
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     deadline=None,

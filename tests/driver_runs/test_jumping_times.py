@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from driver_runs.harness import kept_rows
+from generated_cases import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,7 @@ from millstream.driver.in_process import run
 from millstream.driver.jump_filter import without_jumps
 from millstream.model.source import Source, declared
 from millstream.settings import Settings
-from millstream.sources.formats import Split, format_named
+from millstream.sources.formats import InputSplit, format_named
 from millstream.sources.json_lines import JsonLines
 
 NOON = 1_700_000_000
@@ -93,7 +94,9 @@ def test_without_it_the_records_after_are_late(tmp_path: Path) -> None:
 
 
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(120),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     times=st.lists(st.integers(0, 4).map(lambda n: NOON + n * HOUR) | st.none(), max_size=40),
@@ -107,7 +110,7 @@ def test_any_cut_gives_the_same(tmp_path: Path, times: list[int | None], cuts: s
     edges = [0, *sorted(cut for cut in cuts if cut < size), size]
     source = declared("lines", ts="t", unit="s", jump="1h")
 
-    def outcome(splits: list[Split]) -> tuple[list[Any], list[int]]:
+    def outcome(splits: list[InputSplit]) -> tuple[list[Any], list[int]]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(JsonLines, "look_back", 3)
             chunks = [
@@ -118,8 +121,8 @@ def test_any_cut_gives_the_same(tmp_path: Path, times: list[int | None], cuts: s
         records = [(c.line_of(i), one["n"]) for c in chunks for i, one in enumerate(c.records)]
         return records, [bad.line for chunk in chunks for bad in chunk.bad]
 
-    pieces = [Split(str(path), low, high) for low, high in pairwise(edges)]
-    whole = outcome([Split(str(path), 0, size)])
+    pieces = [InputSplit(str(path), low, high) for low, high in pairwise(edges)]
+    whole = outcome([InputSplit(str(path), 0, size)])
     assert outcome(pieces) == whole
     assert sorted([*(line for line, _ in whole[0]), *whole[1]]) == list(range(1, len(times) + 1))
 
@@ -145,7 +148,7 @@ def test_chunks_are_judged_across_their_ends(
         times[at] += 5 * HOUR
     path.write_text("".join(json.dumps({"t": t}) + "\n" for t in times))
     source: Source = declared("lines", ts="t", unit="s", jump="1h")
-    chunks = list(without_jumps(format_named("json"), Split(str(path), 0, None), source, 0))
+    chunks = list(without_jumps(format_named("json"), InputSplit(str(path), 0, None), source, 0))
     assert len(chunks) > 10
     assert [bad.line for chunk in chunks for bad in chunk.bad] == [1, 34, 35, 71]
     assert jump_filter.NEIGHBOURS == 8

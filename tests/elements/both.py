@@ -9,8 +9,8 @@ from engine.in_process import InProcess
 from engine.outcome import of_engine, of_reference
 from hypothesis import strategies as st
 
+from millstream import App
 from millstream.engine.horizon import Lane
-from millstream.model.app import App
 from millstream.model.event import Event
 
 lanes: st.SearchStrategy[Lane] = st.sampled_from(["one-task", "shuffled"])

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import pytest
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,7 +79,7 @@ def holds(value: dict[str, Any], table: dict[str, Any]) -> bool:
     return all(results)
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(value=values, table=tables)
 def test_they_hold_as_defined(value: dict[str, Any], table: dict[str, Any]) -> None:
     """Every word means what it says, of fields of any type, and nothing fails."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes
 from elements.example_files import check_page, run_example, told
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,7 +67,7 @@ def counts(given: Clicks, schedule: Schedule, later: int) -> list[tuple[int, str
     return sorted(emitted)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(given=clicks, schedule=schedules, keyed=st.booleans())
 def test_it_counts_as_defined(given: Clicks, schedule: Schedule, keyed: bool) -> None:
     """At the end of every t, and at every n-th event, it emits how many events have come."""
@@ -78,7 +79,7 @@ def test_it_counts_as_defined(given: Clicks, schedule: Schedule, keyed: bool) ->
     assert run.dead_letters == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     given=clicks,
     schedule=schedules,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes, run_in_batches
 from elements.example_files import check_page, run_example, told
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -74,7 +75,7 @@ def first_and_again(
     return by_content(first), by_content(again)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(some_events, withins, st.sampled_from([None, "id"]), st.booleans())
 def test_the_first_goes_on(events: list[Event], within: int, of: str | None, keyed: bool) -> None:
     """Events are parted into first ones and repeats as the definition says; when their time is
@@ -90,7 +91,7 @@ def test_the_first_goes_on(events: list[Event], within: int, of: str | None, key
     assert not run.dead_letters
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(some_events, st.sampled_from([None, "id"]))
 def test_what_is_dropped_is_counted(events: list[Event], of: str | None) -> None:
     """Without a stream for them, repeats are counted in their key's slate."""
@@ -103,7 +104,7 @@ def test_what_is_dropped_is_counted(events: list[Event], of: str | None) -> None
     assert set(slates) == {one.key for one in events}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(some_events, withins, st.sampled_from([None, "id"]), LATENESSES, cuttings, SHARDS, lanes)
 def test_on_the_engine(
     events: list[Event],

@@ -14,7 +14,7 @@ from elements.one_element import Fraction, placed, sales
 import millstream as ms
 from millstream.elements import Count
 from millstream.elements.element import configuration, shape_of, slate_of
-from millstream.spark.pickling import dumps, loads
+from millstream.spark.function_pickle import dumps, loads
 
 
 def test_fields_are_the_slate() -> None:

@@ -33,7 +33,10 @@ def test_a_configuration_of_another_type_is_refused(given: dict[str, Any], messa
 def test_a_field_of_the_slate_is_not_set_in_the_prototype() -> None:
     """It would be another default than the class says, and gone when the file is read again."""
     message = refused(Fraction(1, seen=5))
-    assert "element Fraction: seen must be left out: it is of the slate, and begins with" in message
+    assert (
+        "element Fraction: seen must be left out: it belongs to the slate, and begins with"
+        in message
+    )
     assert "mark it Configured[...]" in message
 
 
@@ -95,8 +98,9 @@ def test_names_that_every_element_has_are_refused(name: str) -> None:
     """Such a field would be overwritten, or hide a method."""
     kind = type("Odd", (ms.Element,), {"__annotations__": {name: int}, name: 0})
     kind.process_event = lambda self, event: None  # type: ignore[attr-defined]
-    assert f"a field must not be called {name}: every element has that" in refused(
-        dataclass(kind)()
+    assert (
+        f"a field must not be called {name}: every element has an attribute of that name"
+        in refused(dataclass(kind)())
     )
 
 
@@ -110,7 +114,7 @@ def test_a_field_without_a_default_is_refused() -> None:
         def process_event(self, event: ms.Event) -> None: ...
 
     message = refused(Open(1))
-    assert "field 'seen' is of the slate, so it must have a default" in message
+    assert "field 'seen' belongs to the slate, so it must have a default" in message
     assert "if it is configured, mark it Configured[...]" in message
 
 

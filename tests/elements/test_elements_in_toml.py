@@ -155,7 +155,12 @@ def test_another_file_is_another_application(project: Path, old: str, new: str) 
         ("least = 2\n", "", 'element = "louder_elements:Louder"', "needs 'least'"),
         ("size = 3", "size = 0", "size = 0", "size must be"),
         ('"a", "b"', "1", "words = [1]", "words must be a list of text"),
-        ("words =", "seen = 5\nwords =", "seen = 5", "seen must be left out: it is of the slate"),
+        (
+            "words =",
+            "seen = 5\nwords =",
+            "seen = 5",
+            "seen must be left out: it belongs to the slate",
+        ),
         ("Louder", "Loudr", "louder_elements:Loudr", "did you mean 'Louder'?"),
         ("louder_elements:", "lauder:", "lauder:Louder", "no module 'lauder'"),
         (
@@ -164,7 +169,7 @@ def test_another_file_is_another_application(project: Path, old: str, new: str) 
             "louder_elements:something",
             "must name a class of elements; got 5",
         ),
-        ("Louder", "Odd", "louder_elements:Odd", "call its field 'every' otherwise"),
+        ("Louder", "Odd", "louder_elements:Odd", "or its field 'every' renamed"),
         (
             'overload = "drop"',
             'overload = "drip"',
@@ -197,11 +202,10 @@ def test_a_table_is_not_for_what_has_no_single_key(project: Path, stream: str) -
     """A sink of Millstream's own streams may not be a table; as a source it is none either."""
     new = f'[streams.{stream}]\nsink = "sqlite:x.db"\n[streams.hot]'
     error = edited(project, "[streams.hot]", new)
-    assert "a table holds only the latest of each key; give it json:DIR" in error
+    assert "than a table's columns hold; give it json:DIR" in error
     error = edited(project, "source = true", 'source = "sqlite:x.db"')
-    assert (
-        "a source's format must be one of json, csv, text, parquet, log; got 'sqlite:x.db'" in error
-    )
+    known = "json, csv, text, parquet, log, kafka"
+    assert f"a source's format must be one of {known}; got 'sqlite:x.db'" in error
     assert "app.toml:6: " in error
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from elements.example_files import check_page, run_example, told
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ def app_of(**configured: Any) -> ms.App:
     return app
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     texts=st.lists(st.text("ab 12-é\n", max_size=8) | st.none(), max_size=5),
     unmatched=st.sampled_from(["drop", "pass"]),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from elements.example_files import check_page, run_example, told
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,7 +50,7 @@ def as_json(one: object) -> str:
     return json.dumps(one, sort_keys=True)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(given=some_events, drop=st.booleans())
 def test_it_passes_on_as_defined(given: list[Any], drop: bool) -> None:
     """What the conditions hold for is passed on as it is, a microsecond later; or what not."""

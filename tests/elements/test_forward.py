@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from elements.example_files import check_page, run_example, told
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,7 +59,7 @@ def defined(value: Any, select: list[str] | None, rename: Any, add: Any) -> Any:
     return out | add
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     value=values,
     select=st.none() | st.lists(paths, max_size=3),
@@ -75,7 +76,7 @@ def test_fields_as_defined(value: Any, select: Any, rename: Any, add: Any) -> No
     assert run.dead_letters == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(value=values, select=st.lists(paths), rename=st.dictionaries(names, paths))
 def test_the_input_is_left_as_it_is(value: Any, select: Any, rename: Any) -> None:
     """What other functions get of the same event is not changed."""
@@ -86,7 +87,7 @@ def test_the_input_is_left_as_it_is(value: Any, select: Any, rename: Any) -> Non
     assert value == before
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(value=values | leaves | st.binary())
 def test_without_more_it_passes_everything_on(value: Any) -> None:
     """Nothing configured: the same value, of whatever kind, to every stream, under the new key."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes, run_in_batches
 from elements.example_files import check_page, run_example, told
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,7 +79,7 @@ def joined(events: list[Event], within: int, how: str, hop: int) -> list[Event]:
     return sorted(out, key=lambda one: (one.ts, encode_value(one.value), one.key))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(some_events, withins, hows, st.booleans())
 def test_every_pair_once(events: list[Event], within: int, how: str, keyed: bool) -> None:
     """Each pair within the bound is emitted once; with "left", each lone left at its time; when
@@ -91,7 +92,7 @@ def test_every_pair_once(events: list[Event], within: int, how: str, keyed: bool
     assert not run.dead_letters
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(some_events, withins, hows, LATENESSES, cuttings, SHARDS, lanes)
 def test_on_the_engine(
     events: list[Event],
@@ -108,7 +109,7 @@ def test_on_the_engine(
     )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(some_events, cuttings, SHARDS, lanes)
 def test_the_order_of_arrival_does_not_matter(
     events: list[Event], cuts: list[int], shards: int, lane: Lane

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.elements import Count
-from millstream.elements.keying import ALL, OWN, attributes_of, key_of, split_key
+from millstream.elements.event_keys import ALL, OWN, attributes_of, key_of, split_key
 from millstream.model.event import Event
 
 SALE = {"shop": {"city": "Ulm", "no": 7}, "item": "pen|red", "count": 3, "paid": 2.5}

@@ -11,6 +11,7 @@ import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes
 from elements.told import Told, out, placed, refused, sale
 from engine.in_process import InProcess
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -236,7 +237,7 @@ def test_the_name_is_the_class_unless_it_is_given() -> None:
 )
 def test_the_streams_that_it_makes_are_its_own(element: Any, made: str) -> None:
     """A source or another function of that name would feed it events that are not for it."""
-    message = f"element 'one' makes the stream {made!r}, which there is already; give the element"
+    message = f"element 'one' makes the stream {made!r}, which exists already; give the element"
     assert message in refused(element, sources=f"sales {made}")
     app = ms.App("shop")
     app.source("sales")
@@ -293,7 +294,7 @@ events = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     events=events,
     every=st.sampled_from([None, "2us", "7us", "10us"]),

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.in_process import InProcess
 from engine.limited_room import all_rows, check_batch
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,7 +61,7 @@ def users(engine: InProcess, name: str = "worth") -> set[str]:
     return {row[len(prefix) :].decode() for _, row in all_rows(engine) if row.startswith(prefix)}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     batches=st.lists(
         st.lists(

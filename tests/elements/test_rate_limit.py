@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes, run_in_batches
 from elements.example_files import check_page, run_example, told
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -75,7 +76,7 @@ def within_and_over(
     return by_content(within), by_content(over)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(some_events, limits, pers, st.booleans())
 def test_the_first_of_each_slot_go_on(
     events: list[Event], most: int, per: int, keyed: bool
@@ -90,7 +91,7 @@ def test_the_first_of_each_slot_go_on(
     assert not run.dead_letters
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(some_events, limits, pers)
 def test_what_is_dropped_is_counted(events: list[Event], most: int, per: int) -> None:
     """Without a stream for them, events past the limit are counted in their key's slate."""
@@ -101,7 +102,7 @@ def test_what_is_dropped_is_counted(events: list[Event], most: int, per: int) ->
     assert dropped == {one.key: sum(o.key == one.key for o in over) for one in events}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(some_events, limits, pers, LATENESSES, cuttings, SHARDS, lanes)
 def test_on_the_engine(
     events: list[Event],

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from elements.example_files import check_page, run_example, told
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,7 +46,7 @@ def as_json(one: object) -> str:
     return json.dumps(one, sort_keys=True)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(given=some_events, fraction=st.floats(0.001, 0.999), seed=seeds)
 def test_of_events_as_defined(given: list[Any], fraction: float, seed: int) -> None:
     """By event, it takes those whose time, key and value have a hash below the fraction."""
@@ -58,7 +59,7 @@ def test_of_events_as_defined(given: list[Any], fraction: float, seed: int) -> N
     assert sorted(map(as_json, taken)) == sorted(map(as_json, by_hash))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(given=some_events, fraction=st.floats(0.001, 0.999), seed=seeds)
 def test_of_keys_as_defined(given: list[Any], fraction: float, seed: int) -> None:
     """By key, it takes all events of the keys whose hash is below the fraction, and no others."""
@@ -67,7 +68,7 @@ def test_of_keys_as_defined(given: list[Any], fraction: float, seed: int) -> Non
     assert sorted(map(as_json, taken)) == sorted(map(as_json, by_hash))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(given=some_events, by=st.sampled_from(["event", "key"]), seed=seeds)
 def test_none_and_all(given: list[Any], by: str, seed: int) -> None:
     """A fraction of 0 takes nothing, of 1 everything."""

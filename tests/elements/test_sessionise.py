@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes, run_in_batches
 from elements.example_files import check_page, run_example, told
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -77,7 +78,7 @@ def sessions(events: list[Event], gap: int, most: int | None, hop: int) -> list[
     return by_content(out)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(some_events, gaps, mosts, st.booleans())
 def test_sessions(events: list[Event], gap: int, most: int | None, keyed: bool) -> None:
     """Sessions are cut as the definition says, and are emitted when they are over."""
@@ -91,7 +92,7 @@ def test_sessions(events: list[Event], gap: int, most: int | None, keyed: bool) 
     assert not run.dead_letters
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(some_events, gaps, mosts, LATENESSES, cuttings, SHARDS, lanes)
 def test_on_the_engine(
     events: list[Event],
@@ -108,7 +109,7 @@ def test_on_the_engine(
     check_engine_is_reference(app, events, cuts, shards, lane)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(some_events, gaps, mosts, cuttings, SHARDS, lanes)
 def test_in_order_of_arrival_no_event_is_lost(
     events: list[Event], gap: int, most: int | None, cuts: list[int], shards: int, lane: Lane

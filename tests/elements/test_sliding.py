@@ -11,6 +11,7 @@ import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes
 from elements.example_files import check_page, run_example, told
 from engine.in_process import InProcess
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -108,7 +109,7 @@ def windows(given: Given, size: Size) -> list[tuple[int, str, dict[str, Any]]]:
     return emitted
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(given=inputs, size=sizes)
 def test_it_emits_the_windows_as_defined(given: Given, size: Size) -> None:
     """At the end of slots it emits the aggregates of the events in the last slots, until empty."""
@@ -119,7 +120,7 @@ def test_it_emits_the_windows_as_defined(given: Given, size: Size) -> None:
     assert run.dead_letters == []
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(given=inputs, size=sizes, cuts=cuttings, shards=st.integers(1, 5), lane=lanes)
 def test_the_engine_emits_what_the_reference_does(
     given: Given, size: Size, cuts: list[int], shards: int, lane: Lane
@@ -128,7 +129,7 @@ def test_the_engine_emits_what_the_reference_does(
     check_engine_is_reference(app_of(size), events_of(given), cuts, shards, lane)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(given=inputs, size=sizes, cuts=cuttings, lane=lanes)
 def test_in_order_of_arrival_the_windows_are_the_same(
     given: Given, size: Size, cuts: list[int], lane: Lane
@@ -148,7 +149,7 @@ def _when(one: tuple[int, str, Any]) -> tuple[int, str]:
     return one[:2]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(given=inputs, size=sizes)
 def test_it_holds_no_more_than_its_slots(given: Given, size: Size) -> None:
     """A slate has one partial a slot and no slot of before the window, and goes when it is over."""
@@ -174,7 +175,7 @@ numbers = st.lists(st.tuples(st.integers(0, 99), st.integers(-3, 9)), min_size=1
 
 
 @pytest.mark.parametrize("name", ms.algebra.BUILT_IN)
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(given=numbers)
 def test_every_algebra_of_the_library_can_slide(name: str, given: list[tuple[int, int]]) -> None:
     """An exact one is emitted as its answer; one with an error with what it says of it, less what

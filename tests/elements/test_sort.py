@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes
 from elements.example_files import check_page, run_example
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,7 +66,7 @@ def changes(lists: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:
     return [one for before, one in zip(tops, lists, strict=False) if one[1] != before]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(given=scores, size=st.integers(1, 3))
 def test_a_list_for_each_key_as_defined(given: Scores, size: int) -> None:
     """With room to spare, each change of a key's list is emitted, numbered, with its key."""
@@ -82,7 +83,7 @@ def test_a_list_for_each_key_as_defined(given: Scores, size: int) -> None:
     assert run.dead_letters == []
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(given=scores, size=st.integers(1, 3))
 def test_lists_are_merged_as_defined(given: Scores, size: int) -> None:
     """The merged list is that of the lists of all keys, an item with its greatest value."""
@@ -100,7 +101,7 @@ def _rank(one: list[Any]) -> tuple[int, str]:
     return -one[1], one[0]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     given=scores,
     spare=st.integers(0, 2),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from elements.example_files import check_page, run_example, told
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +30,7 @@ def app_of(**configured: Any) -> ms.App:
     return app
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     given=st.lists(st.tuples(st.integers(0, 5), texts), max_size=5),
     lower=st.booleans(),

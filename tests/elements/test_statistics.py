@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes
 from elements.example_files import check_page, run_example, told
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,7 +99,7 @@ def _content(event: ms.Event) -> tuple[int, bytes]:
     return event.ts, encode_value(event.value)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(name=st.sampled_from(NAMES), given=sales, schedule=schedules)
 def test_they_say_what_is_defined(name: str, given: Sales, schedule: Schedule) -> None:
     """They emit the exact sum, the mean rounded once, the least and the greatest so far."""
@@ -113,7 +114,7 @@ def test_they_say_what_is_defined(name: str, given: Sales, schedule: Schedule) -
     assert run.dead_letters == []
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     name=st.sampled_from(NAMES),
     given=sales,
@@ -130,7 +131,7 @@ def test_the_engine_says_what_the_reference_says(
     check_engine_is_reference(app, events_of(given), cuts, shards, lane)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(name=st.sampled_from(NAMES), given=sales)
 def test_the_slate_is_that_of_the_aggregate(name: str, given: Sales) -> None:
     """What an element holds is what an aggregate of the same algebra has as its slate."""

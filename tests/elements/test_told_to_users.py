@@ -135,7 +135,7 @@ def told(folder: Path, text: str) -> tuple[str, str]:
             VISITS + 'ttl = "5m"\n',
             'ttl = "5m"',
             "element 'visits': ttl must be as long as gap or longer, or the element forgets too "
-            "early; got '5m'; what is over is dropped without it",
+            "early; got '5m'; old entries are dropped even without a ttl",
         ),
         (
             VISITS.replace('publishes = "out"', 'publish = "bad name!"'),
@@ -196,7 +196,7 @@ def test_the_formats_of_a_source(tmp_path: Path, address: str) -> None:
     """Whatever was wrong, the same formats are offered, and only those that a source reads."""
     line, message = told(tmp_path, f'[streams.more]\nsource = "{address}"\n')
     assert line == f'source = "{address}"'
-    formats = "json, csv, text, parquet, log"
+    formats = "json, csv, text, parquet, log, kafka"
     must = f"'source' in [streams.more]: a source's format must be one of {formats}; "
     assert message.startswith(f"{must}got {address!r}")
     assert message.endswith("; did you mean json:x?") == (address == "jsonn:x")

@@ -10,6 +10,7 @@ import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes
 from elements.example_files import check_page, run_example, told
 from engine.in_process import InProcess
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -110,7 +111,7 @@ def exact_lists(run: ms.testing.Run) -> list[tuple[int, list[Any]]]:
     return [(event.ts, event.value["top"]) for event in events]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(given=told_rising, size=sizes, shards=shard_counts)
 def test_rising_counts_as_defined(given: list[Told], size: int, shards: int) -> None:
     """While counts only rise, each change of the list is emitted at once, exact, equal ones by
@@ -120,7 +121,7 @@ def test_rising_counts_as_defined(given: list[Told], size: int, shards: int) -> 
     assert exact_lists(run) == changes(at_events)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(given=told_rising, size=sizes, shards=shard_counts, every=st.sampled_from([7, 16, 100]))
 def test_every_slot_as_defined(given: list[Told], size: int, shards: int, every: int) -> None:
     """With every=, the list as it is at the end of each slot, one for all shards, if changed."""
@@ -131,7 +132,7 @@ def test_every_slot_as_defined(given: list[Told], size: int, shards: int, every:
     assert exact_lists(run) == changes([(end + 1, best(given, end - 1, size)) for end in ends])
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     given=told_any,
     size=sizes,
@@ -170,7 +171,7 @@ def test_room_for_all_as_defined(
     assert exact_lists(run) == changes(lists)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     given=told_falling,
     size=st.integers(1, 2),
@@ -196,7 +197,7 @@ def test_falling_values_are_never_called_exact_wrongly(
             assert last["top"] == everything[:size]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     given=st.lists(
         st.tuples(st.sampled_from(["", "DE", "a|b"]), st.tuples(times, items, st.integers(0, 9))),
@@ -215,7 +216,7 @@ def test_a_list_for_each_value_of_a_field(given: list[tuple[str, Any]], shards: 
     assert set(run.slates("top")) == set(groups)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     given=told_any,
     size=sizes,
@@ -245,7 +246,7 @@ def test_the_engine_gives_what_the_reference_gives(
     check_engine_is_reference(app, events_of(given), cuts, stored, lane)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(given=told_rising, size=sizes, cuts=cuttings, lane=lanes)
 def test_in_order_of_arrival_it_ends_exact(
     given: list[Told], size: int, cuts: list[int], lane: Lane

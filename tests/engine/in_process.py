@@ -24,6 +24,7 @@ from millstream.engine.progress import Report, advanced, sink_row
 from millstream.engine.router import Placed
 from millstream.model.event import Event
 from millstream.model.workflow import Workflow
+from millstream.slate_changes import SlateChanges
 from millstream.stores.contract import Store
 from millstream.stores.deliveries import deliveries_to
 from millstream.stores.memory import MemoryStore
@@ -45,6 +46,7 @@ class InProcess:
     late: list[Event] = field(default_factory=list)
     dropped: list[tuple[str, Event]] = field(default_factory=list)
     letters: list[dict[str, Any]] = field(default_factory=list)
+    changes: dict[str, SlateChanges] = field(default_factory=dict)
     attempts: int = 0
     epoch: int = 1
 
@@ -154,6 +156,8 @@ class InProcess:
         )
         self.late.extend(Event(n, ts, k, decode_value(v)) for n, ts, k, v in report.late_events)
         self.letters.extend(map(sink_row, report.letters))
+        for name, changes in report.slate_changes.items():
+            self.changes.setdefault(name, SlateChanges()).extend(changes)
 
     def settle(self, *, final: bool) -> None:
         """Beat until nothing is due; `final` ends event time, as `--final` does."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +14,7 @@ from engine.in_process import InProcess
 from engine.outcome import of_engine, of_reference
 from engine.workflow_case import Case
 from engine.workflow_cases import cases
+from generated_cases import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -25,14 +25,13 @@ from millstream.stores.lmdb import LmdbStore
 from millstream.stores.memory import MemoryStore
 
 LANES: tuple[Lane, ...] = ("one-task", "shuffled")
-DEEP = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 1
 lanes = st.sampled_from(LANES)
 
 
-def examples(count: int) -> settings:
-    """How many cases to make; ten times as many in the deep profile."""
+def generated(count: int) -> settings:
+    """So many cases in a full run, of which Hypothesis may take long to make one."""
     return settings(
-        max_examples=count * DEEP,
+        max_examples=examples(count),
         # A case is a whole application, made from some hundred draws: now and then one is slow
         # to make or outgrows Hypothesis's buffer, which says nothing about the engine.
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -89,7 +88,7 @@ def counted() -> None:
     count_case("engine against reference")
 
 
-@examples(400)
+@generated(400)
 @given(case=cases())
 def test_acyclic_in_event_time_is_exact(case: Case) -> None:
     """Without cycles, event-time order gives the reference's slates, streams and dead letters."""
@@ -98,7 +97,7 @@ def test_acyclic_in_event_time_is_exact(case: Case) -> None:
     counted()
 
 
-@examples(100)
+@generated(100)
 @given(case=cases(late=False), cuts=st.lists(st.integers(0, 20), max_size=6))
 def test_batch_boundaries_do_not_matter(case: Case, cuts: list[int]) -> None:
     """Where nothing is late, the input cut into other batches gives the same."""
@@ -111,7 +110,7 @@ def test_batch_boundaries_do_not_matter(case: Case, cuts: list[int]) -> None:
     counted()
 
 
-@examples(150)
+@generated(150)
 @given(case=cases(cyclic=True, delays="feedback"))
 def test_cycles_with_delays_are_exact(case: Case) -> None:
     """Cycles whose every feedback stream has a delay give the reference's result too."""
@@ -120,7 +119,7 @@ def test_cycles_with_delays_are_exact(case: Case) -> None:
     counted()
 
 
-@examples(150)
+@generated(150)
 @given(case=cases(cyclic=True))
 def test_cycles_without_delays_lose_nothing(case: Case) -> None:
     """In cycles without delays every delivery is processed once, and the lanes agree."""
@@ -131,7 +130,7 @@ def test_cycles_without_delays_lose_nothing(case: Case) -> None:
     counted()
 
 
-@examples(60)
+@generated(60)
 @given(case=cases(cyclic=True, delays="some"), lane=lanes)
 def test_cycles_with_some_delays_lose_nothing(case: Case, lane: Lane) -> None:
     """Where only some of the feedback is delayed every delivery is still processed once."""
@@ -139,7 +138,7 @@ def test_cycles_with_some_delays_lose_nothing(case: Case, lane: Lane) -> None:
     counted()
 
 
-@examples(120)
+@generated(120)
 @given(case=cases(order="arrival", timers=False))
 def test_one_batch_in_order_of_arrival_is_exact(case: Case) -> None:
     """In order of arrival, one batch of an acyclic workflow without timers is the reference's."""
@@ -149,7 +148,7 @@ def test_one_batch_in_order_of_arrival_is_exact(case: Case) -> None:
     counted()
 
 
-@examples(120)
+@generated(120)
 @given(case=cases(order="arrival", wall=True), shards=st.integers(1, 7), tasks=st.integers(1, 3))
 def test_arrival_does_not_depend_on_the_plan(case: Case, shards: int, tasks: int) -> None:
     """In order of arrival, lanes, shards and tasks make no difference."""
@@ -160,7 +159,7 @@ def test_arrival_does_not_depend_on_the_plan(case: Case, shards: int, tasks: int
     counted()
 
 
-@examples(60)
+@generated(60)
 @given(case=cases(order="arrival", cyclic=True, wall=True), shards=st.integers(1, 7))
 def test_arrival_with_cycles_does_not_depend_on_the_plan(case: Case, shards: int) -> None:
     """In order of arrival, cycles included, lanes and shards make no difference."""
@@ -171,7 +170,7 @@ def test_arrival_with_cycles_does_not_depend_on_the_plan(case: Case, shards: int
     counted()
 
 
-@examples(100)
+@generated(100)
 @given(
     case=st.one_of(cases(), cases(cyclic=True, delays="feedback")),
     lane=lanes,
@@ -184,7 +183,7 @@ def test_a_task_tried_again_makes_no_difference(case: Case, lane: Lane, share: i
     counted()
 
 
-@examples(100)
+@generated(100)
 @given(
     case=st.one_of(cases(), cases(cyclic=True, delays="feedback")),
     lane=lanes,
@@ -204,7 +203,7 @@ def test_a_crash_makes_no_difference(case: Case, lane: Lane, commits: int) -> No
     counted()
 
 
-@examples(20)
+@generated(20)
 @given(case=cases(), lane=lanes, commits=st.integers(0, 9))
 def test_the_embedded_store_gives_the_same(case: Case, lane: Lane, commits: int) -> None:
     """LMDB holds byte for byte what memory holds, crashes included."""

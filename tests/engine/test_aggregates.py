@@ -12,14 +12,15 @@ import pytest
 from engine.disturbed import Crashing, CrashingStore, Retried
 from engine.in_process import InProcess
 from engine.outcome import of_engine, of_reference
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.engine import combining
+from millstream import App
+from millstream.engine import combiner
 from millstream.engine.horizon import Lane
 from millstream.errors import FunctionError
 from millstream.model.algebra import Algebra
-from millstream.model.app import App
 from millstream.model.event import Event, emit
 from millstream.stores.memory import MemoryStore
 from millstream.testing import check_algebra
@@ -161,7 +162,7 @@ def check(case: Made, engine: InProcess) -> None:
         assert progress.processed.get(update.name, 0) + failed == delivered, update.name
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(case=made("event-time"))
 def test_in_event_time_aggregates_are_exact(case: Made) -> None:
     """Event-time order gives the reference's slates, whatever the batches, shards and lanes."""
@@ -169,7 +170,7 @@ def test_in_event_time_aggregates_are_exact(case: Made) -> None:
         check(case, run(case, lane))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(case=made("arrival"))
 def test_one_batch_in_order_of_arrival_is_exact(case: Made) -> None:
     """In order of arrival one batch is the reference's, ttl and failing lifts included."""
@@ -178,7 +179,7 @@ def test_one_batch_in_order_of_arrival_is_exact(case: Made) -> None:
         check(whole, run(whole, lane))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(case=made("arrival", st.none()))
 def test_batches_do_not_show_without_a_ttl(case: Made) -> None:
     """Without a ttl an aggregate of a source is the same in order of arrival, in any batches."""
@@ -194,7 +195,7 @@ def test_batches_do_not_show_without_a_ttl(case: Made) -> None:
             }
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(case=made("event-time"), lane=lanes, share=st.integers(0, 10))
 def test_a_task_tried_again_makes_no_difference(case: Made, lane: Lane, share: int) -> None:
     """Attempts that saw a part of the input, committed before or after, leave no trace."""
@@ -204,7 +205,7 @@ def test_a_task_tried_again_makes_no_difference(case: Made, lane: Lane, share: i
     check(case, finished(engine, case))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=made("event-time"), lane=lanes, commits=st.integers(0, 6))
 def test_a_crash_makes_no_difference(case: Made, lane: Lane, commits: int) -> None:
     """A driver that dies in every batch, some shards committed, comes to the same result."""
@@ -219,14 +220,14 @@ def test_a_crash_makes_no_difference(case: Made, lane: Lane, commits: int) -> No
     check(case, finished(engine, case))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(case=made(), lane=lanes, size=st.integers(1, 5))
 def test_small_buffers_give_the_same(case: Made, lane: Lane, size: int) -> None:
     """How many events are merged at a time makes no difference."""
     whole = replace(case, batches=(tuple(case.events),))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(combining, "BUFFERED", size)
-        patch.setattr(combining, "BUFFERED_KEYS", size)
+        patch.setattr(combiner, "BUFFERED", size)
+        patch.setattr(combiner, "BUFFERED_KEYS", size)
         check(whole, run(whole, lane))
 
 
@@ -272,12 +273,13 @@ def _picky(a: int, b: int) -> int:
 
 @pytest.mark.parametrize("lane", LANES)
 def test_a_merge_that_raises_is_a_dead_letter_for_its_events(lane: Lane) -> None:
-    """The partial that cannot be merged with the slate counts as many events as it stands for."""
+    """The partial that cannot be merged with the slate counts as many events as it stands for. It
+    is an event of no stream, and cannot be given again."""
     engine = InProcess(_app(replace(SUM, merge=_picky)).checked(), lane=lane)
     engine.batch(_events(4, 3))
     engine.batch(_events(1, 2, 1, 1))
     (letter,) = engine.letters
-    assert (letter["function"], letter["stream"], letter["key"]) == ("hits", "a", "x")
+    assert (letter["function"], letter["stream"], letter["key"]) == ("hits", "", "x")
     assert letter["value"] == 5
     assert "10 is the most" in letter["error"]
     assert engine.progress.processed == {"hits": 2}

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import millstream as ms
 from millstream.codec import canonical
 from millstream.engine.columns import Columns
+from millstream.engine.content_order import content_order
 from millstream.engine.effects import Effects
 from millstream.engine.feeder import Feeder, Redo
 from millstream.engine.key_run import Due
-from millstream.engine.ordering import content_order
 from millstream.engine.plan import Plan
 from millstream.engine.readback import SMALL
 from millstream.errors import FunctionError

@@ -17,11 +17,11 @@ def new_shard() -> MemoryShard:
 
 
 def gate_of(shard: MemoryShard, batch: int, passed: int | None) -> Gate:
-    return Gate(shard.before(batch), "f", passed)
+    return Gate(shard.before(batch), "f", passed, batch)
 
 
 def commit(shard: MemoryShard, batch: int, gate: Gate) -> dict[bytes, bytes | None]:
-    changes = gate.changes(batch)
+    changes = gate.changes()
     shard.commit(Fence(1, batch, 1), {"f": changes})
     return changes
 
@@ -40,7 +40,7 @@ def test_a_higher_horizon_in_the_same_batch_lets_more_through() -> None:
     assert times(gate.take(columns(5, 1), 1)) == [1]
     assert times(gate.take(columns(4), 4)) == [4]
     assert times(gate.take(None, 9)) == [5]
-    assert gate.changes(0) == {}
+    assert gate.changes() == {}
     assert gate.least() is None
 
 
@@ -129,4 +129,24 @@ def test_nothing_arrived_and_nothing_stored() -> None:
     """An empty gate gives nothing and changes nothing."""
     gate = gate_of(new_shard(), 0, None)
     assert len(gate.take(Columns(), 5)) == 0
-    assert gate.changes(0) == {}
+    assert gate.changes() == {}
+
+
+def test_a_gate_knows_since_when_events_have_waited() -> None:
+    """The earliest batch whose events become due is known, also of what is left of a chunk."""
+    shard = new_shard()
+    first = gate_of(shard, 0, None)
+    first.take(columns(5, 6, 7, 8), 1)
+    assert first.oldest is None
+    commit(shard, 0, first)
+    second = gate_of(shard, 1, 1)
+    second.take(columns(20, 2), 7)
+    assert second.oldest == 0
+    commit(shard, 1, second)  # more than half of the chunk is done: the rest is written anew
+    third = gate_of(shard, 2, 7)
+    assert times(third.take(columns(9), 9)) == [8, 9]
+    assert third.oldest == 0
+    commit(shard, 2, third)
+    fourth = gate_of(shard, 3, 9)
+    assert times(fourth.take(None, 20)) == [20]
+    assert fourth.oldest == 1

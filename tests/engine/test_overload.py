@@ -204,7 +204,7 @@ def test_conservation_holds_for_a_function_that_is_added() -> None:
     engine = WithRefused(app.checked(), shards=1)
     for ts in (100, 200, 5):
         engine.batch([Event("in", ts, "k", {})])
-    assert deliveries_to(engine.progress, "first") == (6, 2, 0, 0, 0, 3, 1)
+    assert deliveries_to(engine.progress, "first")[:7] == (6, 2, 0, 0, 0, 3, 1)
 
     @app.update("in")
     def second(event: ms.Event, slate: dict[str, int]) -> None:
@@ -214,7 +214,7 @@ def test_conservation_holds_for_a_function_that_is_added() -> None:
         app.checked(), shards=1, store=engine.store, progress=engine.progress, clock=engine.clock
     )
     more.batch([Event("in", 300, "k", {})])
-    assert deliveries_to(more.progress, "second") == (2, 1, 0, 0, 0, 1, 0)
+    assert deliveries_to(more.progress, "second")[:7] == (2, 1, 0, 0, 0, 1, 0)
 
 
 class WithRefused(InProcess):
@@ -250,9 +250,9 @@ def test_a_queue_is_not_left_to_a_map(tmp_path: Path) -> None:
     assert engine.store is not None
     home = Home.make(tmp_path / "store", "changed", 1, {})
     home.know_functions(["work"])
-    check_continues(build("update").checked(), home, engine.store, engine.progress)
+    check_continues(build("update").checked(), home, engine.store, engine.progress, {})
     with pytest.raises(StoreError, match="events wait for 'work'"):
-        check_continues(build("map").checked(), home, engine.store, engine.progress)
+        check_continues(build("map").checked(), home, engine.store, engine.progress, {})
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,12 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from millstream import algebra
+from millstream import App, algebra
 from millstream.codec import encode_value
 from millstream.driver.next_beat import next_beat
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task, run_whole
 from millstream.engine.plan import Plan
-from millstream.model.app import App
 from millstream.model.duration import TIME_LIMIT
 from millstream.sources.json_lines import decode_lines
 from millstream.sources.picked import picker

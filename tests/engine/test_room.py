@@ -11,6 +11,7 @@ from engine.in_process import InProcess
 from engine.limited_room import all_rows, check_batch, check_order
 from engine.outcome import of_engine, of_reference
 from engine.room_app import BATCHES, KEYS, LANES, an_app, event, keys, later
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from millstream.model.event import Event
 from millstream.stores.memory import MemoryStore
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     batches=BATCHES,
     keep=st.one_of(st.none(), st.integers(1, 8)),
@@ -53,7 +54,7 @@ def test_the_least_important_go(
     count_case("room against sorting all slates" if went else "room, with room enough")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(batches=BATCHES, shards=st.integers(1, 4), lane=LANES, ranked=st.booleans())
 def test_with_room_enough_it_is_the_reference(
     batches: list[list[Event]], shards: int, lane: Any, ranked: bool
@@ -73,7 +74,7 @@ def test_with_room_enough_it_is_the_reference(
     count_case("room against reference")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     batches=BATCHES,
     keep=st.integers(1, 6),
@@ -99,7 +100,7 @@ def test_tasks_tried_again_and_crashes_change_nothing(
     assert all(other == first for other in others)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(batches=BATCHES, lane=LANES, memory=st.integers(100, 900))
 def test_the_order_follows_sweeping(batches: list[list[Event]], lane: Any, memory: int) -> None:
     """Slates that expire and are swept leave the order and the totals too."""

@@ -7,6 +7,7 @@ from typing import Any
 from engine.in_process import InProcess
 from engine.limited_room import all_rows, check_batch, plain
 from engine.room_app import BATCHES, LANES, an_app, event, keys, later
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +28,7 @@ def test_shares() -> None:
     assert share_of(an_app().checked().update("weigh"), 4) is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(before=BATCHES, after=BATCHES, lane=LANES, shards=st.integers(1, 3))
 def test_limits_may_come_and_go(
     before: list[list[Event]], after: list[list[Event]], lane: Any, shards: int

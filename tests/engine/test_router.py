@@ -12,7 +12,7 @@ import millstream as ms
 from millstream.codec import shard_of
 from millstream.engine.columns import Columns
 from millstream.engine.plan import SOURCE, Plan
-from millstream.engine.router import Outbox, Router
+from millstream.engine.router import FeedbackOutbox, Router
 from millstream.errors import FunctionError
 from millstream.model.workflow import OnError
 
@@ -95,7 +95,7 @@ def test_feedback_goes_to_the_outbox() -> None:
     """Along an edge that closes a cycle events are handed back to the emitter."""
     app = app_of()
     app.update("s", "again", publishes="again", name="u")(nothing)
-    router, outbox = router_of(app, outputs={"again"}), Outbox()
+    router, outbox = router_of(app, outputs={"again"}), FeedbackOutbox()
     router.route(0, columns(5, 6, stream=1), outbox)
     assert router.placed == {}
     assert {target: times(events) for target, events in outbox.deliveries.items()} == {0: [5, 6]}

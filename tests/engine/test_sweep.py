@@ -8,6 +8,7 @@ import pytest
 from case_counter import count_case
 from engine.in_process import InProcess
 from engine.outcome import of_engine, of_reference, stored
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -116,7 +117,7 @@ def test_feedback_holds_a_vacuum_back() -> None:
     assert vacuum_until("arrival", Progress(horizon=100, highest=120), None) == 120
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     steps=st.lists(
         st.tuples(st.integers(0, 25), st.sampled_from("abc"), st.integers(1, 40), st.booleans()),

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from engine.workflow_case import Case
 from engine.workflow_cases import cases
+from generated_cases import examples
 from hypothesis import given, settings
 
 from millstream.model.event import Event
 from millstream.reference import Reference
-from millstream.spark.pickling import dumps
+from millstream.spark.function_pickle import dumps
 
 READER = """
 import pickle, sys
@@ -30,7 +31,7 @@ def test_a_case_can_be_carried_to_another_process() -> None:
     """A case's functions are pickled for a process that has no access to their module."""
     kept: list[Case] = []
 
-    @settings(max_examples=20, database=None)
+    @settings(max_examples=examples(20), database=None)
     @given(cases())
     def keep(case: Case) -> None:
         kept.append(case)
@@ -56,7 +57,7 @@ def test_a_case_can_be_carried_to_another_process() -> None:
     assert done.stdout.decode().split() == [str(published), str(len(reference.dead_letters))]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(cases(cyclic=True))
 def test_cyclic_cases_end(case: Case) -> None:
     """Feedback damps: a cyclic application comes to an end."""

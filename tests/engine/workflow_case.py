@@ -16,7 +16,7 @@ from engine.workflows import (
     update_function,
 )
 
-from millstream.model.app import App
+from millstream import App
 from millstream.model.event import Event
 from millstream.model.slate import Table
 from millstream.model.workflow import Order, Workflow

@@ -74,6 +74,7 @@ def _alarms(wall: bool) -> st.SearchStrategy[list[Alarm]]:
     clocks: tuple[Clock, ...] = ("event", "wall") if wall else ("event",)
     names = st.sampled_from(("", "one", "two"))
     alarm = st.builds(Alarm, names, st.integers(0, 12), _every, st.sampled_from(clocks))
+    alarm |= st.builds(Alarm, names, st.just(0), _every, at_end=st.just(True))
     return st.lists(alarm, min_size=1, max_size=3)
 
 

@@ -2,8 +2,8 @@
 
 Everything a function does follows from its `MapSpec` or `UpdateSpec`, so functions are
 deterministic, a failing case prints as something that can be read and pasted, and
-`millstream.spark.pickling` can carry it to a worker. `workflow_case` builds applications of them,
-and `workflow_cases.cases()` is the one strategy to use.
+`millstream.spark.function_pickle` can carry it to a worker. `workflow_case` builds applications of
+them, and `workflow_cases.cases()` is the one strategy to use.
 
 No application runs for ever: an event carries its hops, one more with every function that makes a
 new value, and past `MOST_HOPS` nothing more is emitted. A function that passes its input's value on
@@ -66,9 +66,12 @@ class Alarm:
     after: int
     every: int = 1
     clock: Clock = "event"
+    at_end: bool = False
 
     def set(self, now: int) -> Any:
         """The effect; on the wall's clock it counts seconds."""
+        if self.at_end:
+            return timer(at="end", name=self.name)
         if self.clock == "wall":
             return timer(after=f"{self.after}s", name=self.name, clock="wall")
         return timer(at=now + self.after, name=self.name)

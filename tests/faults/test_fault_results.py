@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,15 @@ def test_parts_of_a_long_run_become_one_table(tmp_path: Path) -> None:
     assert written(path, "b", other) == [other]
 
 
+def test_parts_that_end_at_the_same_time(tmp_path: Path) -> None:
+    """Several runs add to one file at once, and none is lost."""
+    path = tmp_path / "faults.json"
+    results = [Result("one", seed, 0, 0) for seed in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda result: written(path, "a", result), results))
+    assert known_results(path, "a") == results
+
+
 def test_the_row_of_a_fault() -> None:
     """Strikes are added up, recoveries give a median and a maximum; a run that did not come to its
     end is no run."""
@@ -107,6 +118,19 @@ def test_the_row_of_a_fault() -> None:
     assert not results[0].clean
     assert results[1].clean
     assert not results[2].clean
+
+
+@pytest.mark.parametrize(("slowest", "held"), [(9.0, True), (11.0, False)])
+def test_a_standby_takes_over_in_time(tmp_path: Path, slowest: float, held: bool) -> None:
+    """The slowest takeover of all parts has the bar, ten seconds after the lease's end."""
+    path = tmp_path / "faults.json"
+    written(path, "a", Result("one", 0, 0, 0, (7.0,), takeover_s=(2.0, slowest)))
+    known = written(path, "a", Result("one", 1, 0, 0, (7.0,), takeover_s=(3.0,)))
+    assert [result.takeover_s for result in known] == [(2.0, slowest), (3.0,)]
+    bars = {bar["figure"]: bar for bar in json.loads(path.read_text())["bars"]}
+    bar = bars["takeover_max_s of one"]
+    assert (bar["value"], bar["limit"], bar["held"]) == (slowest, 10.0, held)
+    assert "takeover_max_s of two" not in bars
 
 
 @pytest.mark.parametrize(("lost", "verdict"), [(0, "(bar 0, held)"), (4, "(bar 0, missed)")])

@@ -10,9 +10,9 @@ from engine.in_process import InProcess
 
 import millstream as ms
 from millstream.codec import encode_value
-from millstream.feeds.items import Item
-from millstream.feeds.pending import Pending
-from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.items import FeedItem
+from millstream.feeds.pending_records import Pending
+from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.query import FeedQuery
 from millstream.feeds.tables import Rows, Tables
 from millstream.model.event import Event
@@ -130,7 +130,7 @@ class KeptTables:
         return made
 
 
-def shown(items: Iterable[Item]) -> list[Shown]:
+def shown(items: Iterable[FeedItem]) -> list[Shown]:
     return [(one.ts, one.producer, one.id, one.value) for one in items]
 
 

@@ -7,14 +7,16 @@ from itertools import combinations
 
 from hypothesis import strategies as st
 
-from millstream.feeds.policy import Coherency, Network, Pair
+from millstream.feeds.policy import Coherency, FollowNetwork, Pair
 
 RATES = st.floats(0.001, 100.0)
 COSTS = st.floats(0.1, 10.0)
 
 
 @st.composite
-def networks(draw: st.DrawFn, *, most: int = 8, coherency: Coherency | None = None) -> Network:
+def networks(
+    draw: st.DrawFn, *, most: int = 8, coherency: Coherency | None = None
+) -> FollowNetwork:
     """Up to `most` pairs of a few consumers and producers, whose rates are their own."""
     queries = draw(st.lists(RATES, min_size=1, max_size=4))
     events = draw(st.lists(RATES, min_size=1, max_size=4))
@@ -26,7 +28,7 @@ def networks(draw: st.DrawFn, *, most: int = 8, coherency: Coherency | None = No
     pairs = draw(st.lists(st.sampled_from(all_pairs), unique=True, max_size=most))
     if coherency is None:
         coherency = draw(st.sampled_from(["global", "per-producer"]))
-    return Network(tuple(pairs), draw(COSTS), draw(COSTS), coherency)
+    return FollowNetwork(tuple(pairs), draw(COSTS), draw(COSTS), coherency)
 
 
 def choices(pairs: tuple[Pair, ...]) -> Iterator[frozenset[Pair]]:

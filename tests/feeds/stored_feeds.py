@@ -7,7 +7,6 @@ made.batch()                                            # a batch that takes all
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,10 +14,11 @@ from typing import Any
 
 import msgspec
 from engine.in_process import InProcess
+from held_lock import hold
 
 import millstream as ms
 from millstream.description import describe, write_description
-from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.placement import PlacedFeeds
 from millstream.log.reader import LogReader
 from millstream.log.writer import Entry, LogWriter
 from millstream.model.event import Event
@@ -57,7 +57,7 @@ class FeedStore:
         self.log = self.home.log_of(SOURCE)
         logs = {one.name: f"log:{self.home.log_of(one.name)}" for one in workflow.sources}
         write_description(path, describe(workflow, logs))
-        (path / "lock").write_text(str(os.getpid()))
+        hold(path)
         self.engine = InProcess(
             workflow, shards=SHARDS, store=self.home.store(), epoch=self.home.raise_epoch()
         )

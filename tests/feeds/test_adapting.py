@@ -6,12 +6,13 @@ from itertools import accumulate, pairwise
 
 import pytest
 from feeds.networks import choices, networks
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.feeds.adapting import CALM, Adapting, moves_of
 from millstream.feeds.options import Strategy
-from millstream.feeds.policy import Network, Pair, above
+from millstream.feeds.policy import FollowNetwork, Pair, above
+from millstream.feeds.push_adaptation import CALM, Adapting, moves_of
 
 NEAR = 1 + 1e-9
 TARGET = 10.0
@@ -19,14 +20,16 @@ SLOW, STEADY, FAST = TARGET * 1.01, TARGET * (1 + CALM) / 2, TARGET * CALM * 0.9
 STRATEGIES: list[Strategy] = ["per-pair", "per-consumer"]
 
 
-def gain(network: Network, pushed: frozenset[Pair]) -> float:
+def gain(network: FollowNetwork, pushed: frozenset[Pair]) -> float:
     """What stands for latency: queries a second, over all pairs that are pushed for it."""
     return sum(pair.query_rate for pair in pushed - network.cheapest())
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @given(network=networks(most=12), latencies=st.lists(st.sampled_from([SLOW, STEADY, FAST])))
-def test_never_below_min_cost(strategy: Strategy, network: Network, latencies: list[float]) -> None:
+def test_never_below_min_cost(
+    strategy: Strategy, network: FollowNetwork, latencies: list[float]
+) -> None:
     """Whatever reads take, what MinCost pushes stays on push; the cost is MinCost's and the
     penalties of what was moved."""
     adapting = Adapting.begun(network, strategy)
@@ -40,7 +43,9 @@ def test_never_below_min_cost(strategy: Strategy, network: Network, latencies: l
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @given(network=networks(most=12), step=st.integers(1, 3))
-def test_up_while_slow_and_back_while_fast(strategy: Strategy, network: Network, step: int) -> None:
+def test_up_while_slow_and_back_while_fast(
+    strategy: Strategy, network: FollowNetwork, step: int
+) -> None:
     """Slow reads lead to all on push, each step to more; fast ones back to MinCost the same way;
     between the two nothing moves; at each end the next step changes nothing."""
     adapting = Adapting.begun(network, strategy)
@@ -59,7 +64,7 @@ def test_up_while_slow_and_back_while_fast(strategy: Strategy, network: Network,
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @given(network=networks(most=12))
-def test_the_best_move_is_first(strategy: Strategy, network: Network) -> None:
+def test_the_best_move_is_first(strategy: Strategy, network: FollowNetwork) -> None:
     """Moves come by queries a second over penalty, the highest first, each pair in just one; and
     from the same network always in the same order."""
     moves = moves_of(network, strategy)
@@ -67,16 +72,16 @@ def test_the_best_move_is_first(strategy: Strategy, network: Network) -> None:
     moved = [pair for move in moves for pair in move.pairs]
     assert len(moved) == len(set(moved))
     assert set(moved) == set(network.pairs) - network.cheapest()
-    turned = Network(network.pairs[::-1], network.high, network.low, network.coherency)
+    turned = FollowNetwork(network.pairs[::-1], network.high, network.low, network.coherency)
     if network.coherency == "per-producer":  # else sums of rates are rounded otherwise
         assert [set(move.pairs) for move in moves_of(turned, strategy)] == [
             set(move.pairs) for move in moves
         ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(network=networks())
-def test_each_number_of_first_pairs_is_the_cheapest_for_its_gain(network: Network) -> None:
+def test_each_number_of_first_pairs_is_the_cheapest_for_its_gain(network: FollowNetwork) -> None:
     """Of all sets with as many queries a second, that of the greedy order costs the least."""
     adapting = Adapting.begun(network)
     for done in range(len(adapting.moves) + 1):
@@ -91,7 +96,7 @@ def test_each_number_of_first_pairs_is_the_cheapest_for_its_gain(network: Networ
 
 
 @given(network=networks(most=12))
-def test_pairs_are_never_worse_than_consumers(network: Network) -> None:
+def test_pairs_are_never_worse_than_consumers(network: FollowNetwork) -> None:
     """Figure 8, in the model: for the gain of any number of whole consumers, single pairs (the
     last of them in part) cost no more."""
     moves = moves_of(network)
@@ -111,7 +116,7 @@ def test_pairs_are_never_worse_than_consumers(network: Network) -> None:
 
 
 @given(network=networks(most=12, coherency="per-producer"))
-def test_per_pair_it_is_one_threshold(network: Network) -> None:
+def test_per_pair_it_is_one_threshold(network: FollowNetwork) -> None:
     """With per-producer coherency, each number of moves is the pairs above one threshold of query
     rate over event rate, lower than H/L: a live system needs to turn just that."""
     adapting = Adapting.begun(network)

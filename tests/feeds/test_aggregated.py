@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from feeds.feed_runs import FeedRun, Record, brute_force, shown
 from feeds.feed_strategies import CONSUMERS, OPTIONS, records
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -222,7 +223,7 @@ def paged(
 
 
 @pytest.mark.parametrize("lane", ["one-task", "shuffled"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data(), options=OPTIONS, given=records())
 def test_posts_of_sources_are_there_at_once(
     lane: Any, data: st.DataObject, options: ms.feeds.Feeds, given: list[Record]
@@ -255,7 +256,7 @@ def test_posts_of_sources_are_there_at_once(
 
 
 @pytest.mark.parametrize("lane", ["one-task", "shuffled"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data(), options=OPTIONS, given=records(aggregates=True))
 def test_every_read_of_aggregated_producers(
     lane: Any, data: st.DataObject, options: ms.feeds.Feeds, given: list[Record]

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.feeds.costs import FIRST, LEAST, MOST, OFF, READS, Calibration, Line, Spent, kept
+from millstream.feeds.costs import (
+    FIRST,
+    LEAST,
+    MOST,
+    OFF,
+    READS,
+    Calibration,
+    CostLine,
+    Spent,
+    kept,
+)
 from millstream.feeds.latency import (
     CALM,
     FEWEST,
@@ -28,7 +38,7 @@ PULL, ITEM, READ = 20e-6, 3e-6, 200e-6
 
 
 def measure(
-    line: Line, reads: int, random: Random, *, pull: float = PULL, odd: float = 0.0
+    line: CostLine, reads: int, random: Random, *, pull: float = PULL, odd: float = 0.0
 ) -> None:
     """Reads of feeds with noise of a fifth; of `odd` of them something else took 50 ms."""
     for _ in range(reads):
@@ -40,7 +50,7 @@ def measure(
 @pytest.mark.parametrize("seed", range(5))
 def test_the_cost_of_a_pull_is_found(seed: int) -> None:
     """After some hundred noisy reads the slope is within a tenth of what a pull costs."""
-    line = Line(READS)
+    line = CostLine(READS)
     measure(line, 500, Random(seed))
     assert line.slope == pytest.approx(PULL, rel=0.1)
 
@@ -49,14 +59,14 @@ def test_the_cost_of_a_pull_is_found(seed: int) -> None:
 def test_outliers_hardly_count(seed: int) -> None:
     """One read of fifty takes a hundred times as long, also among the first: the slope is within a
     sixth of what it is without them."""
-    line = Line(READS)
+    line = CostLine(READS)
     measure(line, 3_000, Random(seed), odd=0.02)
     assert line.slope == pytest.approx(PULL, rel=0.17)
 
 
 def test_a_cost_that_has_changed_is_followed() -> None:
     """Reads that are slower, or faster, from some time on: the old ones are forgotten."""
-    random, line = Random(1), Line(READS)
+    random, line = Random(1), CostLine(READS)
     for pull in (PULL, 5 * PULL, PULL):
         measure(line, 15_000, random, pull=pull)
         assert line.slope == pytest.approx(pull, rel=0.15)
@@ -65,7 +75,7 @@ def test_a_cost_that_has_changed_is_followed() -> None:
 def test_what_cannot_be_told_is_not_known() -> None:
     """No slope from few reads, from reads that all pull as many, from noise without a cause, nor
     if pulls and items always go together."""
-    few, same, noise, joined = (Line(READS) for _ in range(4))
+    few, same, noise, joined = (CostLine(READS) for _ in range(4))
     measure(few, FIRST - 1, Random(1))
     random = Random(2)
     for _ in range(1_000):
@@ -79,7 +89,7 @@ def test_what_cannot_be_told_is_not_known() -> None:
 def test_what_cannot_be_told_is_bounded() -> None:
     """Of a pull that costs next to nothing it is known what it costs at most, the better the more
     reads there were; of reads that all pull as many, nothing."""
-    random, line, same = Random(6), Line(READS), Line(READS)
+    random, line, same = Random(6), CostLine(READS), CostLine(READS)
     bounds = []
     for number in range(4_000):
         noise = random.uniform(1e-4, 2e-4)
@@ -180,7 +190,7 @@ def test_reads_that_come_as_often_change_nothing() -> None:
 
 def test_the_items_may_always_be_as_many() -> None:
     """With full pages only, what a pull costs is known all the same."""
-    random, line = Random(3), Line(READS)
+    random, line = Random(3), CostLine(READS)
     for _ in range(300):
         pulled = random.randrange(30)
         line.add(pulled, 20, READ + PULL * pulled * random.uniform(0.9, 1.1))

@@ -9,15 +9,16 @@ from typing import Any
 
 from feeds.feed_runs import FeedRun, Record, Shown, brute_force, shown
 from feeds.feed_strategies import HOUR, OPTIONS, PRODUCERS, records
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.feeds.cursor import Key
 from millstream.feeds.diversity import DiversePage, DiverseQuery
-from millstream.feeds.items import Item
+from millstream.feeds.items import FeedItem
 from millstream.feeds.names import Position
-from millstream.feeds.pending import Pending
+from millstream.feeds.pending_records import Pending
 from millstream.feeds.query import FeedQuery
 from millstream.feeds.tables import Rows, Tables
 
@@ -75,7 +76,7 @@ def check(query: FeedQuery, expected: list[Shown], limit: int, **asked: Any) -> 
 
 
 def check_diversity(
-    feed: list[Shown], page: list[Item], *, k: int, t: int, now: int, **_: Any
+    feed: list[Shown], page: list[FeedItem], *, k: int, t: int, now: int, **_: Any
 ) -> None:
     """k,t-diversity and the properties of feeds, word for word as in Feeding Frenzy, 2.2."""
     count = Counter(item.producer for item in page)
@@ -91,7 +92,7 @@ def check_diversity(
         assert all(after == before + 1 for before, after in pairwise(places))
 
 
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=examples(70), deadline=None)
 @given(data=st.data(), options=OPTIONS, given=records())
 def test_what_brute_force_says(
     data: st.DataObject, options: ms.feeds.Feeds, given: list[Record]

@@ -9,11 +9,12 @@ from engine.disturbed import Crashing, CrashingStore, Retried
 from engine.in_process import InProcess
 from feeds.feed_runs import FeedRun, Record, brute_force, shown
 from feeds.feed_strategies import CONSUMERS, OPTIONS, records
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.feeds.verifying import verify_feed
+from millstream.feeds.feed_check import verify_feed
 from millstream.stores.memory import MemoryStore
 
 SHARDS = 4
@@ -33,7 +34,7 @@ def crashing(run: FeedRun, commits: int) -> InProcess:
 
 @pytest.mark.parametrize("lane", ["one-task", "shuffled"])
 @pytest.mark.parametrize("disturbed", [retried, crashing])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     data=st.data(),
     options=OPTIONS,
@@ -72,6 +73,28 @@ def test_feeds_after_every_recovery(
         if options.backfill == 50:
             found = shown(run.query(consumer).older(None, 1_000).items)
             assert found == brute_force(run.taken, consumer)
+
+
+def test_a_source_that_two_producers_share_counts_for_both() -> None:
+    """With per-producer coherency: its post is one of the five newest of each, though it is pushed
+    to who follows both only once."""
+    run = FeedRun(ms.feeds.Feeds(backfill=3, pushes=1, policy="hybrid", ratio=0.1), "one-task")
+    post = {"kind": "post", "ratio": 0.001}
+    posts = [
+        {**post, "at": at, "producer": "ann", "id": f"p{at}", "value": at} for at in range(1, 6)
+    ]
+    rest = [
+        {"kind": "view", "at": 6, "consumer": "x", "count": 1, "flow": 0.001},
+        {"kind": "aggregate", "at": 7, "producer": "ann", "sources": ["bob", "cid"]},
+        {**post, "at": 8, "producer": "cid", "id": "p0", "value": 8},
+        {"kind": "aggregate", "at": 9, "producer": "bob", "sources": ["cid"]},
+        {"kind": "follow", "at": 10, "consumer": "x", "producer": "bob"},
+        {"kind": "follow", "at": 11, "consumer": "x", "producer": "ann"},
+    ]
+    run.batch(posts)
+    run.batch(rest)
+    run.settle()
+    assert verify_feed(run.placed, run.tables(), "x", settled=True).differences == ()
 
 
 @pytest.mark.parametrize("lane", ["one-task", "shuffled"])

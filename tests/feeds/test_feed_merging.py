@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from millstream.codec import encode_value
 from millstream.feeds.candidates import PULLED, Candidate, items_of, place_of
-from millstream.feeds.merging import LEAST, MORE, SPARE, Merged, Stream, read_into
 from millstream.feeds.names import Position
+from millstream.feeds.stream_merge import LEAST, MORE, SPARE, Merged, PostStream, read_into
 from millstream.feeds.tables import Row, Rows
 
 Post = tuple[int, str, str]
@@ -28,7 +28,7 @@ class Counted:
 
     def streams(
         self, than: Position | None, before: Position | None, newest_first: bool
-    ) -> list[Stream]:
+    ) -> list[PostStream]:
         inside = [
             [
                 post
@@ -37,7 +37,7 @@ class Counted:
             ]
             for posts in self._streams
         ]
-        return [Stream(self._rows(posts), self._add) for posts in inside]
+        return [PostStream(self._rows(posts), self._add) for posts in inside]
 
     def _rows(self, posts: Sequence[Post]) -> Rows:
         for post in posts:
@@ -117,7 +117,7 @@ def test_rows_that_are_not_shown(newest_first: bool, shown: set[int], other: set
     last = ((place_of(n, "b", "x"), b"shown" if n in shown else b"") for n in order)
     first = ((place_of(n, "a", "x"), b"shown") for n in order if n in other)
     found = Merged(9, newest_first=newest_first)
-    read_into(found, [Stream(first, add), Stream(last, add)])
+    read_into(found, [PostStream(first, add), PostStream(last, add)])
     expected = [(n, "a") for n in other] + [(n, "b") for n in shown]
     places = [place_of(n, of, "x") for n, of in sorted(expected, reverse=newest_first)]
     assert [place for place, _, _ in found.settled()] == places[:9]

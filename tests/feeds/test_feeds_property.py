@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from feeds.feed_runs import FeedRun, Record, brute_force, shown
 from feeds.feed_strategies import CONSUMERS, OPTIONS, records
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +15,7 @@ import millstream as ms
 
 
 @pytest.mark.parametrize("lane", ["one-task", "shuffled"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data(), options=OPTIONS, given=records())
 def test_every_read_at_every_batch(
     lane: Any, data: st.DataObject, options: ms.feeds.Feeds, given: list[Record]
@@ -32,6 +33,22 @@ def test_every_read_at_every_batch(
     run.settle()
     for consumer in CONSUMERS:
         check(run, consumer, [], 3)
+
+
+def test_an_edit_of_a_post_whose_id_was_deleted_before_it_was_there() -> None:
+    """The delete was of no post: the edit, pending as it is, shows."""
+    run = FeedRun(ms.feeds.Feeds(), "one-task")
+    run.batch([{"kind": "follow", "at": 1, "consumer": "y", "producer": "bob"}])
+    post = {"at": 3, "producer": "bob", "id": "p0"}
+    pending = [
+        {**post, "kind": "delete", "at": 2},
+        {**post, "kind": "post", "value": "new", "ratio": 1.0},
+        {**post, "kind": "edit", "value": "edited", "at": 4},
+    ]
+    for taken in range(len(pending)):
+        check(run, "y", pending[taken:], 1)
+        run.batch(pending[taken : taken + 1])
+    check(run, "y", [], 1)
 
 
 def check(run: FeedRun, consumer: str, pending: list[Record], limit: int) -> None:

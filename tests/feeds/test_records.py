@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import millstream as ms
-from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.records import KINDS, checked
 
 AT = 1_700_000_000_000_000

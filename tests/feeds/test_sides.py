@@ -147,7 +147,7 @@ def test_live_sides_cost_little_more_than_the_cheapest(queries: float) -> None:
         for one in looks
         for name in run.entries("consumers", one, prefix("push"))
     }
-    network = policy.Network(tuple(known.values()))
+    network = policy.FollowNetwork(tuple(known.values()))
     assert network.cost(live) <= 1.1 * network.cost(network.cheapest())
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 from feeds.feed_runs import FeedRun, Record, brute_force
 from feeds.feed_strategies import OPTIONS, PRODUCERS, records
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.feeds.unread import Unread, is_unread, unread
+from millstream.feeds.unread import UnreadCount, is_unread, unread
 
 START = 1_700_000_000_000_000
 
@@ -27,7 +28,7 @@ def post(at: int, producer: str = "ann") -> Record:
     return {"kind": "post", "at": at, "producer": producer, "id": f"i{at}", "value": at}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data(), options=OPTIONS, given=records(most=40))
 def test_what_brute_force_counts(
     data: st.DataObject, options: ms.feeds.Feeds, given: list[Record]
@@ -49,7 +50,7 @@ def test_what_brute_force_counts(
     feed = brute_force([*run.taken, *told[taken:]], "x")
     after = [one for one in feed if not marks or one[:3] > max(marks)]
     for most in (1, 3, 1_000):
-        assert unread(query, most) == Unread(min(most, len(after)), len(after) > most)
+        assert unread(query, most) == UnreadCount(min(most, len(after)), len(after) > most)
     flags = {one.position: is_unread(one, query.seen()) for one in query.older(None, 100).items}
     assert flags == {one[:3]: one in after if marks else None for one in feed}
 

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from feeds.feed_runs import NAME, FeedRun, KeptTables, Record
 from feeds.feed_strategies import CONSUMERS, OPTIONS, PRODUCERS, records
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.feeds.differences import Difference
-from millstream.feeds.items import Item
+from millstream.feeds.feed_check import compared, verify_feed
+from millstream.feeds.items import FeedItem
 from millstream.feeds.names import (
     META,
     class_text,
@@ -25,15 +27,14 @@ from millstream.feeds.names import (
     reference,
     time_text,
 )
-from millstream.feeds.placing import PlacedFeeds
-from millstream.feeds.verifying import compared, verify_feed
+from millstream.feeds.placement import PlacedFeeds
 
 START = 1_700_000_000_000_000
 LAST = "\U0010ffff"
 Entries = dict[str, Any]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data(), options=OPTIONS, given=records())
 def test_feeds_that_are_right(
     data: st.DataObject, options: ms.feeds.Feeds, given: list[Record]
@@ -290,7 +291,7 @@ def test_a_reference_that_is_missing() -> None:
 def test_order_and_repetition() -> None:
     """A feed must be newest first, with each post once, whatever its items are."""
     posts: dict[Any, Any] = {(n, "ann", f"p{n}"): (n, None) for n in (1, 2, 3)}
-    items = [Item(n, "ann", f"p{n}", n, "push") for n in (3, 1, 2, 2)]
+    items = [FeedItem(n, "ann", f"p{n}", n, "push") for n in (3, 1, 2, 2)]
     first, second = (str(one) for one in compared("x", "from the newest", posts, items))
     assert "'p2': the feed, from the newest: must come before (1, ann, p1); got after it" in first
     assert "must be there once; got again, at (2, ann, p2)" in second

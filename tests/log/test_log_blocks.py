@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from millstream.log.blocks import (
     BadBlock,
-    Found,
+    FoundBlock,
     Tag,
     decode_header,
     encode_block,
@@ -41,7 +41,7 @@ def file_of(data: bytes) -> int:
     return file
 
 
-def walked(data: bytes, base: int = 0) -> list[Found]:
+def walked(data: bytes, base: int = 0) -> list[FoundBlock]:
     """The blocks of a file that holds the data, and whose first byte has the offset `base`."""
     file = file_of(data)
     try:

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from generated_cases import examples
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -167,7 +168,7 @@ class Logs(RuleBasedStateMachine):
 
 TestLogs = Logs.TestCase
 TestLogs.settings = settings(
-    max_examples=60,
+    max_examples=examples(60),
     stateful_step_count=25,
     deadline=None,  # an append waits for the disk
     suppress_health_check=[HealthCheck.too_slow],

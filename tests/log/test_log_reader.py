@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from generated_cases import examples
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from log_files import Clock, last_segment, lines_of, put, set_end
 
@@ -49,7 +50,8 @@ def test_a_log_that_does_not_exist_is_empty(path: Path) -> None:
     assert [b.lines for b in reader.blocks(0, reader.end[0])] == [[b"%d" % n] for n in range(10)]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
+@example(appends=[[]], budgets=[-1], target=0, segment_bytes=1)
 @given(
     st.lists(st.lists(st.integers(0, 60), max_size=4), min_size=1, max_size=25),
     st.lists(st.integers(-5, 600), min_size=1, max_size=5),

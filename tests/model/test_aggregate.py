@@ -11,9 +11,8 @@ import millstream as ms
 from millstream import algebra
 from millstream.app_file import read_app
 from millstream.description import describe
-from millstream.errors import DefinitionError, StoreError
+from millstream.errors import DefinitionError
 from millstream.graph.words import describe as words
-from millstream.stores.home import Home
 
 
 def an_app(**given: Any) -> ms.App:
@@ -73,17 +72,6 @@ def test_mistakes_are_found_at_once(given: dict[str, Any], message: str) -> None
     assert message in str(raised.value)
 
 
-def test_another_algebra_cannot_go_on_from_the_slates(tmp_path: Path) -> None:
-    """A store remembers the algebra with its arguments, and refuses another under the same name."""
-    before = an_app(algebra=algebra.sum("amount"), name="revenue").workflow().slate_kinds
-    Home.make(tmp_path, "shop", 1, before)
-    Home.make(tmp_path, "shop", 1, before)
-    for other in (algebra.sum("price"), algebra.mean("amount")):
-        after = an_app(algebra=other, name="revenue").workflow().slate_kinds
-        with pytest.raises(StoreError, match="stored as aggregate:sum of=amount"):
-            Home.make(tmp_path, "shop", 1, after)
-
-
 TOML = """
 [app]
 name = "shop"
@@ -109,12 +97,17 @@ subscribes = "sales"
 """
 
 
+def shop(folder: Path, toml: str) -> Path:
+    """An application file, and the module that it names."""
+    module = folder / "shop_algebras.py"
+    module.write_text("from millstream import algebra\n\nown = algebra.max('amount')\n")
+    (folder / "shop.toml").write_text(toml)
+    return folder / "shop.toml"
+
+
 def test_a_toml_file_makes_the_same(tmp_path: Path) -> None:
     """A name of the library, a table with its arguments, or an algebra of one's own."""
-    module = tmp_path / "shop_algebras.py"
-    module.write_text("from millstream import algebra\n\nown = algebra.max('amount')\n")
-    (tmp_path / "shop.toml").write_text(TOML)
-    read, _ = read_app(tmp_path / "shop.toml")
+    read, _ = read_app(shop(tmp_path, TOML))
     app = an_app(algebra=algebra.sum("amount"), name="revenue", ttl="1h")
     app.aggregate("sales", algebra=algebra.count(), name="hits")
     app.aggregate("sales", algebra=algebra.max("amount"), name="own")
@@ -140,8 +133,7 @@ def test_a_mistake_in_the_file_has_its_line(
     tmp_path: Path, old: str, new: str, line: int, message: str
 ) -> None:
     """The error names the line and what must be there."""
-    path = tmp_path / "shop.toml"
-    path.write_text(TOML.replace(old, new, 1))
+    path = shop(tmp_path, TOML.replace(old, new, 1))
     with pytest.raises(DefinitionError) as raised:
         read_app(path)
     assert f"shop.toml:{line}: " in str(raised.value)

@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 import msgspec
 import pytest
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,7 +33,7 @@ def least(function: Function, search: Search, most: int = 5_000) -> Search:
     return search
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(st.floats(-8, 8), min_size=1, max_size=4))
 def test_it_finds_the_least_of_a_quadratic(centre: Point) -> None:
     """In one to four dimensions, wherever the least is."""

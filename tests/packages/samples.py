@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from millstream.packages.collecting import collect
+from millstream.packages.app_files import collect
 from millstream.packages.keys import Allowed, allowed_of, new_key, sign
-from millstream.packages.manifest import Manifest, encoded
+from millstream.packages.manifest import PackageManifest, encoded
 from millstream.packages.package import packaged, write_package
 
 APP = """
@@ -36,7 +36,7 @@ def packed(
 ) -> bytes:
     """A package of these files, whatever they are."""
     data = {path: text.encode() for path, text in files.items()}
-    manifest = Manifest(
+    manifest = PackageManifest(
         app=app, file=file, jobs=("counts",), created_by="test", files=packaged(data)
     )
     return write_package(manifest, data, None if key is None else sign(encoded(manifest), key))

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from packages.samples import APP, WORDS, collected, modules_forgotten, packed, written
 
+from millstream import App
 from millstream.errors import DefinitionError, PackageError
-from millstream.model.app import App
 from millstream.packages.keys import Allowed
-from millstream.packages.loading import load_package, unload_package
 from millstream.packages.manifest import digest
 from millstream.packages.package import Package, open_package
+from millstream.packages.package_loader import load_package, unload_package
 from millstream.windows.placed import PlacedJob
 
 

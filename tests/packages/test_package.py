@@ -191,11 +191,11 @@ def changed_manifest(change: Callable[[dict[str, object]], None]) -> bytes:
         (lambda one: one.update(format=2), "format 1; got 2"),
         (lambda one: one.update(more=1), "unknown field"),
         (lambda one: one.update(file="other.py"), "must be among its files"),
-        (lambda one: one["files"][0].update(size=3), r"got app\.py otherwise"),
-        (lambda one: one["files"].pop(), r"got packed_words\.py otherwise"),
+        (lambda one: one["files"][0].update(size=3), r"got a difference in app\.py"),
+        (lambda one: one["files"].pop(), r"got a difference in packed_words\.py"),
         (
             lambda one: one["files"].append({"path": "x.py", "size": 0, "sha256": ""}),
-            r"got x\.py otherwise",
+            r"got a difference in x\.py",
         ),
     ],
 )

@@ -197,6 +197,75 @@ def test_a_slate_expires_at_the_end_too() -> None:
     assert [event.key for event in run.stream("out")] == ["short"]
 
 
+def at_the_end(again: bool = False) -> ms.App:
+    """Counts, and says so when event time ends; `quick` fires in between."""
+    app = an_app(order="event-time")
+    app.output("out")
+
+    @app.update("a", publishes="out")
+    def count(event: Event, slate: dict[str, Any]) -> Iterator[object]:
+        slate["n"] = slate.get("n", 0) + 1
+        yield ms.timer(at="end")
+        if event.value is not None:
+            yield ms.timer(at=event.ts + event.value, name="quick")
+
+    @count.on_timer
+    def say(timer: ms.Timer, slate: dict[str, Any]) -> Iterator[object]:
+        slate["fired"] = [*slate.get("fired", ()), timer.name]
+        yield ms.emit(value=[timer.name, slate["n"]])
+        if again:
+            yield ms.timer(at="end")
+
+    return app
+
+
+def said(run: ms.testing.Run) -> list[tuple[int, str, Any]]:
+    return sorted((event.ts, event.key, event.value) for event in run.stream("out"))
+
+
+def test_a_timer_for_the_end_fires_at_the_end() -> None:
+    """Once for each key, at the time of the last event of all, however often it was set; and at no
+    other time. Event time does not go on by it."""
+    events = [("a", at, key, None) for at, key in [(0, "k"), (5, "k"), (60, "l")]]
+    run = ms.testing.run(at_the_end(), events)
+    assert said(run) == []
+    assert said(run.final()) == [(61, "k", ["", 2]), (61, "l", ["", 1])]
+    assert said(run.final().feed([("a", 70, "k", None)]))[2:] == []
+    assert said(run.final())[2:] == [(71, "k", ["", 3])]
+
+
+def test_a_timer_for_the_end_fires_after_the_others_of_its_key() -> None:
+    """And no later than they do. It is no reason to wait longer for those that timers set."""
+    events = [("a", 0, "k", 100), ("a", 50, "l", 5)]
+    run = ms.testing.run(at_the_end(), events, final=True)
+    assert [(ts, key, value[0]) for ts, key, value in said(run)] == [
+        (56, "l", ""),
+        (56, "l", "quick"),
+        (101, "k", ""),
+        (101, "k", "quick"),
+    ]
+    assert {key: slate["fired"] for key, slate in run.slates("count").items()} == {
+        "k": ["quick", ""],
+        "l": ["quick", ""],
+    }
+
+
+def test_a_timer_for_the_end_that_sets_itself_fires_once_at_each_end() -> None:
+    """Else there would be no end of it."""
+    run = ms.testing.run(at_the_end(again=True), [("a", 1, "k", None)], final=True)
+    assert said(run) == [(2, "k", ["", 1])]
+    assert said(run.feed([("a", 9, "l", None)]).final())[1:] == [
+        (10, "k", ["", 1]),
+        (10, "l", ["", 1]),
+    ]
+
+
+def test_the_wall_clock_has_no_end() -> None:
+    """A timer for the end is of event time."""
+    with pytest.raises(ms.FunctionError, match="the wall clock has no end"):
+        ms.timer(at="end", clock="wall")
+
+
 def lengths(record: Any) -> Iterator[tuple[str, int]]:
     yield "all", record["n"]
 

@@ -16,8 +16,8 @@ import msgspec
 
 from millstream.errors import MillstreamError
 from millstream.server import __main__ as server
-from millstream.server.child import Told, written
-from millstream.server.options import Options, check
+from millstream.server.child import ChildReport, written
+from millstream.server.options import ServerOptions, check
 
 _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(["millstream.server.__main__", "millstream.server.process"])
@@ -26,7 +26,7 @@ _forks.set_forkserver_preload(["millstream.server.__main__", "millstream.server.
 class ForkedServer:
     """Like a ServerChild that can only be killed."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ServerOptions) -> None:
         check(options)
         stdin, self._stdin = _forks.Pipe(duplex=False)
         stdout, told = _forks.Pipe(duplex=False)
@@ -38,12 +38,17 @@ class ForkedServer:
             pipe.close()
         os.write(self._stdin.fileno(), written(options) + b"\n")
         with os.fdopen(os.dup(stdout.fileno()), "rb") as lines:
-            answer = msgspec.json.decode(lines.readline(), type=Told)
+            answer = msgspec.json.decode(lines.readline(), type=ChildReport)
         stdout.close()
         self.url = answer.url
         if answer.error:
             self.kill()
             raise MillstreamError(answer.error)
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
 
     def kill(self) -> None:
         """End it as a crash does."""

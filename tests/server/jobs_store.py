@@ -8,11 +8,11 @@ made.tell(lost("web2", 0, "shed", shed=7, total=7))
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from held_lock import hold
 from server.served import MadeStore
 
 import millstream as ms
@@ -78,7 +78,7 @@ class JobStore(MadeStore):
         super().__init__(path, kinds, app="logs")
         panes = f"log:{self.home.log_of('errors.panes')}"
         write_description(path, describe(workflow, {"errors.panes": panes}))
-        (path / "lock").write_text(str(os.getpid()))
+        hold(path)
         self.run = ms.testing.run(self.job_app)
         self.stored: dict[str, dict[str, Any]] = {}
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from held_lock import hold
 from served import MadeStore
 
 import millstream as ms
@@ -35,7 +35,7 @@ class Shop(MadeStore):
         super().__init__(path, {"count": "dict"}, app="shop")
         address = f"log:{self.home.log_of('visits')}"
         write_description(path, describe(app.workflow(), {"visits": address}))
-        (path / "lock").write_text(str(os.getpid()))
+        hold(path)
         self.slates: dict[str, Any] = {}
         self.visits = 0
         self.letters = 0

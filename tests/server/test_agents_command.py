@@ -35,5 +35,5 @@ def test_the_tree_in_columns(tmp_path: Path) -> None:
         ["web1 (2)", "(root)", "http://web1:8480", "errors", "0 s ago", "0.1.0"],
         ["", "web2", "web1", "-", "errors", "0 s ago", "0.1.0"],
     ]
-    assert lines[-1] == "3 agents, 1 of them parents, 2 deep"
+    assert lines[-1] == "3 agents, 1 of them a parent, 2 deep"
     assert [json.loads(row)["parent"] for row in rows] == [None, "web1", "web1"]

@@ -10,7 +10,7 @@ import pytest
 
 import millstream as ms
 from millstream.feeds.latency import FEWEST, MOST_STEPS, PATIENCE, SETTLE
-from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.placement import PlacedFeeds
 from millstream.server.feed_costs import FeedCosts
 from millstream.stores.progress import Progress
 

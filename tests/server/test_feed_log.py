@@ -12,13 +12,13 @@ import msgspec
 import pytest
 from feeds.stored_feeds import SOURCE, T0, FeedStore, delete, follow, post
 
-from millstream.feeds.pending import Pending
+from millstream.feeds.pending_records import Pending
 from millstream.log.writer import Entry, LogWriter
 from millstream.server import feed_log
-from millstream.server.feed_log import FeedLog, Moment
+from millstream.server.feed_log import FeedLog, FeedMoment
 from millstream.server.feed_stamps import AHEAD
 from millstream.server.open_store import OpenStore
-from millstream.server.options import Options
+from millstream.server.options import ServerOptions
 from millstream.server.service import Service
 
 T = TypeVar("T")
@@ -33,7 +33,9 @@ def followed(made: FeedStore, use: Callable[[FeedLog], Awaitable[T]]) -> T:
     """What a use of the log of a store gives."""
 
     async def run() -> T:
-        service = Service(Options(made.path), OpenStore(made.path), "", clock=lambda: T0 + 10**9)
+        service = Service(
+            ServerOptions(made.path), OpenStore(made.path), "", clock=lambda: T0 + 10**9
+        )
         log = FeedLog(service, SOURCE, made.log)
         try:
             return await use(log)
@@ -100,7 +102,7 @@ def test_nothing_is_decoded_twice(made, monkeypatch):
 def test_while_nothing_changes_it_is_the_same(made):
     """The same object is given, which nothing was done to."""
 
-    async def use(log: FeedLog) -> tuple[Moment, Moment]:
+    async def use(log: FeedLog) -> tuple[FeedMoment, FeedMoment]:
         return await log.now(), await log.now()
 
     made.append(post("bob", "1"))
@@ -112,7 +114,7 @@ def test_while_nothing_changes_it_is_the_same(made):
 def test_what_a_thread_reads_is_not_changed(made):
     """What comes later is in another one."""
 
-    async def use(log: FeedLog) -> tuple[Moment, Moment]:
+    async def use(log: FeedLog) -> tuple[FeedMoment, FeedMoment]:
         made.append(post("bob", "1"))
         shared = await log.now(shared=True)
         made.append(post("bob", "2"), follow("ann", "bob"))
@@ -128,7 +130,7 @@ def test_a_record_that_will_be_refused_is_left_out(made):
     """One that is no record of feeds does nothing, and hides nothing."""
     made.append({"kind": "poste"}, 17, post("bob", "1"), {**post("bob", "2"), "at": "now"})
 
-    async def use(log: FeedLog) -> Moment:
+    async def use(log: FeedLog) -> FeedMoment:
         return await log.now()
 
     moment = followed(made, use)
@@ -155,7 +157,7 @@ def test_too_far_behind_is_said(made, monkeypatch):
     for number in range(5):
         made.append(post("bob", f"{number}", number))
 
-    async def use(log: FeedLog) -> tuple[Moment, Moment]:
+    async def use(log: FeedLog) -> tuple[FeedMoment, FeedMoment]:
         before = await log.now()
         for _ in range(2):
             made.batch(most_bytes=1)
@@ -176,7 +178,7 @@ def test_a_log_that_cannot_be_read_is_said(made):
     [segment] = [one for one in Path(made.log).iterdir() if one.suffix not in ("", ".json")]
     good = segment.read_bytes()
 
-    async def use(log: FeedLog) -> tuple[Moment, Moment]:
+    async def use(log: FeedLog) -> tuple[FeedMoment, FeedMoment]:
         segment.write_bytes(good[:-4] + b"\0\0\0\0")
         broken = await log.now()
         segment.write_bytes(good)
@@ -196,7 +198,7 @@ def test_a_log_that_ends_before_what_was_taken_is_said(made):
     for file in Path(made.log).iterdir():
         file.unlink()
 
-    async def use(log: FeedLog) -> Moment:
+    async def use(log: FeedLog) -> FeedMoment:
         return await log.now()
 
     moment = followed(made, use)
@@ -262,7 +264,7 @@ def test_any_order_of_appends_and_batches(made, seed, monkeypatch):
     monkeypatch.setattr(feed_log, "SKIPPED_BYTES", 500)
     choose = Random(seed)
     appended: list[list[str]] = []
-    given: list[tuple[Moment, set[str]]] = []
+    given: list[tuple[FeedMoment, set[str]]] = []
 
     async def use(log: FeedLog) -> None:
         taken = 0

@@ -13,15 +13,15 @@ from checkins import checkins_store
 from feeds.stored_feeds import NAME, T0, FeedStore, follow, post
 from served import asked
 
-from millstream.feeds.pending import Pending
+from millstream.feeds.pending_records import Pending
 from millstream.feeds.query import FeedQuery
 from millstream.feeds.tables import Tables
 from millstream.log.writer import LogWriter
 from millstream.server import feed_networks
 from millstream.server.catalogue import Catalogue
-from millstream.server.feed_networks import Found, Network, Networks
+from millstream.server.feed_networks import DatedValue, Networks, ServedFeeds
 from millstream.server.open_store import OpenStore
-from millstream.server.options import Options
+from millstream.server.options import ServerOptions
 from millstream.server.service import Service
 
 T = TypeVar("T")
@@ -32,11 +32,13 @@ def made(tmp_path: Path) -> FeedStore:
     return FeedStore(tmp_path / "store")
 
 
-def networked(made: FeedStore, use: Callable[[Network], Awaitable[T]]) -> T:
+def networked(made: FeedStore, use: Callable[[ServedFeeds], Awaitable[T]]) -> T:
     """What a use of the feeds of a store gives."""
 
     async def run() -> T:
-        service = Service(Options(made.path), OpenStore(made.path), "", clock=lambda: T0 + 10**9)
+        service = Service(
+            ServerOptions(made.path), OpenStore(made.path), "", clock=lambda: T0 + 10**9
+        )
         networks = Networks(service, Catalogue(service.store))
         try:
             return await use(networks.named(NAME))
@@ -47,7 +49,7 @@ def networked(made: FeedStore, use: Callable[[Network], Awaitable[T]]) -> T:
     return asyncio.run(run())
 
 
-def shown(tables: Tables, pending: Pending, network: Network) -> list[str]:
+def shown(tables: Tables, pending: Pending, network: ServedFeeds) -> list[str]:
     return [
         one.id for one in FeedQuery(network.placed, tables, "ann", pending).older(None, 50).items
     ]
@@ -63,7 +65,7 @@ def test_a_read_that_batches_overtake_begins_again(made, monkeypatch, many):
     made.append(post("bob", "2", 2))
     calls: list[tuple[int, set[str]]] = []
 
-    async def use(network: Network) -> Found[list[str]]:
+    async def use(network: ServedFeeds) -> DatedValue[list[str]]:
         def make(tables: Tables, pending: Pending) -> list[str]:
             calls.append((tables.batch, set(pending.posts.get("bob", {}))))  # type: ignore[attr-defined]
             if len(calls) == 1:
@@ -90,7 +92,7 @@ def test_many_follows_are_read_beside_the_event_loop(made):
     made.batch(most_bytes=8_000)
     threads: list[str] = []
 
-    async def use(network: Network) -> Found[list[str]]:
+    async def use(network: ServedFeeds) -> DatedValue[list[str]]:
         def make(tables: Tables, pending: Pending) -> list[str]:
             threads.append(current_thread().name)
             return [

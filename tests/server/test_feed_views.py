@@ -15,7 +15,7 @@ from millstream.server import feed_views
 from millstream.server.answers import Refusal
 from millstream.server.child import ServerChild
 from millstream.server.feed_views import Views
-from millstream.server.options import Options
+from millstream.server.options import ServerOptions
 
 Told = list[tuple[str, dict[str, Any]]]
 
@@ -123,20 +123,23 @@ def test_they_are_told_again_and_again_until_the_end(monkeypatch):
 
 
 def test_a_first_page_is_a_view(tmp_path: Path):
-    """One that follows by a cursor is not, nor one that says so; what was counted is in the log
-    when the server has stopped."""
+    """If a GET says so, which a browser does not do by itself. One that follows by a cursor is not;
+    what was counted is in the log when the server has stopped."""
     made = FeedStore(tmp_path / "store")
-    child = ServerChild.start(Options(made.path, port=0))
+    child = ServerChild.start(ServerOptions(made.path, port=0))
     try:
         with httpx.Client(base_url=child.url) as client:
             client.put("/feeds/ann/follows/bob")
             for number in range(3):
                 client.post("/feeds/events", json={**_post(), "id": f"{number}"})
-            first = client.get("/feeds/ann?limit=2").json()
-            assert client.get("/feeds/ann", params={"cursor": first["next"]}).status_code == 200
-            assert client.get("/feeds/ann?view=0").status_code == 200
-            assert client.get("/feeds/ann?view=0&limit=0").status_code == 400
-            assert client.get("/feeds/ann?unread=1").status_code == 200
+            looks = {"Millstream-View": "1"}
+            first = client.get("/feeds/ann?limit=2", headers=looks).json()
+            older = {"cursor": first["next"]}
+            assert client.get("/feeds/ann", params=older, headers=looks).status_code == 200
+            assert client.get("/feeds/ann").status_code == 200
+            assert client.head("/feeds/ann", headers=looks).status_code == 200
+            assert client.get("/feeds/ann?limit=0", headers=looks).status_code == 400
+            assert client.get("/feeds/ann?unread=1", headers=looks).status_code == 200
     finally:
         child.stop()
     records = list(map(json.loads, stored(made.log)))

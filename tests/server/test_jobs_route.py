@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from served import MadeStore, asked
 from test_server_openapi import misfits
 
+from millstream.server.jobs import Jobs
+from millstream.server.open_store import OpenStore
 from millstream.server.openapi import document
+from millstream.server.options import ServerOptions
+from millstream.server.service import Service
 from millstream.stores.reader import SlateReader
-from millstream.windows.showing import SHOWN, shown
+from millstream.windows.job_view import SHOWN, shown
 
 
 @pytest.fixture
@@ -108,7 +114,14 @@ def test_every_record_is_accounted_for(made: JobStore) -> None:
         assert [found["accounts"]["web2"][one] for one in fates] == [4, 3, 0, 0, 1, 0]
         assert [found["totals"][one] for one in fates] == [23, 15, 0, 7, 1, 0]
         status = client.get("/status").json()["jobs"]["errors"]
-        assert status == {"nodes": found["accounts"], "residual": 0, "open": 1, "closed": 0}
+        assert status == {
+            "nodes": found["accounts"],
+            "silent": [],
+            "warnings": [],
+            "residual": 0,
+            "open": 1,
+            "closed": 0,
+        }
         assert client.get("/jobs").json() == {"jobs": {"errors": status}}
         made.tell(data("web1", 4, records=1, total=25))  # five of its records are nowhere
         assert job(client)["totals"]["residual"] == 5
@@ -271,3 +284,26 @@ def test_a_change_of_the_reducers_is_announced(made: JobStore) -> None:
         made.tell(data("web1", 4, records=1, total=20), told("web1", 5, total=20))
         found = job(client)
         assert (found["reducers"], found["change"]) == (2, None)
+
+
+def test_whoever_runs_the_server_is_told_what_is_late(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once for each node of a job, with what is likely, though the figures change."""
+    made = JobStore(tmp_path / "store")
+    made.tell(begins("web1", 300), begins("web2", 300))
+    made.tell(data("web1", 300, records=10, total=110, late={"0": 50, "1": 50}))
+
+    async def tell_twice() -> None:
+        with closing(OpenStore(made.path)) as store:
+            jobs = Jobs(Service(ServerOptions(made.path), store, "http://127.0.0.1"))
+            await jobs.tell()
+            made.tell(data("web1", 301, records=10, total=130, late={"1": 10}))
+            made.tell(told("web2", 300, 301))
+            await jobs.tell()
+
+    asyncio.run(tell_twice())
+    assert capsys.readouterr().err == (
+        "millstream: warning: job 'errors': web1: 91% of 110 records came late, up to 5h behind: "
+        "is its log in another time zone (zone)?\n"
+    )

@@ -15,7 +15,7 @@ from served import MadeStore, served
 from shop_store import MARKUP, Shop, stocked
 
 from millstream.server.child import ServerChild
-from millstream.server.options import Options
+from millstream.server.options import ServerOptions
 
 expect.set_options(timeout=10_000)
 SMALL = {"width": 360, "height": 740}
@@ -119,7 +119,7 @@ def test_counts_move(page: Page, shop: Shop) -> None:
     for chart in ("#throughput", "#latency"):
         expect(page.locator(f"{chart} .series")).to_have_attribute("d", re.compile("^M"))
         expect(page.locator(f"{chart} desc")).to_contain_text("Last ")
-    expect(page.locator("#latency .reading")).to_have_text("250ms")
+    expect(page.locator("#latency .reading")).to_have_text("p50250msp99250ms")
 
 
 def test_search_and_pages(page: Page) -> None:
@@ -149,7 +149,8 @@ def test_markup_is_text(page: Page) -> None:
     expect(rows(page)).to_have_text(MARKUP + '{"note":"<script>alert(1)</script>"}')
     expect(slate.get_by_role("heading")).to_have_text(MARKUP)
     expect(slate.locator("pre")).to_contain_text(f'"note": "{MARKUP}"')
-    expect(page.locator("#letters-rows .key").first).to_have_text(MARKUP)
+    page.locator("#letters-groups > li").last.locator("summary").first.click()
+    expect(page.locator("#letters-groups .key").last).to_have_text(MARKUP)
     search(page, MARKUP + "<img src=x onerror=alert(2)>")
     expect(page.locator("#slates-none")).to_contain_text("<img src=x onerror=alert(2)>")
     assert page.evaluate("document.querySelectorAll('script, img').length") == 1
@@ -209,17 +210,19 @@ def test_another_stream_is_tailed(page: Page, shop: Shop) -> None:
 
 
 def test_dead_letters(page: Page, shop: Shop) -> None:
-    """Dead letters show function, key, place and error, newest first, the value when it is opened;
-    a new one comes by itself."""
-    letters = page.locator("#letters-rows tr")
-    expect(letters.last).to_contain_text("'NoneType' object has no attribute 'lower'")
+    """Dead letters are grouped by function and error, the newest first; a letter shows its key, its
+    place, and its value when that is opened; a new one comes by itself."""
+    groups = page.locator("#letters-groups > li")
+    expect(groups.last).to_contain_text("'NoneType' object has no attribute 'lower'")
+    groups.last.locator("summary").first.click()
+    letters = groups.last.locator("tbody tr")
     expect(letters.last).to_contain_text("shop.py:17")
     expect(letters.last.locator("pre")).to_be_hidden()
-    letters.last.get_by_text("Value").click()
+    letters.last.get_by_text('{"venue":null').click()
     expect(letters.last.locator("pre")).to_contain_text('"venue": null')
     shop.fail("u7", "KeyError: 'venue'")
     shop.count({})
-    expect(letters.first).to_contain_text("KeyError: 'venue'")
+    expect(groups.first).to_contain_text("KeyError: 'venue'")
     expect(letters.last.locator("pre")).to_be_visible()
     expect(figure(page, "Dead letters")).to_have_text(str(shop.letters))
     expect(page.locator("#announcer")).to_have_text("1 new dead letter")
@@ -236,8 +239,10 @@ def test_accessible(chromium: Browser, url: str, scheme: str, width: int) -> Non
         expect(page.locator("#slate pre")).to_be_visible()
         expect(page.locator("#tails-rows tr").first).to_be_visible()
         expect(page.locator("#throughput .series")).to_have_attribute("d", re.compile("^M"))
-        for words in ("All numbers", "Value"):
-            page.get_by_text(words, exact=True).last.click()
+        page.get_by_text("All numbers", exact=True).click()
+        group = page.locator("#letters-groups > li").last
+        group.locator("summary").first.click()
+        group.locator("tbody summary").last.click()
         found = [
             (one["id"], one["impact"], [node["html"] for node in one["nodes"]])
             for one in Axe().run(page).response["violations"]
@@ -273,18 +278,25 @@ def test_keyboard_only(page: Page) -> None:
     expect(page.locator("#slate h3")).to_have_text("store 012")
     page.keyboard.press("End")
     expect(rows(page).last).to_be_focused()
-    order = ["#slate", "#slate a", "#tails-stream", "#tails-pause"]
+    order = ["#slate", "#slate a", "#tails-stream", "#tails-filter", "#tails-pause"]
     for selector in order:
         page.keyboard.press("Tab")
         focused(selector)
     page.keyboard.press("Space")
     expect(page.locator("#tails-pause")).to_have_attribute("aria-pressed", "true")
-    order = ["#tails-scroll", "#letters-scroll", "#letters-rows tr:first-child summary"]
+    group = "#letters-groups > li:first-child > details"
+    order = ["#tails-scroll", "#letters-filter", "#letters-scroll", f"{group} > summary"]
     for selector in order:
         page.keyboard.press("Tab")
         focused(selector)
     page.keyboard.press("Enter")
-    expect(page.locator("#letters-rows tr").first.locator("pre")).to_be_visible()
+    expect(page.locator(group).locator("tbody tr").first).to_be_visible()  # made when it opens
+    order = [".retry button", "tbody tr:first-child a", "tbody tr:first-child summary"]
+    for selector in order:
+        page.keyboard.press("Tab")
+        expect(page.locator(group).locator(selector).first).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(group).locator("pre").first).to_be_visible()
 
 
 def test_a_hidden_tab_asks_for_nothing(page: Page) -> None:
@@ -310,7 +322,7 @@ def test_a_hidden_tab_asks_for_nothing(page: Page) -> None:
 def test_a_server_that_goes_and_comes_back(chromium: Browser, tmp_path: Path) -> None:
     """Without a server a banner says so and the figures stay; when it is back all goes on."""
     shop = stocked(tmp_path / "shop")
-    server = ServerChild.start(Options(shop.path, port=0))
+    server = ServerChild.start(ServerOptions(shop.path, port=0))
     gone = "ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|ERR_EMPTY"
     with opened(chromium, server.url, expected=gone) as page:
         expect(rows(page)).to_have_count(50)
@@ -323,7 +335,7 @@ def test_a_server_that_goes_and_comes_back(chromium: Browser, tmp_path: Path) ->
         expect(figure(page, "Slates")).to_have_text("124")
         batch = shop.count({"store 001": {"count": 1_001}})
         shop.milestones(("while it was gone", None))
-        server = ServerChild.start(Options(shop.path, port=urlsplit(server.url).port or 0))
+        server = ServerChild.start(ServerOptions(shop.path, port=urlsplit(server.url).port or 0))
         try:
             expect(banner).to_be_hidden()
             expect(page.locator("#badge")).to_have_text("running")

@@ -70,6 +70,21 @@ def test_every_pane_is_a_cell(page: Page) -> None:
     expect(cell(page, "^web3, .*: awaited$").first).to_be_visible()
 
 
+def test_what_agents_need_attention_for(page: Page, made: JobStore) -> None:
+    """A node that others have left behind and records that an agent could not read are in the strip
+    on top, and the page does not say beside them that every event was handled."""
+    strip = page.locator("#attention")
+    expect(strip).to_contain_text("nothing comes from web3, while other nodes go on")
+    expect(page.locator("#letters-none")).to_have_text("None: every event so far was handled.")
+    made.tell(data("web1", 12, records=40, total=1_656, dead=9))
+    expect(strip).to_contain_text("9 dead records at its agents (web1 9)")
+    expect(page.locator("#letters-none")).to_have_text(
+        "None here. Agents have set 9 records aside: see the section Windows."
+    )
+    strip.get_by_role("link", name=re.compile("9 dead records")).click()
+    expect(page.locator("#jobs")).to_be_in_viewport()
+
+
 def test_a_log_that_has_ended_and_what_is_missing(page: Page, made: JobStore) -> None:
     """The panes after the end are empty, and say why; the tables say what is missing."""
     closed = page.get_by_role("table", name=re.compile("^Closed")).get_by_role("row")
@@ -84,7 +99,7 @@ def test_a_log_that_has_ended_and_what_is_missing(page: Page, made: JobStore) ->
 def test_windows_are_drawn_and_in_tables(page: Page) -> None:
     """Each window is a bar under its panes; the tables have its C² and why it was closed."""
     bars = page.locator("#jobs-map .window")
-    expect(bars.first).to_have_text("63.3 %, latency")
+    expect(bars.first).to_have_text("63.3 %, latency over")
     expect(bars.first).to_have_attribute("data-state", "closed")
     expect(bars.nth(1)).to_have_attribute("data-state", "open")
     closed = page.get_by_role("table", name=re.compile("^Closed")).get_by_role("row")

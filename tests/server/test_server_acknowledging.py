@@ -16,7 +16,7 @@ from checkins import append, checkin, checkins_store, post, stored
 from served import MadeStore, asked
 
 from millstream.server.child import ServerChild
-from millstream.server.options import Options
+from millstream.server.options import ServerOptions
 from millstream.stores.progress import SourceProgress
 
 
@@ -126,7 +126,7 @@ def test_a_store_of_no_application(tmp_path: Path) -> None:
 def test_killed_right_after_the_answer(tmp_path: Path) -> None:
     """What was acknowledged is there after SIGKILL, and a repeat then counts as one."""
     made = checkins_store(tmp_path / "store")
-    options = Options(made.path, port=0)
+    options = ServerOptions(made.path, port=0)
     sent = []
     for number in range(2):
         body = b"\n".join(checkin(f"{number} {line}") for line in range(100))

@@ -13,8 +13,10 @@ import pytest
 from checkins import stored
 
 from millstream.errors import LogError, LogLocked
+from millstream.log.mirror import LogMirror
 from millstream.log.reader import LogReader
 from millstream.log.writer import Appended, Entry, LogWriter, TagMismatch
+from millstream.places.directory_place import DirectoryPlace
 from millstream.server import appender as module
 from millstream.server.appender import Appender, Appenders, Overloaded
 
@@ -241,3 +243,30 @@ def test_old_segments_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     run(path, act)
     reader.close()
     assert stored(path) == [b"1"]
+
+
+def test_servers_append_to_one_log_in_a_place(tmp_path: Path) -> None:
+    """Two servers take requests at once, and a repeat that goes to the other: each counts once."""
+    place = DirectoryPlace(tmp_path / "place")
+
+    async def whole() -> list[Appended]:
+        servers = [
+            Appenders(lambda said: None, place=place).of(tmp_path / f"mirror{number}" / "log")
+            for number in range(2)
+        ]
+        sent = [
+            server.append(entry(b"%d" % number, tag=f"k{number}"), 1)
+            for number in range(50)
+            for server in servers
+        ]
+        try:
+            return await asyncio.gather(*sent)
+        finally:
+            for server in servers:
+                await server.close()
+
+    answers = asyncio.run(whole())
+    assert sorted(answer.first for answer in answers if not answer.repeated) == [*range(50)]
+    assert [one.first for one in answers[::2]] == [other.first for other in answers[1::2]]
+    LogMirror(place, "log", tmp_path / "read").close()
+    assert sorted(stored(tmp_path / "read")) == sorted(b"%d" % number for number in range(50))

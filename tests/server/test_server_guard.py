@@ -9,7 +9,7 @@ import httpx
 import pytest
 from guarding import is_refused, make, post
 from raw_http import answer, connected, ended, exchange, head
-from served import asked, served, until
+from served import asked, get, served
 
 from millstream.server.operations import OPERATIONS
 
@@ -60,25 +60,29 @@ def test_no_entry_without_the_token(guarded, given):
 )
 def test_entry_with_the_token(guarded, given):
     """As a bearer's token, or as the password of any user, so that a browser can log in."""
-    assert httpx.get(f"{guarded}/healthz", headers={"Authorization": given}).status_code == 200
+    assert get(f"{guarded}/healthz", headers={"Authorization": given}).status_code == 200
 
 
 def test_the_token_guards_every_route(guarded):
     """Reads too, paths that do not exist, and every method."""
     for operation in OPERATIONS:
-        assert httpx.request(operation.method, guarded + operation.path).status_code == 401
-    assert httpx.get(f"{guarded}/nothing").status_code == 401
+        assert (
+            httpx.request(operation.method, guarded + operation.path, verify=False).status_code
+            == 401
+        )
+    assert get(f"{guarded}/nothing").status_code == 401
     assert httpx.delete(f"{guarded}/slates").status_code == 401
 
 
 def test_wrong_tokens_are_limited(tmp_path):
-    """After too many, an address is not listened to for a while, even with the right one."""
+    """After too many, an address is told to wait; the right one is answered all the same."""
     with asked(make(tmp_path / "store"), token=TOKEN) as client:
         wrong = {"Authorization": "Bearer guess"}
         tried = [client.get("/healthz", headers=wrong) for _ in range(60)]
         assert {found.status_code for found in tried} == {401, 429}
-        assert int(tried[-1].headers["retry-after"]) >= 1
-        until(lambda: client.get("/healthz").status_code == 200)
+        limited = [found for found in tried if found.status_code == 429]
+        assert int(limited[-1].headers["retry-after"]) >= 1
+        assert client.get("/healthz").status_code == 200
 
 
 # Host and Origin
@@ -213,9 +217,9 @@ def test_other_methods(url, method):
 
 def test_allow_names_what_a_path_has(url):
     """Of a path that only takes events, POST."""
-    found = httpx.get(f"{url}/streams/checkins")
+    found = get(f"{url}/streams/checkins")
     assert (found.status_code, found.headers["allow"]) == (405, "POST")
-    assert httpx.post(f"{url}/slates/count/dump").headers["allow"] == "GET, HEAD"
+    assert httpx.post(f"{url}/slates/count/dump", verify=False).headers["allow"] == "GET, HEAD"
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.errors import DefinitionError
-from millstream.server.limits import Buckets, Slots
-from millstream.server.options import Options, check
+from millstream.server.limits import Slots, TokenBuckets
+from millstream.server.options import ServerOptions, check
 
 
 def test_a_burst_and_then_the_rate():
     """A full bucket gives its burst at once, then one each time the rate allows."""
-    buckets = Buckets(rate=2.0, burst=3.0)
+    buckets = TokenBuckets(rate=2.0, burst=3.0)
     assert [buckets.take("a", 10.0) for _ in range(5)] == [0.0, 0.0, 0.0, 0.5, 0.5]
     assert buckets.take("a", 10.25) == 0.25
     assert buckets.take("a", 10.5) == 0.0
@@ -24,7 +24,7 @@ def test_a_burst_and_then_the_rate():
 
 def test_names_do_not_share():
     """One that has used up its bucket leaves the others' alone."""
-    buckets = Buckets(rate=1.0, burst=1.0)
+    buckets = TokenBuckets(rate=1.0, burst=1.0)
     assert buckets.take("a", 0.0) == 0.0
     assert buckets.take("a", 0.0) > 0.0
     assert buckets.take("b", 0.0) == 0.0
@@ -32,7 +32,7 @@ def test_names_do_not_share():
 
 def test_asking_takes_nothing():
     """`wait` says how long, as often as it is asked, and takes no token."""
-    buckets = Buckets(rate=1.0, burst=1.0)
+    buckets = TokenBuckets(rate=1.0, burst=1.0)
     assert [buckets.wait("a", 0.0) for _ in range(3)] == [0.0, 0.0, 0.0]
     assert buckets.take("a", 0.0) == 0.0
     assert buckets.wait("a", 0.75) == 0.25
@@ -40,7 +40,7 @@ def test_asking_takes_nothing():
 
 def test_the_longest_unseen_is_forgotten():
     """There are never more buckets than allowed; the one seen last stays."""
-    buckets = Buckets(rate=0.001, burst=1.0, most=2)
+    buckets = TokenBuckets(rate=0.001, burst=1.0, most=2)
     for name in ("a", "b", "a", "c"):  # b goes
         buckets.take(name, 0.0)
     assert buckets.take("a", 0.0) > 0.0
@@ -51,7 +51,7 @@ def test_the_longest_unseen_is_forgotten():
 @given(st.lists(st.floats(0.0, 3.0), min_size=1, max_size=200))
 def test_never_more_than_the_rate(pauses):
     """Whenever they come, at most the burst and what the rate adds is let through."""
-    buckets, now, passed = Buckets(rate=5.0, burst=10.0), 0.0, 0
+    buckets, now, passed = TokenBuckets(rate=5.0, burst=10.0), 0.0, 0
     for pause in pauses:
         now += pause
         passed += buckets.take("a", now) == 0.0
@@ -80,7 +80,7 @@ def test_slots():
         ({"token": ""}, "printable ASCII"),
         ({"token": "two words"}, "printable ASCII"),
         ({"token": "line\n"}, "printable ASCII"),
-        ({"tls_cert": Path(__file__)}, "both, a certificate and its key"),
+        ({"tls_cert": Path(__file__)}, "both a certificate and its key"),
         ({"tls_cert": Path("no"), "tls_key": Path("no")}, "no: no such file"),
         ({"port": 65_536}, "from 0 to 65535"),
         ({"max_body": 0}, "max_body must be above 0"),
@@ -89,11 +89,11 @@ def test_slots():
 def test_unsafe_options_are_refused(wrong, said):
     """What would be unsafe or cannot work is refused, with what to do instead."""
     with pytest.raises(DefinitionError, match=said):
-        check(Options(Path("store"), **wrong))
+        check(ServerOptions(Path("store"), **wrong))
 
 
 def test_safe_options():
     """Loopback needs no token; any other address is fine with one."""
     for host in ("127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost"):
-        check(Options(Path("store"), host=host))
-    check(Options(Path("store"), host="0.0.0.0", token="0123456789abcdef"))
+        check(ServerOptions(Path("store"), host=host))
+    check(ServerOptions(Path("store"), host="0.0.0.0", token="0123456789abcdef"))

@@ -16,10 +16,11 @@ NOW = 1_700_000_000 * SECOND
 
 def a_status(**changes) -> dict:
     """A status as GET /status answers it, of an application with odd names."""
-    source = {"name": 'in"\\\n', "events": 100, "dead_letters": 4, "rate": 1.0, "highest": NOW}
+    source = {"name": 'in"\\\n', "events": 100, "dead_letters": 4, "lost": 2}
+    source |= {"rate": 1.0, "highest": NOW}
     lags = {"lag_bytes": 5000, "lag_events": 12, "lag_seconds": 1.5, "address": "log:/x"}
     files = {"lag_bytes": None, "lag_events": None, "lag_seconds": None, "address": "json:/x"}
-    owed = {"taken": 52, "dropped": 1, "diverted": 2, "residual": 0}
+    owed = {"taken": 52, "dropped": 1, "diverted": 2, "retried": 3, "residual": 0}
     function = {"processed": 40, "seconds": 0.25, "dead_letters": 3, "waiting": 7}
     function["deliveries"] = owed
     account = {"read": 11, "on_time": 5, "late": 3, "shed": 2, "dead": 1, "residual": 0, "gaps": 4}
@@ -35,7 +36,10 @@ def a_status(**changes) -> dict:
         "intake": {"bytes": 4096, "pressure": 0.5, "held": 3},
         "seconds": 31.5,
         "batch_seconds": 1.25,
-        "latency": {"last": 0.5, "p50": 0.25, "p99": 0.75},
+        "latency": {
+            **{"last": 0.5, "p50": 0.25, "p99": 0.75},
+            "waited": {"last": 0.1, "p50": 0.1, "p99": 0.2},
+        },
         "sources": [{**source, **lags}, {**source, **files, "name": "files"}],
         "streams": [{"name": "known", "events": 60, "rate": 3.0}],
         "functions": [
@@ -82,16 +86,19 @@ def test_every_figure_is_there() -> None:
         "millstream_last_batch_seconds": {(): 1.25},
         "millstream_latency_seconds": {(): 0.5},
         "millstream_latency_quantile_seconds": {("0.5",): 0.25, ("0.99",): 0.75},
+        "millstream_latency_waited_quantile_seconds": {("0.5",): 0.1, ("0.99",): 0.2},
         "millstream_late": {(): 9},
         "millstream_feedback": {(): 2},
         "millstream_deliveries_taken": {("count",): 52, ("tidy",): 52},
         "millstream_deliveries_dropped": {("count",): 1, ("tidy",): 1},
         "millstream_deliveries_diverted": {("count",): 2, ("tidy",): 2},
+        "millstream_deliveries_retried": {("count",): 3, ("tidy",): 3},
         "millstream_deliveries_residual": {("count",): 0, ("tidy",): 0},
         "millstream_intake_bytes": {(): 4096},
         "millstream_pressure": {(): 0.5},
         "millstream_events": {('in"\\\n',): 100, ("files",): 100},
         "millstream_source_dead_letters": {('in"\\\n',): 4, ("files",): 4},
+        "millstream_source_lost": {('in"\\\n',): 2, ("files",): 2},
         "millstream_lag_bytes": {('in"\\\n',): 5000},
         "millstream_lag_events": {('in"\\\n',): 12},
         "millstream_lag_seconds": {('in"\\\n',): 1.5},
@@ -139,7 +146,10 @@ def test_what_is_not_known_has_no_sample() -> None:
         written=None,
         horizon=None,
         batch_seconds=None,
-        latency={"last": None, "p50": None, "p99": None},
+        latency={
+            **{"last": None, "p50": None, "p99": None},
+            "waited": {"last": None, "p50": None, "p99": None},
+        },
     )
     found = parsed(unknown)
     for name in ("commit_time", "horizon", "last_batch", "latency", "latency_quantile"):

@@ -20,7 +20,7 @@ from served import MadeStore, served, until
 from millstream.errors import DefinitionError, MillstreamError, StoreError, StoreLocked
 from millstream.server.child import ServerChild, options_in, written
 from millstream.server.lock import served_at
-from millstream.server.options import Options
+from millstream.server.options import ServerOptions
 from millstream.server.process import serve
 
 
@@ -42,7 +42,7 @@ def alive(pid: int) -> bool:
 def test_it_stops_when_it_is_told(store):
     """Within two seconds of the end of its stdin, with all kinds of clients still there; what was
     not sent whole is broken off."""
-    child = ServerChild.start(Options(store, port=0))
+    child = ServerChild.start(ServerOptions(store, port=0))
     requests = ["dump HTTP/1.1", "1/watch HTTP/1.1", "1 HTTP/1.1", "1 HTT"]
     opened = []
     for request in requests:
@@ -63,7 +63,7 @@ def test_it_stops_when_it_is_told(store):
 
 def test_a_dump_is_not_ended_by_a_stop(store):
     """A client that goes on taking a dump when the server stops sees that it is not whole."""
-    child = ServerChild.start(Options(store, port=0))
+    child = ServerChild.start(ServerOptions(store, port=0))
     with connected(child.url) as dumping:
         dumping.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 18)
         dumping.sendall(head(child.url, "GET /slates/count/dump HTTP/1.1"))
@@ -89,8 +89,8 @@ def test_it_ends_with_its_parent(store):
     code = (
         "import sys, time; from pathlib import Path; "
         "from millstream.server.child import ServerChild; "
-        "from millstream.server.options import Options; "
-        "child = ServerChild.start(Options(Path(sys.argv[1]), port=0)); "
+        "from millstream.server.options import ServerOptions; "
+        "child = ServerChild.start(ServerOptions(Path(sys.argv[1]), port=0)); "
         "print(child.pid, flush=True); time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code, str(store)], stdout=subprocess.PIPE)
@@ -104,7 +104,7 @@ def test_it_ends_with_its_parent(store):
 
 def test_signals(store):
     """Ctrl-C is for the parent; SIGTERM stops it as it should."""
-    child = ServerChild.start(Options(store, port=0))
+    child = ServerChild.start(ServerOptions(store, port=0))
     os.kill(child.pid, signal.SIGINT)
     assert httpx.get(f"{child.url}/healthz").status_code == 200
     os.kill(child.pid, signal.SIGTERM)
@@ -118,7 +118,7 @@ def test_a_port_that_is_taken(store):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(MillstreamError, match=rf"127.0.0.1:{port}: another program listens"):
-            ServerChild.start(Options(store, port=port))
+            ServerChild.start(ServerOptions(store, port=port))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_port_that_is_taken(store):
 def test_an_address_that_is_not_here(store, host, said):
     """It says that it must be one of this machine's."""
     with pytest.raises(MillstreamError, match=said):
-        serve(Options(store, host=host, port=0, token="0123456789abcdef"), None, print)
+        serve(ServerOptions(store, host=host, port=0, token="0123456789abcdef"), None, print)
 
 
 def test_one_server_a_store(store):
@@ -137,14 +137,14 @@ def test_one_server_a_store(store):
     with served(store) as url:
         assert json.loads((store / "server.lock").read_bytes())["url"] == url
         with pytest.raises(MillstreamError, match=rf"{url}\) serves this store already"):
-            ServerChild.start(Options(store, port=0))
+            ServerChild.start(ServerOptions(store, port=0))
         assert served_at(store) == url
     assert served_at(store) is None
 
 
 def test_a_server_that_was_killed_leaves_no_lock(store):
     """What its file still says does not count."""
-    child = ServerChild.start(Options(store, port=0))
+    child = ServerChild.start(ServerOptions(store, port=0))
     os.kill(child.pid, signal.SIGKILL)
     assert child.wait() == -signal.SIGKILL
     child.stop()
@@ -175,13 +175,13 @@ def test_looking_does_not_keep_a_server_from_starting(store):
 def test_no_store(tmp_path):
     """It says that there is none, and makes nothing."""
     with pytest.raises(StoreError, match="no store is there"):
-        serve(Options(tmp_path / "nothing", port=0), None, print)
+        serve(ServerOptions(tmp_path / "nothing", port=0), None, print)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_unsafe_options(store):
     """They are refused before anything is started, by the process itself too."""
-    unsafe = Options(store, host="0.0.0.0")
+    unsafe = ServerOptions(store, host="0.0.0.0")
     with pytest.raises(DefinitionError, match="token"):
         ServerChild.start(unsafe)
     with pytest.raises(DefinitionError, match="token"):
@@ -192,27 +192,31 @@ def test_a_certificate_that_is_none(store):
     """TLS that cannot work is said at the start."""
     none = Path(__file__)
     with pytest.raises(DefinitionError, match="must be PEM files"):
-        serve(Options(store, port=0, tls_cert=none, tls_key=none), None, print)
+        serve(ServerOptions(store, port=0, tls_cert=none, tls_key=none), None, print)
     assert served_at(store) is None
 
 
 def test_options_are_passed_on_whole():
     """What is written is read back the same, paths and all."""
-    options = Options(
+    options = ServerOptions(
         Path("/a b/é"),
-        "::1",
-        0,
-        "token",
-        Path("c"),
-        Path("k"),
-        ("x", "y:1"),
-        1,
-        2.5,
-        3.5,
-        4,
-        5,
-        6.5,
-        7,
+        host="::1",
+        port=0,
+        token="token",
+        token_file=Path("t"),
+        tokens=Path("s"),
+        trusted_proxies=("10.0.0.0/8",),
+        access_log="-",
+        tls_cert=Path("c"),
+        tls_key=Path("k"),
+        hosts=("x", "y:1"),
+        max_body=1,
+        rate=2.5,
+        body_timeout=3.5,
+        connections=4,
+        fan_out=5,
+        stall=6.5,
+        backlog_bytes=7,
     )
     assert b"\n" not in written(options)
     assert options_in(written(options)) == options
@@ -245,7 +249,7 @@ def _has_ipv6() -> bool:
 def test_in_this_process(store):
     """`serve` needs no process of its own: it says its address, and ends when told."""
     stop, ready = threading.Event(), []
-    thread = threading.Thread(target=serve, args=(Options(store, port=0), stop, ready.append))
+    thread = threading.Thread(target=serve, args=(ServerOptions(store, port=0), stop, ready.append))
     before = sys.getswitchinterval()
     thread.start()
     try:
@@ -253,7 +257,7 @@ def test_in_this_process(store):
         with connected(url) as idle:
             assert httpx.get(f"{url}/slates/count/1").status_code == 200
             with pytest.raises(StoreLocked, match=f"process {os.getpid()}"):
-                serve(Options(store, port=0), None, print)
+                serve(ServerOptions(store, port=0), None, print)
             stop.set()
             thread.join(2.0)
             assert not thread.is_alive()

@@ -14,7 +14,7 @@ from millstream.server.records import (
     LINE_BYTES,
     PIECE_BYTES,
     SHOWN_REFUSED,
-    Checked,
+    CheckedBody,
     RecordCheck,
     pieces,
 )
@@ -32,7 +32,7 @@ def check_of(
 ANYTHING = check_of(None, None, None)
 
 
-def many(check: RecordCheck, body: bytes) -> Checked:
+def many(check: RecordCheck, body: bytes) -> CheckedBody:
     """All of a body of lines."""
     return list(check.many(body))[-1]
 

@@ -3,13 +3,14 @@
 import asyncio
 import random
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from millstream.errors import StoreError
 from millstream.server.sampler import Sampler
 from millstream.server.samples import SECOND, Samples, percentile
-from millstream.stores.progress import Progress, SourceProgress
+from millstream.stores.progress import Latency, Progress, SourceProgress
 
 START = 1_700_000_000 * SECOND
 
@@ -17,6 +18,8 @@ START = 1_700_000_000 * SECOND
 def progress(batch: int, at: float, events: int, seconds: float = 0.0, **more) -> Progress:
     """The record of a batch that was committed so many seconds after the start."""
     written = START + round(at * SECOND)
+    if (latency := more.pop("latency", None)) is not None:
+        more["measured"] = Latency(batch, latency, 0)
     return Progress(batch=batch, written=written, events=events, seconds=seconds, **more)
 
 
@@ -25,6 +28,10 @@ def sampled(*records: Progress) -> Samples:
     for record in records:
         samples.add(record, record.written)
     return samples
+
+
+def whole(samples: Samples, at: int) -> list[int]:
+    return [latency.whole for latency in samples.latencies(START + at * SECOND, 60)]
 
 
 def rate(samples: Samples, at: float, seconds: int = 10) -> float:
@@ -124,7 +131,7 @@ def test_counts_that_go_down_start_over(after: dict) -> None:
     later = progress(20, 12, 1100, 11.0, latency=7, **common)
     samples.add(later, later.written)
     assert rate(samples, 12) >= 0
-    assert samples.latencies(START + 12 * SECOND, 60) == [7 / SECOND]
+    assert whole(samples, 12) == [7]
 
 
 def test_the_same_record_again_changes_nothing() -> None:
@@ -156,11 +163,11 @@ def test_latencies_are_of_the_last_minute_and_of_batches_with_records() -> None:
         progress(0, 0, 0),
         progress(1, 1, 10, 0.1, latency=1000),
         progress(2, 30, 20, 0.2, latency=2000),
-        progress(3, 31, 20, 0.3, latency=2000),
+        progress(3, 31, 20, 0.3, measured=Latency(2, 2000, 0)),
         progress(4, 32, 30, 0.4, latency=3000),
     )
-    assert samples.latencies(START + 60 * SECOND, 60) == [0.001, 0.002, 0.003]
-    assert samples.latencies(START + 61 * SECOND, 60) == [0.002, 0.003]
+    assert whole(samples, 60) == [1000, 2000, 3000]
+    assert whole(samples, 61) == [2000, 3000]
     assert samples.latencies(START + 100 * SECOND, 60) == []
 
 
@@ -191,6 +198,44 @@ def test_history_has_a_point_a_second() -> None:
     assert history["batches"] == [None] * 3 + [0, 1, 2, 0, 0, 0, 1, 0, 0]
     assert history["latency"] == [None] * 4 + [0.25, 0.4] + [None] * 6
     assert history["busy"] == [None] * 3 + [0.5, 0.5, 0.2, 0, 0, 0, 0.1, 0, 0]
+
+
+def test_history_in_steps_with_percentiles() -> None:
+    """A step has the rate of its seconds; a percentile is over ten seconds at least."""
+    samples = sampled(
+        progress(0, 0, 0),
+        *(progress(n, n, 100 * n, n, latency=n * 10_000) for n in range(1, 41)),
+    )
+    history = samples.history(START + 40 * SECOND, 40, step=20)
+    assert history["events"] == [100, 100]
+    assert history["p50"] == [0.1, 0.29]
+    assert history["p99"] == [0.19, 0.39]
+    by_second = samples.history(START + 40 * SECOND, 1)
+    assert (by_second["p50"], by_second["p99"]) == ([0.34], [0.39])
+
+
+def test_a_server_that_starts_again_knows_the_last_hour(tmp_path: Path) -> None:
+    """What is older, and what was done while no server was there, is not known."""
+    now = START
+    record = progress(0, 0, 0)
+    file = tmp_path / "history"
+
+    async def lived(records: list[Progress]) -> None:
+        nonlocal now, record
+        sampler = Sampler(lambda: record, lambda: now, file)
+        await sampler.start()
+        for record in records:
+            now = record.written
+            sampler.take()
+        await sampler.stop()
+
+    asyncio.run(lived([progress(0, 0, 0), progress(1, 1.5, 100, 1.0, latency=250_000)]))
+    now = START + 600 * SECOND
+    known = Sampler(lambda: record, lambda: now, file).samples.history(now, 600)
+    assert known["events"][:3] == [50, 50, None]
+    assert known["latency"][1] == 0.25
+    now = START + 3_700 * SECOND
+    assert not any(Sampler(lambda: record, lambda: now, file).samples.history(now, 3600)["events"])
 
 
 def test_history_says_nothing_of_what_a_running_batch_may_bring() -> None:
@@ -231,7 +276,7 @@ def test_what_is_kept_is_bounded() -> None:
         record = progress(n, n / 10, n, n / 10)
         samples.add(record, record.written)
     assert len(samples._recent) <= 602
-    assert len(samples._seconds) <= 1200
+    assert len(samples._seconds) <= 7200
     assert rate(samples, 3600, 60) == pytest.approx(10, rel=0.01)
 
 

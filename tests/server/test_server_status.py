@@ -22,7 +22,7 @@ from millstream.server.numbered import Backlog
 from millstream.server.samples import SECOND, Samples
 from millstream.server.status import bare_description, status_of
 from millstream.stores.home import Facts, held
-from millstream.stores.progress import Progress, SourceProgress, Unranked
+from millstream.stores.progress import Latency, Progress, SourceProgress, Unranked
 
 NOW = 1_700_000_000 * SECOND
 SERVER = {"since": NOW, "requests": 3, "accepted": 2, "refused": 1, "url": "http://here"}
@@ -64,7 +64,8 @@ def test_an_application_that_never_ran_has_a_status() -> None:
     assert found["app"] == "retail"
     assert found["batch"] == -1
     assert found["age"] is found["written"] is found["horizon"] is found["batch_seconds"] is None
-    assert found["latency"] == {"last": None, "p50": None, "p99": None}
+    unknown = {"last": None, "p50": None, "p99": None}
+    assert found["latency"] == {**unknown, "waited": unknown}
     assert [source["name"] for source in found["sources"]] == ["in", "files"]
     assert {source["lag_events"] for source in found["sources"]} == {None}
     assert [stream["name"] for stream in found["streams"]] == ["in", "files", "known", "hot"]
@@ -91,7 +92,7 @@ def test_counts_and_rates_are_those_of_the_progress() -> None:
             feedback=2,
             seconds=float(second),
             last_seconds=1.0,
-            latency=1000 * (second + 1),
+            measured=Latency(second, 1000 * (second + 1), 100 * second),
             sources={"in": SourceProgress(NOW, NOW, [1, 2], 100 * second)},
             emitted={"in": 100 * second, "known": 40 * second},
             processed={"count": 40 * second, "tidy": 100 * second},
@@ -112,7 +113,8 @@ def test_counts_and_rates_are_those_of_the_progress() -> None:
     assert (found["waiting"], found["feedback"], found["horizon"]) == (7, 2, NOW - 5)
     assert found["rate"] == pytest.approx(100)
     assert found["batch_seconds"] == 1.0
-    assert found["latency"] == {"last": 0.031, "p50": 0.016, "p99": 0.031}
+    waited = {"last": 0.003, "p50": 0.0015, "p99": 0.003}
+    assert found["latency"] == {"last": 0.031, "p50": 0.016, "p99": 0.031, "waited": waited}
     taken, files = found["sources"]
     assert (taken["events"], taken["rate"], taken["highest"]) == (3000, pytest.approx(100), NOW)
     assert (files["events"], files["rate"], files["dead_letters"]) == (0, 0, 3)
@@ -248,7 +250,10 @@ def test_the_server_tells_rates_from_the_commits_it_sees(made: MadeStore) -> Non
             found = until(lambda: (now := client.get("/status").json())["rate"] and now)
             assert 0 < found["rate"] <= 500
             assert found["events"] == 1500
-            assert found["latency"] == {"last": 0.02, "p50": 0.02, "p99": 0.02}
+            assert found["latency"] == {
+                **{"last": 0.02, "p50": 0.02, "p99": 0.02},
+                "waited": {"last": 0.0, "p50": 0.0, "p99": 0.0},
+            }
             assert found["functions"][0]["rate"] > 0
             assert found["functions"][0]["microseconds"] == 100
             assert found["streams"][1]["rate"] > 0
@@ -319,14 +324,17 @@ def test_history_over_http(made: MadeStore) -> None:
     made.commit(events=1000, seconds=1.0)
     with asked(made.path) as client:
         history = client.get("/history", params={"seconds": 5}).json()
-        assert list(history) == ["times", "events", "latency", "batches", "busy"]
+        names = ["times", "events", "latency", "p50", "p99", "waited", "batches", "busy"]
+        assert list(history) == names
         assert {len(values) for values in history.values()} == {5}
         assert len(client.get("/history").json()["times"]) == 300
-        for wrong in ("0", "601", "-5", "x", "1.5", ""):
+        for wrong in ("0", "3601", "-5", "x", "1.5", ""):
             answer = client.get("/history", params={"seconds": wrong})
             assert answer.status_code == 400
-            assert "from 1 to 600" in answer.json()["error"]
+            assert "from 1 to 3600" in answer.json()["error"]
         assert client.get("/history", params={"second": 5}).status_code == 400
+        hour = client.get("/history", params={"seconds": 3600, "step": 15}).json()
+        assert {len(values) for values in hour.values()} == {240}
 
 
 def test_the_graph_is_the_description(made: MadeStore, tmp_path: Path) -> None:

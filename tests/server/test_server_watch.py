@@ -15,7 +15,7 @@ from raw_http import connected, head
 from served import MadeStore, asked, served, until
 
 from millstream.server.child import ServerChild
-from millstream.server.options import Options
+from millstream.server.options import ServerOptions
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,7 @@ def test_a_server_that_stops_ends_its_streams(tmp_path: Path) -> None:
     """A stream ends whole when the server stops, and does not hold the server up."""
     made = checkins_store(tmp_path / "store")
     made.commit({})
-    child = ServerChild.start(Options(made.path, port=0))
+    child = ServerChild.start(ServerOptions(made.path, port=0))
     try:
         with (
             httpx.Client(base_url=child.url) as client,

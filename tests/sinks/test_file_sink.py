@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -168,7 +169,7 @@ def test_older_batches_are_published_already(tmp_path: Path) -> None:
 
 
 @both
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     batches=st.lists(
         st.tuples(st.integers(0, 4), st.lists(st.integers(1, 14), max_size=3), st.booleans()),

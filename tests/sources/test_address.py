@@ -30,9 +30,11 @@ def test_addresses(text: str, address: Address) -> None:
         ("data", "--source: must be FORMAT:DIRECTORY; got 'data'.*json:data"),
         (
             "parqet:x",
-            "one of csv, json, log, parquet, sqlite, text; got 'parqet'; did you mean parquet:x",
+            "parquet, postgres, sqlite, text; got 'parqet'; did you mean parquet:x",
         ),
-        ("kafka:x", "one of csv, json, log, parquet, sqlite, text; got 'kafka'$"),
+        ("avro:x", "one of cassandra, csv, json, .*, sqlite, text; got 'avro'$"),
+        ("kafka:", "'kafka:' names no topic; write for example kafka:clicks"),
+        ("postgresql:", "'postgresql:' names no table; write for example postgres:clicks"),
         ("json:", "names no directory"),
         ("sqlite:", "names no file; write for example sqlite:data.db"),
         ("", "without a colon"),

@@ -8,18 +8,19 @@ import io
 from pathlib import Path
 
 import pytest
+from generated_cases import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from millstream.errors import InputError
 from millstream.model.text_form import TextForm, text_form
-from millstream.sources.formats import Bad, Split, format_named
+from millstream.sources.formats import Bad, InputSplit, format_named
 
 PLAIN = TextForm()
 
 
 def read(path: Path, form: TextForm = PLAIN) -> tuple[list[tuple[int, object]], list[Bad]]:
-    chunks = list(format_named("csv", form).read(Split(str(path), 0, None)))
+    chunks = list(format_named("csv", form).read(InputSplit(str(path), 0, None)))
     good = [(c.line_of(i), record) for c in chunks for i, record in enumerate(c.records)]
     return good, [one for chunk in chunks for one in chunk.bad]
 
@@ -177,7 +178,9 @@ def test_a_vanished_file_stops_the_run(tmp_path: Path) -> None:
 
 
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(st.tuples(st.text(st.characters(codec="utf-8")), st.text("ab\"',\n;"))))
 def test_what_python_writes_is_read_back(tmp_path: Path, rows: list[tuple[str, str]]) -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.errors import InputError, StoreError
 from millstream.sources.files import FileLog
-from millstream.sources.formats import Split, format_named
+from millstream.sources.formats import InputSplit, format_named
 
 JSON = format_named("json")
 
@@ -33,7 +34,7 @@ def opened(tmp_path: Path) -> FileLog:
     return FileLog(str(tmp_path / "log"), JSON, write=True)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     files=st.lists(st.lists(st.integers(0, 10**6), min_size=1, max_size=12), max_size=6),
     budgets=st.lists(st.integers(0, 60), min_size=1, max_size=5),
@@ -106,8 +107,8 @@ def test_numbers_survive_a_restart_and_later_files_come_after(tmp_path: Path) ->
     assert log.refresh(str(data)).new == 1
     assert log.refresh(str(data)).new == 0
     assert log.splits([0, 0], log.end, 100) == [
-        Split(str(data / "b"), 0, 2),
-        Split(str(data / "a"), 0, 3),
+        InputSplit(str(data / "b"), 0, 2),
+        InputSplit(str(data / "a"), 0, 3),
     ]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from generated_cases import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -48,7 +49,9 @@ def test_pretty_printed_over_many_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", [3, 256 * 1024])
 @pytest.mark.parametrize("held", [1 << 30, 10])
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
     objects=st.lists(OBJECTS, max_size=5), indent=st.sampled_from([None, 2]), packed=st.booleans()

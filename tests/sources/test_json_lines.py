@@ -8,23 +8,24 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from generated_cases import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from millstream.errors import InputError
 from millstream.sources import line_blocks, whole_files
-from millstream.sources.formats import Bad, Chunk, Split, format_named
+from millstream.sources.formats import Bad, Chunk, InputSplit, format_named
 
 FORMAT = format_named("json")
 SAME_DIRECTORY = settings(
-    max_examples=150,
+    max_examples=examples(150),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 
 
 def read(path: Path, start: int = 0, stop: int | None = None) -> list[Chunk]:
-    return list(FORMAT.read(Split(str(path), start, stop)))
+    return list(FORMAT.read(InputSplit(str(path), start, stop)))
 
 
 def records(chunks: list[Chunk]) -> list[object]:
@@ -150,7 +151,7 @@ def test_gzip_is_one_split(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b'1\n{"a": 2}\nx\n'))
     size = path.stat().st_size
     assert FORMAT.units(str(path), size) == 1
-    assert FORMAT.splits(str(path), size, 1, 0, 1, 1) == [Split(str(path), 0, None)]
+    assert FORMAT.splits(str(path), size, 1, 0, 1, 1) == [InputSplit(str(path), 0, None)]
     chunks = read(path)
     assert numbered(chunks) == [(1, 1), (2, {"a": 2})]
     assert [one.line for one in bad(chunks)] == [3]

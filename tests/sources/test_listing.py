@@ -7,12 +7,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from millstream.errors import InputError
-from millstream.sources import listing
-from millstream.sources.listing import Watched
+from millstream.sources import directory_watch
+from millstream.sources.directory_watch import Watched
 
 
 class Clock:
@@ -59,7 +60,7 @@ def test_an_empty_file_is_taken_when_it_has_content(tmp_path: Path) -> None:
     assert look(watched, known) == ["a"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     tick=st.floats(0.001, 2.0),
     steps=st.lists(
@@ -78,7 +79,7 @@ def test_no_file_is_missed_however_coarse_the_stamps(
         return (int(changed.get(path, 0) // tick),)
 
     with tempfile.TemporaryDirectory() as root, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(listing, "_stamp", stamp)
+        patch.setattr(directory_watch, "_stamp", stamp)
         os.mkdir(f"{root}/deep")
         watched, known, added = Watched(root, clock), set[str](), set[str]()
         for number, (step, wait) in enumerate(steps):

@@ -15,7 +15,7 @@ import pytest
 
 from millstream.codec import decode_value, encode_value
 from millstream.errors import InputError
-from millstream.sources.formats import Bad, Split, format_named
+from millstream.sources.formats import Bad, InputSplit, format_named
 
 FORMAT = format_named("parquet")
 
@@ -23,7 +23,7 @@ FORMAT = format_named("parquet")
 def read(
     path: Path, start: int = 0, stop: int | None = None
 ) -> tuple[list[tuple[int, Any]], list[Bad]]:
-    chunks = list(FORMAT.read(Split(str(path), start, stop)))
+    chunks = list(FORMAT.read(InputSplit(str(path), start, stop)))
     good = [(c.line_of(i), record) for c in chunks for i, record in enumerate(c.records)]
     return good, [one for chunk in chunks for one in chunk.bad]
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from millstream.sources import line_blocks
-from millstream.sources.formats import Chunk, Split
+from millstream.sources.formats import Chunk, InputSplit
 from millstream.sources.json_lines import JsonLines, decode_lines
 from millstream.sources.picked import picker
 
@@ -95,7 +95,7 @@ def test_a_file_is_picked_from_block_by_block(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf" + good * 20 + bad + good * 20)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(line_blocks, "BLOCK_BYTES", 100)
-        split = Split(str(path), 0, path.stat().st_size)
+        split = InputSplit(str(path), 0, path.stat().st_size)
         chunks = list(JsonLines().read(split, ("key", "ts")))
     picked = [chunk for chunk in chunks if chunk.picked is not None]
     assert picked

@@ -7,13 +7,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from generated_cases import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from millstream.errors import DefinitionError, InputError
 from millstream.model.text_form import PLAIN_TEXT, TextForm, text_form
 from millstream.sources import line_blocks
-from millstream.sources.formats import Bad, Chunk, Split, format_named
+from millstream.sources.formats import Bad, Chunk, InputSplit, format_named
 
 LINES = st.lists(
     st.sampled_from([b"1 a", b"22 bc", b"  at f", b"", b"\r", b"3", b"4 \xff", b"x\r"]), max_size=14
@@ -23,7 +24,7 @@ LINES = st.lists(
 def read(
     path: Path, form: TextForm = PLAIN_TEXT, start: int = 0, stop: int | None = None
 ) -> list[Chunk]:
-    return list(format_named("text", form).read(Split(str(path), start, stop)))
+    return list(format_named("text", form).read(InputSplit(str(path), start, stop)))
 
 
 def numbered(chunks: list[Chunk]) -> list[tuple[int, object]]:
@@ -76,7 +77,9 @@ def test_records_of_several_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize("block", [1, 5, 256 * 1024])
 @pytest.mark.parametrize("starts", [None, r"\d"])
 @settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(lines=LINES, ended=st.booleans(), cuts=st.sets(st.integers(1, 60)))
 def test_any_cut_gives_every_record_once(

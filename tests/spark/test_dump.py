@@ -13,6 +13,7 @@ import pytest
 
 from millstream.cli.dump import destination, write, write_parts
 from millstream.codec import encode_value, shard_of
+from millstream.column_types import ColumnType
 from millstream.errors import StaleRead
 from millstream.spark.dump import Dumped, dump
 from millstream.stores.contract import Fence
@@ -170,3 +171,12 @@ def test_the_command_replaces_a_dump_whole(
     assert sorted(parts, key=encoded) == plain
     assert not (tmp_path / "feed.parquet").exists()
     assert [path.name for path in tmp_path.glob(".*")] == []
+
+
+def test_the_parts_have_a_column_for_each_field(spark: Any, home: Home, tmp_path: Path) -> None:
+    """Tasks write slates as columns of the type that the store knows."""
+    record = ColumnType("record", ("batch", "of"), (ColumnType("integer"), ColumnType("text")))
+    dump(home.path, "count", "parquet", tmp_path / "out", record=record, context=spark)
+    found = pq.read_table(tmp_path / "out", columns=["key", "batch", "of", "unfit"]).to_pylist()
+    expected = [{"key": key, "batch": 0, "of": key, "unfit": None} for key in KEYS]
+    assert sorted(found, key=encoded) == sorted(expected, key=encoded)

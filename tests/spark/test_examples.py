@@ -19,7 +19,7 @@ import pytest
 from driver_runs.harness import Outcome, assert_same, outcome_of, reference_over
 
 from examples import generate
-from millstream.model.app import App
+from millstream import App
 from millstream.model.event import Event
 from millstream.spark.runner import run
 from millstream.stores.home import Home

@@ -17,10 +17,12 @@ from pyspark.sql import SparkSession
 
 import millstream as ms
 from millstream.errors import DefinitionError, RunError
+from millstream.places.directory_place import DirectoryPlace
 from millstream.server.lock import served_by
 from millstream.spark import foreach_batch
 from millstream.stores.home import held
 from millstream.stores.reader import SlateReader
+from millstream.stores.shared.store_mirror import StoreMirror
 
 pytestmark = pytest.mark.spark
 SCHEMA = "user string, at timestamp, page string, spent double"
@@ -196,6 +198,29 @@ def test_a_large_batch_goes_through_files(
         pour(frame.filter("number < 10"), 1, query="history")
     assert slates(store, "total") == {"all": {"sum": sum(range(60_000)) + 45}}
     assert [path.name for path in (store / "poured" / "numbers").iterdir()] == ["last.json"]
+
+
+def test_a_shared_store_is_poured_into_from_any_host(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was poured is recorded in the place, large batches too: another host, which has nothing
+    but the query's checkpoint, repeats no batch and goes on."""
+    monkeypatch.setattr("millstream.driver.poured_log.BLOCK_BYTES", 200_000)
+    app, place = ms.App("numbers"), tmp_path / "place"
+    app.source("numbers", key="key", ts="number", unit="us")
+    app.aggregate("numbers", algebra=ms.algebra.sum("number"), name="total")
+    frame = session.range(0, 60_000, 1, 3).selectExpr("id as number", "'all' as key")
+    small = frame.filter("number < 10")
+    for host in ("one", "two"):
+        given = {"store": f"shared:{place}", "cache": str(tmp_path / host), "shards": 2}
+        with ms.spark.into(app, "numbers", **given) as pour:
+            pour(frame, 0, query="history")
+            pour(small, 1, query="history")
+    with ms.spark.into(app, "numbers", **given) as pour:
+        pour(small, 2, query="history")
+    StoreMirror(DirectoryPlace(place), tmp_path / "mirror", patience=0.0).close()
+    assert slates(tmp_path / "mirror", "total") == {"all": {"sum": sum(range(60_000)) + 2 * 45}}
+    assert [*place.rglob("*.lines")] == []
 
 
 def test_two_queries_pour_into_one_application(session: SparkSession, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import millstream as ms
 from millstream.errors import MillstreamError
-from millstream.sources.formats import Split
+from millstream.sources.formats import InputSplit
 from millstream.sources.parquet_files import ParquetFiles
 from millstream.spark import poured_rows
 from millstream.stores.reader import SlateReader
@@ -66,7 +66,7 @@ def test_every_type_is_as_in_a_parquet_file(session: SparkSession, tmp_path: Pat
     assert ts == 1_704_164_645_678_901
     frame.write.parquet(str(tmp_path / "parquet"))
     (file,) = (tmp_path / "parquet").glob("*.parquet")
-    (chunk,) = ParquetFiles().read(Split(str(file), 0, None))
+    (chunk,) = ParquetFiles().read(InputSplit(str(file), 0, None))
     assert chunk.records == [record]
     assert record["at"] == "2024-01-02T03:04:05.678901Z"
     assert record["nest"] == {"deep": [{"at": "1969-12-31T23:59:59.999999Z"}]}

@@ -162,7 +162,7 @@ def test_a_new_application(tmp_path: Path) -> None:
     run = shell(here, "millstream run app.py --source checkins=json:data/checkins --available-now")
     assert (run.returncode, run.stdout) == (0, ""), run.stderr
     first, *_, summary, hint = run.stderr.splitlines()
-    assert first == "millstream: app shop, store .millstream/shop, starting Spark ..."
+    assert first == "millstream: app shop, store .millstream/shop, starting ..."
     assert re.match(r"millstream: 32 events in 1 batch, .* 2 dead letters; store .*shop", summary)
     assert hint.endswith("millstream deadletters --store .millstream/shop")
 

@@ -48,6 +48,31 @@ def test_our_own_error_is_taken_out_of_a_traceback() -> None:
             "Spark ended the batch: Python worker failed to connect back; the machine is too busy "
             "to start a process in ten seconds: start again when it is less so, nothing is lost",
         ),
+        (
+            "\nMost recent failure:\nLost task 0.1 in stage 0.0 (TID 1) (10.0.0.7 executor 0): "
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12 than that in "
+            "driver: 3.11, PySpark cannot run with different minor versions.",
+            "the executors' Python is 3.12, and the driver's 3.11: their minor versions must be "
+            "the same; name another Python of theirs with --python",
+        ),
+        (
+            "\nLost task 0.1 in stage 0.0 (TID 1): java.io.IOException: Cannot run program "
+            '"python3.11": error=2, No such file or directory',
+            "an executor has no 'python3.11' to run: install that Python there, or name another "
+            "with --python",
+        ),
+        (
+            "\n/usr/bin/python3: Error while finding module specification for "
+            "'millstream.spark.daemon' (ModuleNotFoundError: No module named 'millstream')",
+            "the executors' Python has no millstream: leave out --runtime installed, and it is "
+            "sent to them, or install it there",
+        ),
+        (
+            "\nAborting TaskSet 0.0 because task 0 cannot run anywhere.\nMost recent failure:\n"
+            "Lost task 0.1 in stage 0.0 (TID 1) (10.0.0.7 executor 0): java.lang.Error: odd",
+            "Spark ended the batch: Lost task 0.1 in stage 0.0 (TID 1) (10.0.0.7 executor 0): "
+            "java.lang.Error: odd; nothing is lost, start again",
+        ),
     ],
 )
 def test_what_spark_could_not_do_comes_with_advice(cause: str, said: str) -> None:

@@ -19,12 +19,12 @@ import pytest
 from pyspark import InheritableThread
 
 import millstream as ms
-from millstream.driver.job import END, Job, Row
+from millstream.driver.job import END, BatchJob, Row
 from millstream.engine.beat import Beat
 from millstream.engine.columns import Columns
 from millstream.engine.plan import Plan
 from millstream.spark import worker
-from millstream.spark.pickling import PackedPlan
+from millstream.spark.function_pickle import PackedPlan
 from millstream.spark.runner import SparkRunner
 from millstream.stores.home import Home
 
@@ -59,9 +59,9 @@ def counting(folder: Path) -> Plan:
     return Plan(app.workflow(), 1, frozenset())
 
 
-def job_of(home: Home) -> Job:
+def job_of(home: Home) -> BatchJob:
     beat = Beat(epoch=1, batch=0, clock=1, horizon=None, passed=None)
-    return Job(beat, home.path, "run", 1, 1, ((),))
+    return BatchJob(beat, home.path, "run", 1, 1, ((),))
 
 
 def frame(*events: tuple[str, int]) -> bytes:
@@ -159,7 +159,7 @@ def test_the_runner_runs_a_job(spark: Any, tmp_path: Path, lane: Any, reports: i
     """A job of one layer and one task a stage gives a report for each task that it has, and the
     context that the runner was lent stays open."""
     home = Home.make(tmp_path / "store", "counting", 1, {"count": "dict"})
-    runner = SparkRunner(spark, owned=False)
+    runner = SparkRunner(spark)
     runner.prepare(counting(tmp_path))
     assert len(runner.run(job_of(home), lane)) == reports
     runner.close()

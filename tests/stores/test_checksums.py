@@ -8,16 +8,18 @@ from pathlib import Path
 
 import lmdb
 import pytest
+from generated_cases import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from millstream.errors import StoreError
-from millstream.stores.checks import Damaged, Tally, check_all, digest_of, sealed
+from millstream.stores.checks import Damaged, RowTally, check_all, digest_of, sealed
 from millstream.stores.contract import Fence
 from millstream.stores.home import Home
-from millstream.stores.lmdb import HEAD_KEY, LmdbStore, read_head
+from millstream.stores.lmdb import LmdbStore
 from millstream.stores.shard_check import check_shard
 from millstream.stores.shard_checks import ShardChecks, finish_checks, start_checks
+from millstream.stores.shard_rows import HEAD_KEY, read_head
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -45,7 +47,7 @@ KEYS = st.sampled_from([b"Sf\x00a", b"Sf\x00b", b"Sf\x00" + b"l" * 600, b"Sf\x00
 CHANGES = st.dictionaries(KEYS, st.one_of(st.none(), st.binary(max_size=8)), max_size=4)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.tuples(st.sampled_from("nrb"), CHANGES, CHANGES), max_size=8))
 def test_the_tally_follows(tmp_path_factory: pytest.TempPathFactory, steps: list) -> None:
     """After commits, repeats and roll-backs in any order the head tells of what is there."""
@@ -187,7 +189,10 @@ def test_a_sum_sees_what_an_exclusive_or_would_not() -> None:
     checks = [struct.unpack("<I", row[-4:])[0] for row in old + new]
     assert checks[0] ^ checks[1] == checks[2] ^ checks[3]
     assert digest_of(old) != digest_of(new)
-    assert Tally(2, digest_of(old)).changed(Tally(2, digest_of(new)), old) == (2, digest_of(new))
+    assert RowTally(2, digest_of(old)).changed(RowTally(2, digest_of(new)), old) == (
+        2,
+        digest_of(new),
+    )
 
 
 def test_an_empty_row_is_damage() -> None:

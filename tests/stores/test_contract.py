@@ -312,7 +312,7 @@ def test_threads_never_see_half_a_batch(shard: Shard) -> None:
     with ThreadPoolExecutor(3) as pool:
         readers = [pool.submit(read) for _ in range(3)]
         try:
-            for batch in range(1, 150):
+            for batch in range(1, 80):
                 shard.commit(Fence(1, batch, 0), {"f": dict.fromkeys(keys, b"%d" % batch)})
                 committed = batch
         finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import lmdb
 import pytest
+from generated_cases import examples
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
@@ -303,7 +304,7 @@ class Flushes(RuleBasedStateMachine):
 
 TestFlushes = Flushes.TestCase
 TestFlushes.settings = settings(
-    max_examples=60,
+    max_examples=examples(60),
     stateful_step_count=25,
     deadline=None,  # a flush waits for the disk
     suppress_health_check=[HealthCheck.too_slow],

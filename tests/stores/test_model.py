@@ -1,16 +1,20 @@
-"""Both stores against a naive model, over random sequences of commits, repeats and roll-backs."""
+"""All stores against a naive model, over random sequences of commits, repeats and roll-backs."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 from itertools import islice, takewhile
+from pathlib import Path
 
+from generated_cases import examples
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
+from stores.shared.played_store import PlayedStore
 
 from millstream.errors import StaleCommit, StaleRead, StoreError
+from millstream.places.memory_place import MemoryPlace
 from millstream.stores.contract import Fence, Store
 from millstream.stores.layered import LayeredStore
 from millstream.stores.lmdb import LmdbStore
@@ -85,18 +89,23 @@ class Model:
 
 
 class Stores(RuleBasedStateMachine):
-    """The model, the memory store and LMDB do the same, refusals included."""
+    """The model and the stores do the same, refusals included."""
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.mkdtemp()
-        self.layered = LayeredStore(
-            f"{self.folder}/base", f"{self.folder}/soft", 1, map_size=1 << 16
-        )
-        lmdb = LmdbStore(f"{self.folder}/lmdb", 1, map_size=1 << 16)
-        self.stores: list[Store] = [MemoryStore(1), lmdb, self.layered]
+        self.stores = self.made()
         self.shards = [store.shard(0) for store in self.stores]
         self.model = Model()
+
+    def made(self) -> list[Store]:
+        """The stores, each of one shard."""
+        base, soft = f"{self.folder}/base", f"{self.folder}/soft"
+        return [
+            MemoryStore(1),
+            LmdbStore(f"{self.folder}/lmdb", 1, map_size=1 << 16),
+            LayeredStore(base, soft, 1, map_size=1 << 16),
+        ]
 
     def teardown(self) -> None:
         for store in self.stores:
@@ -164,8 +173,24 @@ class Stores(RuleBasedStateMachine):
 
 TestStores = Stores.TestCase
 TestStores.settings = settings(
-    max_examples=150,
+    max_examples=examples(150),
     stateful_step_count=30,
     deadline=None,  # a commit waits for the disk
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+class SharedStores(Stores):
+    """The model and a shared store do the same. Apart from the others, as it takes longer."""
+
+    def made(self) -> list[Store]:
+        return [PlayedStore(MemoryPlace(), Path(self.folder) / "shared", 1)]
+
+
+TestSharedStores = SharedStores.TestCase
+TestSharedStores.settings = settings(
+    max_examples=examples(50),
+    stateful_step_count=20,
+    deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

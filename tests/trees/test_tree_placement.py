@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trees.tree_world import World, cycle_in
@@ -58,7 +59,7 @@ def check_root(world: World) -> None:
         assert row.parent is None or row.depth == rows[row.parent].depth + 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(STEPS)
 def test_always_a_forest(steps: list[tuple[Any, ...]]) -> None:
     """After each step, what the root has given and what the agents believe are both without a
@@ -113,7 +114,7 @@ def moved(before: dict[str, str], after: dict[str, str]) -> set[str]:
     return {node for node in before if node in after and before[node] != after[node]}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(5, 60), st.integers(0, 1_000), st.integers(2, 4))
 def test_a_change_moves_only_whom_it_concerns(count: int, which: int, fan_out: int) -> None:
     """A join moves nobody else, and a death only the children of the one that died; the others

@@ -87,7 +87,7 @@ DAMAGE: dict[str, Any] = {
     "and its slate has": lambda r: {
         first(r, ranks_of("seen")): r[first(r, ranks_of("seen"))][:-1] + b"\x00"
     },
-    "say 1 slates of 2 bytes": lambda r: {
+    "say 1 slate of 2 bytes": lambda r: {
         totals_row("count"): Totals(r[totals_row("count")][:8], 1, 2).pack()
     },
     "are missing, and there is an order": lambda r: {totals_row("count"): None},

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from engine.outcome import stored
+from generated_cases import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from verifying.filled_store import an_app, clicks, dress, fill
@@ -113,7 +114,7 @@ def compact(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 1 << 30))
 def test_a_flipped_byte_in_a_shard(compact: Path, seed: int) -> None:
     """It is found, and the shard's file is named; or every row is read as it was."""

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import millstream as ms
 from millstream.model.event import Event
 from millstream.windows import Job, Logs
-from millstream.windows.making import Maker, Making
 from millstream.windows.message import Message
+from millstream.windows.pane_maker import Maker, Making
 
 NODES = ("a", "b", "c")
 

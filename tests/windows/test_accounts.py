@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows.messages import NODES, a_job, an_app, events, told
@@ -66,7 +67,7 @@ def told_of(node: str, messages: list[Message]) -> Counter[str]:
 
 
 @given(happenings())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_the_residual_is_0_for_every_node_and_window(given: tuple[Job, list[Message]]) -> None:
     """What was read is the reader's own count; whatever came after a window was closed is late."""
     job, messages = given
@@ -88,7 +89,7 @@ def test_the_residual_is_0_for_every_node_and_window(given: tuple[Job, list[Mess
 
 
 @given(happenings())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_a_closed_window_says_what_its_entry_says(given: tuple[Job, list[Message]]) -> None:
     """The accounts by node that it is closed with add up to what was counted while it was open, and
     leave no residual for any node, corrected ones neither."""

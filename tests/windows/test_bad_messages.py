@@ -28,7 +28,7 @@ WRONG: list[tuple[Change, str]] = [
     (as_a_whole(pane="0"), "from a pane to a later one"),
     (as_a_whole(pane=10**30, until=10**30 + 1), "panes must be between"),
     (as_a_whole(nodes=[1]), "nodes must be an object"),
-    (as_a_whole(nodes={}), "of a node or more"),
+    (as_a_whole(nodes={}), "at least one node"),
     (as_a_whole(nodes={"a": "x"}), "manifest of node 'a' must be an object"),
     (as_a_whole(partials=["x"]), "partials must be an object"),
     (lambda message: message["nodes"]["a"].pop("total"), "must have total"),

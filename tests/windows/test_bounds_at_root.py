@@ -10,9 +10,9 @@ from windows.messages import NODES, a_job, an_app, answers, events, joined, told
 import millstream as ms
 from millstream.model.event import Event
 from millstream.windows import Area, Error, Job
-from millstream.windows.drawing import rank
 from millstream.windows.fidelity import rounds
 from millstream.windows.message import Message
+from millstream.windows.pane_rank import rank
 
 PANES = 20
 LOGS = {
@@ -114,7 +114,7 @@ def test_values_of_several_nodes_in_one_are_refused() -> None:
     both = joined(job, "t", [told(job, node, LOGS[node])[0] for node in "ab"])
     run = ms.testing.run(an_app(job), events([both]))
     (letter,) = run.dead_letters
-    assert "must be of one node, since the bounds are those of a sample" in letter.error
+    assert "must have one node, since the bounds are those of a sample" in letter.error
 
 
 def test_values_of_several_nodes_in_one_have_bounds() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows.messages import NODES, a_job, an_app, events, told
@@ -44,7 +45,7 @@ def coming(draw: st.DrawFn) -> tuple[Job, list[Any]]:
 
 
 @given(coming())
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=examples(70), deadline=None)
 def test_an_answer_is_of_what_had_come(given: tuple[Job, list[Any]]) -> None:
     """The first and every corrected one, merged anew or moved on; corrections are numbered."""
     job, messages = given

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.windows.coverage import RECEIVED, Coverage, Mark, Tally
+from millstream.windows.coverage import RECEIVED, Coverage, CoverageTally, Mark
 from millstream.windows.fidelity import Area, Fidelity, Spatial, Temporal, closing
 
 NODES, PANES = ("a", "b", "c", "d"), range(10, 14)
@@ -62,11 +62,11 @@ def test_what_can_no_longer_be_met_is_not_met_later(
     assert fidelity.met(best) == fidelity.met(coverage({**filled, **given}))
 
 
-def counted(given: dict[tuple[str, int], Mark]) -> Tally:
+def counted(given: dict[tuple[str, int], Mark]) -> CoverageTally:
     """The same marks as counts."""
     rows = [[given.get((node, pane)) for pane in PANES] for node in NODES]
     columns = [[given.get((node, pane)) for node in NODES] for pane in PANES]
-    return Tally(
+    return CoverageTally(
         nodes=len(NODES),
         panes=len(PANES),
         received=sum(mark in RECEIVED for mark in given.values()),

@@ -15,7 +15,7 @@ from millstream.model.event import Event
 from millstream.model.slate import Table
 from millstream.server.job_tables import SHOWN
 from millstream.windows.accounts import residual
-from millstream.windows.showing import shown
+from millstream.windows.job_view import shown
 
 JOB = a_job()
 NODES = ("a", "b")

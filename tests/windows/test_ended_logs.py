@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows.messages import NODES, a_job, an_app, answers, events, joined, told, windows
@@ -15,8 +16,10 @@ import millstream as ms
 from millstream.engine.horizon import Lane
 from millstream.windows import Area, Temporal
 from millstream.windows.accounts import residual
+from millstream.windows.job import Job
+from millstream.windows.job_view import SHOWN, shown
 from millstream.windows.message import Message
-from millstream.windows.showing import SHOWN, shown
+from millstream.windows.pane_maker import Maker, Making
 
 SECOND = 1_000_000
 JOB = a_job()
@@ -94,6 +97,32 @@ def test_a_window_of_which_the_rest_has_ended_is_closed(fidelity: Any) -> None:
     assert windows(run) == [(0, "complete")]
 
 
+def ended_empty(job: Job, node: str) -> Message:
+    """What an agent tells of a log without a line."""
+    first = Making(pane=-job.span.furthest)
+    return {**Maker(job, node).begun(first), "over": True}
+
+
+def test_nobody_waits_for_an_empty_log() -> None:
+    """Whether its end is told before the others' panes or after them; no window is opened for it,
+    and it is shown as ended, at no time."""
+    app, sent = an_app(JOB, nodes="ab"), told(JOB, "b", dict.fromkeys(range(4), "y"), begin=0)
+    for messages in ([ended_empty(JOB, "a"), *sent], [*sent, ended_empty(JOB, "a")]):
+        run = ms.testing.run(app, events(messages))
+        assert windows(run) == [(0, "complete"), (2, "complete")]
+        assert answers(run) == {0: {"y": 2}, 2: {"y": 2}}
+        assert (run.dead_letters, view(run, app)["ended"]) == ([], {"a": None})
+
+
+def test_an_empty_log_that_is_written_later_is_waited_for() -> None:
+    """Its lines are of any time: before those of the others, too."""
+    run = ms.testing.run(an_app(JOB, nodes="ab"), events([ended_empty(JOB, "a")]))
+    run.feed(events(told(JOB, "a", {-2: "x", -1: "x"}, begin=-2), ts=SECOND))
+    run.feed(events(told(JOB, "b", dict.fromkeys(range(-2, 4), "y"), begin=-2), ts=2 * SECOND))
+    assert windows(run) == [(-2, "complete")]
+    assert answers(run) == {-2: {"x": 2, "y": 2}}
+
+
 def test_a_log_that_goes_on_is_waited_for_again() -> None:
     """Windows after the end have its records, and wait for it."""
     log = dict.fromkeys(range(6), "x")
@@ -168,12 +197,13 @@ def test_reducers_that_come_later_know_of_it() -> None:
 def endings(draw: st.DrawFn) -> tuple[dict[str, list[str]], list[Message]]:
     """Logs of different lengths, and what is told of them, in any order and repeated, ends too;
     some of it merged by a parent."""
-    logs = {
-        node: draw(st.lists(st.text("xy", max_size=2), min_size=1, max_size=7)) for node in NODES
-    }
+    logs = {node: draw(st.lists(st.text("xy", max_size=2), max_size=7)) for node in NODES}
     sent: list[Message] = []
     for node, texts in logs.items():
-        sent += told(JOB, node, dict(enumerate(texts)), begin=0, over=True)
+        if texts:
+            sent += told(JOB, node, dict(enumerate(texts)), begin=0, over=True)
+        else:
+            sent.append(ended_empty(JOB, node))
     same = [one for one in sent if one.get("over") and one["pane"] == len(logs["a"])]
     if len(same) > 1 and draw(st.booleans()):
         sent = [one for one in sent if one not in same]
@@ -185,7 +215,7 @@ def endings(draw: st.DrawFn) -> tuple[dict[str, list[str]], list[Message]]:
 
 
 @given(endings())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_in_any_order_every_window_is_answered_and_none_is_left(
     given: tuple[dict[str, list[str]], list[Message]],
 ) -> None:
@@ -209,7 +239,7 @@ def test_in_any_order_every_window_is_answered_and_none_is_left(
 
 
 @given(endings(), cuttings, st.integers(1, 3), lanes)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_the_engine_ends_as_the_reference_does(
     given: tuple[dict[str, list[str]], list[Message]], cuts: list[int], shards: int, lane: Lane
 ) -> None:
@@ -225,3 +255,24 @@ def test_an_end_that_makes_no_sense_is_refused(change: dict[str, Any]) -> None:
     run = ms.testing.run(an_app(JOB), events([{**message, **change}]))
     (letter,) = run.dead_letters
     assert "over must be true or false, and true only if pane is until" in letter.error
+
+
+@pytest.mark.parametrize(("by", "size"), [("records", 3), ("bytes", "3B")])
+def test_a_window_that_was_not_full_is_not_final(by: str, size: Any) -> None:
+    """Of counts: the log has ended in the middle of it. If it goes on after all, the next records
+    are late for it. What was full before is final."""
+    job = a_job(by=by, sequence=None, range=size, pane=size, combine=ms.algebra.count())
+    app = an_app(job, nodes="a")
+    maker, making, sent = Maker(job, "a"), Making(), list[Message]()
+    for _ in range(7):
+        sent += maker.take(making, "x", 0, 1)
+    maker.cut(making)
+    sent += maker.end(making, 3)
+    run = ms.testing.run(app, events([*sent, {**maker.begun(making), "over": True}]))
+    found = [(one.value["from"], one.value["bounds"]) for one in run.stream("counts")]
+    assert [(begin, bound["value"]) for begin, bound in found] == [(0, 3), (3, 3), (6, 1)]
+    assert [(bound["method"], bound["final"]) for _, bound in found] == [
+        ("exact", True),
+        ("exact", True),
+        ("on time", False),
+    ]

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from generated_cases import PROFILE
 from windows.told import Unit, a_job, data, lost
 
 from bench.imr.drawn_windows import FREQUENT, KINDS, contract, covered
 from millstream.errors import DefinitionError
 from millstream.windows.coverage import Coverage
-from millstream.windows.drawing import rank
 from millstream.windows.estimates import estimate
 from millstream.windows.fidelity import Area, Error, closing, rounds
+from millstream.windows.pane_rank import rank
 from millstream.windows.strata import rounds_done
 
 NODES = ["a", "b", "c"]
@@ -27,16 +28,18 @@ def units(under: int, panes: int = 8, **options: Any) -> list[Unit]:
 def test_intervals_have_the_truth_in_them() -> None:
     """1,000 windows of ten nodes and twenty panes, keys skewed across nodes, half of the panes
     drawn: 93 to 97% of the nominal 95% intervals have the truth in them, for totals and for
-    frequent keys, for counts, sums, means, ratios and histograms."""
+    frequent keys, for counts, sums, means, ratios and histograms. The default run shows 92 to 98%
+    over the first 250 of these windows: so few leave a point more to chance."""
+    windows, allowed = (250, 0.03) if PROFILE == "ci" else (1_000, 0.02)
     rows = [
         row
-        for row in covered(1_000, KINDS, seed=20)
+        for row in covered(windows, KINDS, seed=20)
         if row["what"] in ("total", *FREQUENT, "home, lower bucket")
     ]
     assert len(rows) == 5 * 3 + 1
     for row in rows:
-        assert row["windows"] == 1_000
-        assert 0.93 <= row["covered"] <= 0.97, row
+        assert row["windows"] == windows
+        assert 0.95 - allowed <= row["covered"] <= 0.95 + allowed, row
 
 
 def test_rare_keys_are_covered_too() -> None:

@@ -7,18 +7,19 @@ from math import sqrt
 from typing import Any
 
 import pytest
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows.told import Unit, a_job, data, inside, lost
 
 import millstream as ms
 from millstream.errors import DefinitionError, FunctionError
-from millstream.windows.drawing import rank
 from millstream.windows.estimates import estimate
 from millstream.windows.fidelity import Area
+from millstream.windows.pane_rank import rank
 from millstream.windows.rare import Rare
-from millstream.windows.sampling import TAILS, Sampling
 from millstream.windows.strata import Stratum
+from millstream.windows.stratified_sample import TAILS, Sampling
 from millstream.windows.tails import poisson_upper, two_sided
 
 HALF = Area(0.5, drawn=True)
@@ -339,7 +340,7 @@ panes_told = st.lists(
 
 
 @given(panes_told, st.sampled_from(["order", "drawn"]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_what_is_certain_always_holds(panes: list[tuple[int, str, float]], shed: str) -> None:
     """Whatever was lost, and why: in the worst case the truth is inside; always the value is, and
     what came is never over the upper bound."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.agent.combining import combiner
+from millstream.agent.pane_combiner import combiner
 from millstream.app_file import read_app
 from millstream.errors import DefinitionError, InputError
 from millstream.testing import run

@@ -94,4 +94,4 @@ def test_a_gap_must_be_a_number_of_bytes(gap: Any) -> None:
     """Or -1; what is not is refused."""
     run = ms.testing.run(an_app(a_job()), events(with_gap(a_job(), gap)))
     [letter] = run.dead_letters
-    assert "gap must be a number of bytes, or -1 if nobody knows it" in letter.error
+    assert "gap must be a number of bytes, or -1 if it is not known" in letter.error

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,7 +68,7 @@ def said(run: ms.testing.Run, unit: int = 1_000) -> dict[tuple[int, int], Counte
 
 
 @given(logs, sizes, st.integers(1, 3))
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_windows_are_as_defined(
     given: list[tuple[str, int, str]], size: tuple[int, int, int | None], reducers: int
 ) -> None:
@@ -90,7 +91,7 @@ def test_windows_are_as_defined(
 
 
 @given(logs, sizes, cuttings, st.integers(1, 3), lanes)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_the_engine_gives_the_reference_windows(
     given: list[tuple[str, int, str]],
     size: tuple[int, int, int | None],

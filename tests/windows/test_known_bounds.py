@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows.messages import a_job, an_app, events, told
@@ -81,7 +82,7 @@ kinds = st.sampled_from(["count", "sum"])
         max_size=6,
     ),
 )
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_what_is_known_holds_the_truth_of_what_the_nodes_had(
     kind: str, given: list[tuple[str, int]]
 ) -> None:

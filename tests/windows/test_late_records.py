@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows.messages import a_job, an_app, events, told
@@ -59,7 +60,7 @@ panes = st.integers(0, 7)
     late=st.dictionaries(panes, st.lists(panes, max_size=3)),
     corrections=st.integers(0, 8),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_last_word_holds_the_truth(
     log: dict[int, str], late: dict[int, list[int]], corrections: int
 ) -> None:
@@ -151,7 +152,7 @@ def test_records_of_a_window_that_was_jumped_over_have_an_answer() -> None:
     late=st.dictionaries(st.integers(4, 7), st.lists(panes, max_size=4)),
     size=st.sampled_from([{"range": 1}, {"range": 3, "slide": 1}, {"range": 4, "slide": 2}]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_log_in_no_order_of_time(
     log: dict[int, str], late: dict[int, list[int]], size: dict[str, int]
 ) -> None:

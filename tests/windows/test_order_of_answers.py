@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows.messages import NODES, a_job, an_app, events, told
 
 import millstream as ms
+from millstream.driver import start
 from millstream.driver.in_process import run as run_in_process
+from millstream.driver.planner import Planner
 from millstream.engine.horizon import Lane
 from millstream.model.event import Event
 from millstream.settings import Settings
@@ -29,11 +35,21 @@ def log(node: str, seed: int) -> dict[int, str]:
     return {pane: "zyxab"[: 1 + (pane * 7 + seed) % 5] for pane in range(WINDOWS)}
 
 
+def published(folder: Path) -> list[tuple[int, str]]:
+    """The windows and keys of a sink, in the order of its rows."""
+    rows = [
+        json.loads(line)
+        for path in sorted(folder.glob("part-*.jsonl"))
+        for line in path.read_text().splitlines()
+    ]
+    return [(one["value"]["from"], one["key"]) for one in rows]
+
+
 texts = st.lists(st.text("abcd", max_size=4), min_size=WINDOWS, max_size=WINDOWS)
 
 
 @given(st.fixed_dictionaries(dict.fromkeys(NODES, texts)), st.sampled_from([1, 2, 3]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_by_window_and_key(logs: dict[str, list[str]], size: int) -> None:
     """Whatever the values are, and however many windows a message closes."""
     job = a_job(range=size)
@@ -50,7 +66,7 @@ def test_by_window_and_key(logs: dict[str, list[str]], size: int) -> None:
 
 
 @given(cuttings, st.integers(1, 3), lanes)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_the_engine_has_the_same_times(cuts: list[int], shards: int, lane: Lane) -> None:
     """In order of event time, whatever the batches, shards and lanes."""
     job = a_job(range=1, reducers=2)
@@ -73,11 +89,50 @@ def test_a_sink_has_them_in_order(tmp_path: Path) -> None:
         Settings("logs", tmp_path / "store", addresses, sinks=sinks, available_now=True, shards=2),
     )
     for name in sinks:
-        rows = [
-            json.loads(line)
-            for path in sorted((tmp_path / name).glob("part-*.jsonl"))
-            for line in path.read_text().splitlines()
-        ]
-        found = [(one["value"]["from"], one["key"]) for one in rows]
+        found = published(tmp_path / name)
         assert len({begin for begin, _ in found}) == WINDOWS
         assert found == sorted(found)
+
+
+@pytest.mark.parametrize("reducers", [1, 3])
+@pytest.mark.parametrize("third", [{}, {0: "za", 1: "b", 2: "zy"}, {9: "za", 10: "b", 11: "zy"}])
+def test_whatever_closed_the_windows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, third: dict[int, str], reducers: int
+) -> None:
+    """In one batch the latency of some windows is over, and the last pane of others comes: their
+    answers are published by window, then by key, of whichever reducer they are."""
+    job = a_job(range=1, latency="10s", reducers=reducers)
+    source = tmp_path / "panes"
+    source.mkdir()
+    names = ("counts", "counts.windows")
+
+    def run(number: int, messages: list[Any]) -> None:
+        text = "".join(json.dumps(one) + "\n" for one in messages)
+        (source / f"{number}.json").write_text(text)
+        sinks = {name: f"json:{tmp_path / name}" for name in names}
+        addresses = {"counts.panes": f"json:{source}"}
+        at_minute = partial(Planner, clock=lambda: number * 60_000_000)
+        monkeypatch.setattr(start, "Planner", at_minute)
+        given = Settings("logs", tmp_path / "store", addresses, sinks=sinks, available_now=True)
+        run_in_process(an_app(job), replace(given, shards=2))
+
+    run(1, [one for node in "ab" for one in told(job, node, log(node, ord(node)), begin=0)])
+    assert published(tmp_path / "counts.windows") == []
+    run(2, told(job, "c", third) if third else [])
+    assert len({*published(tmp_path / "counts.windows")}) >= WINDOWS
+    for name in names:
+        found = published(tmp_path / name)
+        assert found == sorted(found)
+
+
+def test_a_latency_closes_windows_in_their_order() -> None:
+    """Windows whose latency is over at the same moment have their times in their order, so that
+    the latest answer of a key is that of the latest window."""
+    job = a_job(range=1, latency="10s")
+    sent = [one for node in "ab" for one in told(job, node, log(node, ord(node)), begin=0)]
+    run = ms.testing.run(an_app(job), at_once(sent)).tick(by="1m")
+    said = [(one.value["from"], one.key) for one in run.stream("counts")]
+    assert len({begin for begin, _ in said}) == WINDOWS
+    assert said == sorted(said)
+    times = [one.ts for one in run.stream("counts")]
+    assert times == sorted({*times})

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from elements.both import check_engine_is_reference, cuttings, lanes
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows.messages import a_job, an_app, answers, events, joined, on_told, told
@@ -69,7 +70,7 @@ def truth(given: Logs) -> dict[int, Counter[str]]:
 
 
 @given(arrivals())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_every_pane_is_taken_exactly_once(given: tuple[Logs, list[Message]]) -> None:
     """In whatever order and company it comes, and however often."""
     log, messages = given
@@ -116,7 +117,7 @@ def overlapping(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[Message]]:
 
 
 @given(overlapping())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_no_pane_is_taken_twice_and_every_record_is_accounted_for(
     given: tuple[dict[str, list[int]], list[Message]],
 ) -> None:
@@ -158,7 +159,7 @@ def test_the_source_of_panes_needs_no_field_of_a_message() -> None:
 
 
 @given(arrivals(), cuttings, st.integers(1, 3), lanes)
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_the_engine_takes_as_the_reference_does(
     given: tuple[Logs, list[Message]], cuts: list[int], shards: int, lane: Lane
 ) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.model.event import Event
 from millstream.windows import Area, Job
-from millstream.windows.shedding import is_drawn
+from millstream.windows.shedder import is_drawn
 
 SECOND = 1_000_000
 PANES = 20
@@ -79,7 +80,7 @@ def test_a_window_is_not_closed_on_its_quiet_panes() -> None:
     st.sampled_from([None, "5s"]),
     st.lists(st.sampled_from([0, 0, 0, 3, 9]), min_size=39, max_size=39),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_whatever_was_drawn_is_in_the_answer(
     seed: int, slide: str | None, counts: list[int]
 ) -> None:

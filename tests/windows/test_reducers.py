@@ -7,6 +7,7 @@ from typing import Any
 
 from elements.both import check_engine_is_reference, cuttings, lanes, run_in_batches
 from engine.in_process import InProcess
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows.messages import NODES, a_job, an_app, answers, events, told
@@ -65,7 +66,7 @@ def truth(size: dict[str, Any], logs: dict[str, list[str]], first: int) -> dict[
 
 
 @given(changing())
-@settings(max_examples=70, deadline=None)
+@settings(max_examples=examples(70), deadline=None)
 def test_the_answers_are_those_of_one_reducer(
     given: tuple[dict[str, Any], dict[str, list[str]], list[Event]],
 ) -> None:
@@ -82,7 +83,7 @@ def test_the_answers_are_those_of_one_reducer(
 
 
 @given(changing(), cuttings, st.integers(1, 3), lanes)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_engine_changes_as_the_reference_does(
     given: tuple[dict[str, Any], dict[str, list[str]], list[Event]],
     cuts: list[int],
@@ -96,7 +97,7 @@ def test_the_engine_changes_as_the_reference_does(
 
 
 @given(changing(), cuttings, lanes)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_in_order_of_arrival_the_answers_are_the_same(
     given: tuple[dict[str, Any], dict[str, list[str]], list[Event]], cuts: list[int], lane: Lane
 ) -> None:
@@ -160,7 +161,7 @@ def reducers_of(engine: InProcess) -> set[str]:
 
 
 @given(changing())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_the_accounts_of_all_numbers_add_up(
     given: tuple[dict[str, Any], dict[str, list[str]], list[Event]],
 ) -> None:

@@ -267,7 +267,7 @@ def test_nothing_is_kept_of_a_gap() -> None:
     [
         ({"nodes": {"d": {}}}, "must be the job's, a, b, c; got 'd'"),
         ({"pane": 4, "until": 3}, "from a pane to a later one"),
-        ({"until": 5}, "with records must be of one pane"),
+        ({"until": 5}, "with records must have one pane"),
         ({"reducers": 0}, "from 1 to 1000; got 0"),
     ],
 )

@@ -8,13 +8,14 @@ from random import Random
 from typing import Any
 
 import pytest
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.windows.drawing import rank
 from millstream.windows.fidelity import Area, rounds
 from millstream.windows.job import Job
-from millstream.windows.shedding import ALPHA, Shedder, drawn_panes, round_of
+from millstream.windows.pane_rank import rank
+from millstream.windows.shedder import ALPHA, Shedder, drawn_panes, round_of
 
 PANES = 20
 WORK = 8.0
@@ -123,7 +124,7 @@ def test_with_time_enough_nothing_is_shed() -> None:
     st.lists(st.floats(0.1, 5), min_size=1, max_size=20),
     st.sampled_from(["order", "drawn"]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_nothing_is_ever_late(shares: list[float], sizes: list[float], shed: str) -> None:
     """Whatever the load and the sizes of panes do: what is sent is in time, for who asks at least
     as often as the headroom."""
@@ -137,7 +138,7 @@ def test_nothing_is_ever_late(shares: list[float], sizes: list[float], shed: str
     st.lists(st.floats(0.05, 3), min_size=1, max_size=20),
     st.lists(st.floats(0.1, 5), min_size=1, max_size=20),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_a_threshold_is_only_lowered(shares: list[float], sizes: list[float]) -> None:
     """Drawn: within a block no pane is made whose rank is not under the threshold of the panes
     before it, and nothing under the last threshold is missing."""

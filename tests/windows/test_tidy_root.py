@@ -17,7 +17,7 @@ from windows.told import data, lost
 import millstream as ms
 from millstream.model import slate
 from millstream.windows import Area, Error, Spatial, Temporal
-from millstream.windows.drawing import rank
+from millstream.windows.pane_rank import rank
 from millstream.windows.strata import layout
 
 
@@ -124,7 +124,7 @@ def test_drawn_panes_that_were_shed_in_order_are_no_sample(shed: str, sampled: b
 
 
 SPREAD = """
-from millstream.windows.sampling import Sampling
+from millstream.windows.stratified_sample import Sampling
 from millstream.windows.strata import Stratum
 for size in range(20, 60):
     units = tuple((f"node {at % 3}", at) for at in range(size))

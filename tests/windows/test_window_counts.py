@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from windows.messages import NODES, a_job, an_app, events, told
@@ -45,7 +46,7 @@ def histories(draw: st.DrawFn) -> tuple[dict[str, int], list[Message]]:
 
 
 @given(histories())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_counts_are_those_of_the_marks(given: tuple[dict[str, int], list[Message]]) -> None:
     """Of every window that is open in the end, pane by pane and node by node."""
     size, sent = given

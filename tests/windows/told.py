@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from millstream.windows.job import Job
-from millstream.windows.message import Manifest, manifest
+from millstream.windows.message import PaneManifest, manifest
 
 Unit = tuple[str, int]
 
@@ -23,14 +23,14 @@ def a_job(kind: str | None = "count", panes: int = 10, **options: Any) -> Job:
     return Job(map=pairs, range=panes, pane=1, by="records", **given)
 
 
-def data(records: int, late: dict[str, int] | None = None) -> Manifest:
+def data(records: int, late: dict[str, int] | None = None) -> PaneManifest:
     """A pane that was received."""
     told = manifest("data" if records else "empty", 0)
     told["records"], told["late"] = records, late or {}
     return told
 
 
-def lost(records: int, why: Any = "shed") -> Manifest:
+def lost(records: int, why: Any = "shed") -> PaneManifest:
     """A pane that was given up, of which this many records were read."""
     told = manifest("lost", 0, why=why)
     told["shed"] = records

@@ -1,4 +1,4 @@
-"""Where an action's events go: `webhook:URL`, `line:FILE` or `stderr`."""
+"""The address of an action's events: `webhook:URL`, `line:FILE` or `stderr`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FORMS = "webhook:URL, line:FILE or stderr"
 
 @dataclass(frozen=True, slots=True)
 class ActionAddress:
-    """A kind, and the URL or the file as it was given; empty for stderr."""
+    """A kind, and the URL or the file as given; empty for stderr."""
 
     kind: Kind
     target: str
 
     @property
     def shown(self) -> str:
-        """The address as anyone may see it: of a URL, which may hold a secret, only the host."""
+        """The address without secrets: only the host of a URL."""
         if self.kind == "webhook":
             url = urlsplit(self.target)
             port = "" if url.port is None else f":{url.port}"
@@ -35,7 +35,7 @@ class ActionAddress:
 
 
 def parse_action_address(text: object, where: str) -> ActionAddress:
-    """The address that the text means; `where` begins the error if it means none.
+    """Parses an address. `where` begins the error message if it is not valid.
 
     >>> parse_action_address("webhook:http://127.0.0.1:9000/hook?key=s3cret", "here").shown
     'webhook:http://127.0.0.1:9000'
@@ -43,7 +43,7 @@ def parse_action_address(text: object, where: str) -> ActionAddress:
     if not isinstance(text, str):
         raise DefinitionError(f"{where} must be {FORMS}; got {text!r}")
     name, _, target = text.partition(":")
-    kind = next((one for one in KINDS if one == name.strip().lower()), None)
+    kind = next((known for known in KINDS if known == name.strip().lower()), None)
     if kind is None:
         near = nearest(name.strip(), KINDS)
         if name in ("http", "https"):
@@ -53,7 +53,7 @@ def parse_action_address(text: object, where: str) -> ActionAddress:
         raise DefinitionError(f"{where}: an action's address must be {FORMS}; got {text!r}{hint}")
     if kind == "stderr":
         if target:
-            raise DefinitionError(f"{where}: stderr takes nothing behind it; got {text!r}")
+            raise DefinitionError(f"{where}: stderr takes no target; got {text!r}")
     elif not target:
         raise DefinitionError(f"{where}: {text!r} names nothing; an address is {FORMS}")
     elif kind == "webhook":
@@ -64,10 +64,10 @@ def parse_action_address(text: object, where: str) -> ActionAddress:
 def _check_url(url: str, where: str) -> None:
     try:
         parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        good = False
-    if not good or not url.isprintable() or " " in url:
+        is_valid = False
+    if not is_valid or not url.isprintable() or " " in url:
         raise DefinitionError(
             f"{where}: a webhook's address must be webhook:http://HOST/PATH or "
             f"webhook:https://HOST/PATH; got {url!r}"
@@ -77,8 +77,9 @@ def _check_url(url: str, where: str) -> None:
 def addresses_of(
     app: str, actions: Iterable[str], given: Mapping[str, str]
 ) -> dict[str, ActionAddress]:
-    """Each action's address; DefinitionError if one has none, or two write to one file."""
-    found: dict[str, ActionAddress] = {}
+    """Returns each action's address. Raises DefinitionError if one has none, or if two write to one
+    file."""
+    addresses: dict[str, ActionAddress] = {}
     files: dict[str, str] = {}
     for name in actions:
         if name not in given:
@@ -87,7 +88,7 @@ def addresses_of(
                 f"Give it one with --action {name}=webhook:URL (or line:FILE, or stderr), in the "
                 f"TOML file, or with app.action({name!r}, to=...)"
             )
-        found[name] = address = parse_action_address(given[name], f"action {name!r}")
+        addresses[name] = address = parse_action_address(given[name], f"action {name!r}")
         if address.kind == "line":
             other = files.setdefault(os.path.realpath(address.target), name)
             if other != name:
@@ -95,4 +96,4 @@ def addresses_of(
                     f"actions {other!r} and {name!r} must not write to one file, "
                     f"{address.target}: each looks at its end to know what is there; name another"
                 )
-    return found
+    return addresses

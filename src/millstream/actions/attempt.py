@@ -1,9 +1,9 @@
-"""What follows from a try: done, again in a while, or a dead letter. Pure.
+"""Decides after a try: done, retry later, or a dead letter. Pure.
 
-The pauses double from half a second to a minute, each shortened by up to a half at random, so that
-many senders do not come back together. A receiver that says how long to wait is heeded. A record is
-given up after so many tries, or when the next one would come after its patience is over: no pause
-is cut short, since a receiver has asked for it.
+The pauses double from half a second to a minute. Each is shortened by up to a half at random, so
+that many senders do not come back together. If the receiver says how long to wait, the pause is at
+least that long. A record is given up after a number of tries, or when the next try would come after
+its patience is over. No pause is cut short, since a receiver has asked for it.
 """
 
 from __future__ import annotations
@@ -12,23 +12,25 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Literal
 
+from millstream.counted_nouns import counted
+
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 NOT_NOW = frozenset({408, 425, 429})
-"""Answers below 500 that may be another a moment later."""
+"""Temporary statuses below 500."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How long one record is tried."""
+    """The limits for trying one record."""
 
     tries: int = 8
     patience: float | None = 3600.0
-    """Seconds, pauses included; None: as long as there are tries."""
+    """Seconds, pauses included. None: no limit other than `tries`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a try: carried out, worth another try, or refused for good."""
+class AttemptOutcome:
+    """The result of a try: carried out, worth another try, or refused for good."""
 
     kind: Literal["done", "again", "never"]
     error: str = ""
@@ -38,19 +40,19 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It is carried out."""
+    """The record is carried out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Try once more after so many seconds."""
+    """Retry after this many seconds."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Dead:
-    """Give it up: a dead letter."""
+    """Give up: the record becomes a dead letter."""
 
     error: str
 
@@ -58,17 +60,19 @@ class Dead:
 Decision = Done | Again | Dead
 
 
-def decide(outcome: Outcome, tries: int, spent: float, policy: Policy, chance: float) -> Decision:
-    """What to do after the try number `tries`, `spent` seconds since the first began.
+def decide(
+    outcome: AttemptOutcome, tries: int, spent: float, policy: Policy, chance: float
+) -> Decision:
+    """Decides what to do after try number `tries`, `spent` seconds since the first began.
 
     `chance`, from 0 up to 1, is the random part.
 
     >>> policy = Policy(tries=3, patience=60)
-    >>> decide(Outcome("again", "HTTP 503"), 1, 0.1, policy, chance=0.0)
+    >>> decide(AttemptOutcome("again", "HTTP 503"), 1, 0.1, policy, chance=0.0)
     Again(seconds=0.5)
-    >>> decide(Outcome("again", "HTTP 429", after=7), 2, 1.0, policy, chance=0.5)
+    >>> decide(AttemptOutcome("again", "HTTP 429", after=7), 2, 1.0, policy, chance=0.5)
     Again(seconds=7)
-    >>> decide(Outcome("again", "HTTP 503"), 3, 2.0, policy, chance=0.0)
+    >>> decide(AttemptOutcome("again", "HTTP 503"), 3, 2.0, policy, chance=0.0)
     Dead(error='HTTP 503 (given up after 3 tries)')
     """
     if outcome.kind == "done":
@@ -77,8 +81,8 @@ def decide(outcome: Outcome, tries: int, spent: float, policy: Policy, chance: f
         return Dead(outcome.error)
     if tries >= policy.tries:
         return Dead(f"{outcome.error} (given up after {_times(tries)})")
-    own = min(FIRST_PAUSE * 2.0 ** min(tries - 1, 16), LONGEST_PAUSE) * (1 - chance / 2)
-    pause = own if outcome.after is None else max(own, outcome.after)
+    own_pause = min(FIRST_PAUSE * 2.0 ** min(tries - 1, 16), LONGEST_PAUSE) * (1 - chance / 2)
+    pause = own_pause if outcome.after is None else max(own_pause, outcome.after)
     if policy.patience is not None and spent + pause > policy.patience:
         return Dead(
             f"{outcome.error} (given up after {_times(tries)}: the next would come after more than "
@@ -88,29 +92,30 @@ def decide(outcome: Outcome, tries: int, spent: float, policy: Policy, chance: f
 
 
 def _times(tries: int) -> str:
-    return "1 try" if tries == 1 else f"{tries} tries"
+    return counted(tries, "try", "tries")
 
 
-def answer_means(status: int, said: str, retry_after: str | None, now: float) -> Outcome:
-    """What an HTTP answer means; `said` is its text for people, `now` the time in seconds.
+def answer_means(status: int, said: str, retry_after: str | None, now: float) -> AttemptOutcome:
+    """Converts an HTTP answer to an outcome. `said` is its text for people, `now` the time in
+    seconds.
 
     >>> answer_means(204, "", None, 0).kind, answer_means(404, "", None, 0).kind
     ('done', 'never')
     >>> answer_means(503, "Busy", "3", 0)
-    Outcome(kind='again', error='HTTP 503: Busy', after=3.0)
+    AttemptOutcome(kind='again', error='HTTP 503: Busy', after=3.0)
     """
     if 200 <= status < 300:
-        return Outcome("done")
+        return AttemptOutcome("done")
     error = f"HTTP {status}: {said}" if said else f"HTTP {status}"
     if status in NOT_NOW or status >= 500:
-        return Outcome("again", error, seconds_of(retry_after, now))
+        return AttemptOutcome("again", error, seconds_of(retry_after, now))
     if 300 <= status < 400:
         error += "; a redirection is not followed: name the address that it points to"
-    return Outcome("never", error)
+    return AttemptOutcome("never", error)
 
 
 def seconds_of(retry_after: str | None, now: float) -> float | None:
-    """The seconds that a Retry-After header asks for: a number of them, or a date.
+    """Parses a Retry-After header, a number of seconds or a date, into seconds.
 
     >>> seconds_of("2", 0), seconds_of("Thu, 01 Jan 1970 00:01:00 GMT", 50), seconds_of("soon", 0)
     (2.0, 10.0, None)

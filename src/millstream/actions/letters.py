@@ -1,7 +1,7 @@
-"""The dead letters of an action: its own event log, NAME.failed, kept for ever.
+"""The dead letters of an action, in its own event log NAME.failed, which is kept for ever.
 
-A letter is appended before the position goes past its record. So after a crash between the two, the
-last letter tells that the record was given up already, and it is not tried once more.
+A letter is appended before the position moves past its record. After a crash between the two, the
+last letter shows that the record was already given up, and it is not tried again.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from pathlib import Path
 
 import msgspec
 
-from millstream.actions.asked import Asked, Row
+from millstream.actions.action_events import ActionEvent, ActionRow
+from millstream.log.entries import Entry
+from millstream.log.place_writer import EventLogWriter
 from millstream.log.reader import LogReader
-from millstream.log.writer import Entry, LogWriter, Retention
+from millstream.log.retention import Retention
+from millstream.log.stream_logs import StreamLogs
 from millstream.model.workflow import FAILED
 from millstream.stores.home import log_of
 
 FOR_EVER = Retention(None, None)
 
 
-class Letter(Row, frozen=True, kw_only=True, omit_defaults=True):
+class Letter(ActionRow, frozen=True, kw_only=True, omit_defaults=True):
     """An event that could not be carried out, and why."""
 
     action: str
@@ -30,39 +33,40 @@ class Letter(Row, frozen=True, kw_only=True, omit_defaults=True):
     error: str
     tries: int
     since: int
-    """When it was first tried, in microseconds."""
+    """The time of the first try, in microseconds."""
     last: int
     retry: int = 0
 
-    def again(self, store: str) -> Asked:
-        """The same event, to be carried out under a new id."""
-        row = Row(self.ts, self.key, self.value, self.bytes)
-        return Asked.of(store, self.action, self.record, row, self.retry + 1)
+    def again(self, store: str) -> ActionEvent:
+        """Returns the same event with a new id, to be carried out again."""
+        row = ActionRow(self.ts, self.key, self.value, self.bytes)
+        return ActionEvent.of(store, self.action, self.record, row, self.retry + 1)
 
 
 _letter = msgspec.json.Decoder(Letter).decode
 
 
 def failed_log(store: Path, action: str) -> Path:
-    """Where an action's dead letters are."""
+    """The path of the log of an action's dead letters."""
     return log_of(store, f"{action}{FAILED}")
 
 
 class Letters:
-    """The writer's side; the log is made with the first letter."""
+    """Writes the dead letters of an action. The log is created with the first letter."""
 
-    def __init__(self, store: Path, action: str) -> None:
-        self._path = failed_log(store, action)
-        self._writer: LogWriter | None = None
+    def __init__(self, logs: StreamLogs, action: str) -> None:
+        self._logs = logs
+        self._stream = f"{action}{FAILED}"
+        self._writer: EventLogWriter | None = None
         self._reader: LogReader | None = None
 
     @property
     def last(self) -> str:
         """The id of the last letter; empty if there is none."""
-        return self._open().last_tag if self._writer or self._path.exists() else ""
+        return self._open().last_tag if self._writer or self._logs.has(self._stream) else ""
 
-    def append(self, asked: Asked, error: str, tries: int, since: int, last: int) -> None:
-        """Keep a letter; on disk when this returns."""
+    def append(self, asked: ActionEvent, error: str, tries: int, since: int, last: int) -> None:
+        """Appends a letter. It is on disk when this returns."""
         row = asked.row
         letter = Letter(
             row.ts,
@@ -81,26 +85,26 @@ class Letters:
         self._open().append([Entry([msgspec.json.encode(letter)], asked.id)])
 
     def read(self, number: int) -> Letter | None:
-        """The letter of that number; None if there is none."""
+        """Returns the letter with this number; None if there is none."""
         if self._reader is None:
-            self._reader = LogReader(self._path)
+            self._reader = self._logs.reader(self._stream, record=number)
         self._reader.reload()
         return next(_from(self._reader, number), (0, None))[1]
 
     def close(self) -> None:
-        for one in (self._writer, self._reader):
-            if one is not None:
-                one.close()
+        for file in (self._writer, self._reader):
+            if file is not None:
+                file.close()
         self._writer = self._reader = None
 
-    def _open(self) -> LogWriter:
+    def _open(self) -> EventLogWriter:
         if self._writer is None:
-            self._writer = LogWriter(self._path, retention=FOR_EVER, tags=False)
+            self._writer = self._logs.writer(self._stream, FOR_EVER)
         return self._writer
 
 
 def letters(store: Path, action: str, start: int = 0) -> Iterator[tuple[int, Letter]]:
-    """The dead letters of an action from a number on, with their numbers."""
+    """Yields the dead letters of an action from number `start` on, with their numbers."""
     with closing(LogReader(failed_log(store, action))) as reader:
         yield from _from(reader, start)
 

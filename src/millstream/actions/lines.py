@@ -1,8 +1,9 @@
-"""Carrying out as lines: into a file, or onto standard error.
+"""Carries out as lines: into a file, or onto standard error.
 
-A file gets each record exactly once, on disk, also over a kill or a power cut, if nobody else
-writes to it and it is not moved away between the end and the next start: what a try left behind is
-seen at the file's end. A line whose writing was interrupted is cut off and written again.
+A file gets each record exactly once, on disk, even across a kill or a power cut. This requires that
+nobody else writes to the file, and that it is not moved away between the end of a run and the next
+start: the carrier looks at the end of the file for what an earlier try left. A partly written line
+is cut off and written again.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from pathlib import Path
 
 import msgspec
 
-from millstream.actions.asked import Asked
-from millstream.actions.attempt import Outcome
+from millstream.actions.action_events import ActionEvent
+from millstream.actions.attempt import AttemptOutcome
 from millstream.durable import sync
 
 GROUP = 1000
-"""Records that are written, and then recorded, at once."""
+"""The number of records that are written, and then recorded, at once."""
 
 
 class _Line(msgspec.Struct):
@@ -27,7 +28,7 @@ class _Line(msgspec.Struct):
 
 
 class LineFile:
-    """Appends one JSON record a line to a file, which is made if it is not there."""
+    """Appends one line of JSON for each record to a file, which is created if missing."""
 
     group = GROUP
 
@@ -35,19 +36,19 @@ class LineFile:
         self._path = path.absolute()
         self._file = -1
 
-    def carry(self, asked: Sequence[Asked]) -> Outcome:
-        lines = [one.json() + b"\n" for one in asked]
+    def carry(self, asked: Sequence[ActionEvent]) -> AttemptOutcome:
+        lines = [event.json() + b"\n" for event in asked]
         try:
             if not self._is_open():
-                lines = lines[self._opened([one.id for one in asked], lines) :]
+                lines = lines[self._opened([event.id for event in asked], lines) :]
             left = memoryview(b"".join(lines))
             while left:
                 left = left[os.write(self._file, left) :]
             os.fsync(self._file)
         except OSError as error:
-            self.close()  # what is there now is seen when it is opened again
-            return Outcome("again", f"{self._path}: {error.strerror or error}")
-        return Outcome("done")
+            self.close()  # reopening the file finds what was written
+            return AttemptOutcome("again", f"{self._path}: {error.strerror or error}")
+        return AttemptOutcome("done")
 
     def close(self) -> None:
         if self._file >= 0:
@@ -55,7 +56,8 @@ class LineFile:
         self._file = -1
 
     def _is_open(self) -> bool:
-        """Whether our file is the one at the path: it may have been moved away, to be kept."""
+        """True if the open file is still the one at the path. It may have been moved away to be
+        kept."""
         if self._file < 0:
             return False
         try:
@@ -67,26 +69,26 @@ class LineFile:
         return same
 
     def _opened(self, ids: list[str], lines: list[bytes]) -> int:
-        """Open the file, and see how many of the lines it has already."""
+        """Opens the file. Returns how many of the lines it already has."""
         flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(self._path, flags, 0o644)
         sync(self._path.parent)
         size = os.fstat(self._file).st_size
-        ours = sum(map(len, lines))  # no line of these begins further from the end
+        ours = sum(map(len, lines))  # none of these lines begins further from the end
         tail = os.pread(self._file, ours, max(0, size - ours))
         whole, newline, rest = tail.rpartition(b"\n")
-        there = _number(whole.rpartition(b"\n")[2], ids) + 1 if newline else 0
+        written = _number(whole.rpartition(b"\n")[2], ids) + 1 if newline else 0
         if rest:
-            if there < len(lines) and lines[there].startswith(rest):
+            if written < len(lines) and lines[written].startswith(rest):
                 os.ftruncate(self._file, size - len(rest))
             else:
-                os.write(self._file, b"\n")  # another's line, or what a power cut left: closed
-        return there
+                os.write(self._file, b"\n")  # end a foreign line, or what a power cut left
+        return written
 
 
 def _number(line: bytes, ids: list[str]) -> int:
-    """Which of the ids the line has; -1 if none of them."""
+    """Returns the index of the line's id in `ids`; -1 if it is not there."""
     try:
         return ids.index(msgspec.json.decode(line, type=_Line).id)
     except (msgspec.MsgspecError, UnicodeDecodeError, ValueError):
@@ -94,17 +96,17 @@ def _number(line: bytes, ids: list[str]) -> int:
 
 
 class Stderr:
-    """Writes one JSON record a line to standard error."""
+    """Writes one line of JSON for each record to standard error."""
 
     group = GROUP
 
-    def carry(self, asked: Sequence[Asked]) -> Outcome:
+    def carry(self, asked: Sequence[ActionEvent]) -> AttemptOutcome:
         try:
-            sys.stderr.write("".join(f"{one.json().decode()}\n" for one in asked))
+            sys.stderr.write("".join(f"{event.json().decode()}\n" for event in asked))
             sys.stderr.flush()
         except (OSError, ValueError) as error:
-            return Outcome("again", f"standard error: {error}")
-        return Outcome("done")
+            return AttemptOutcome("again", f"standard error: {error}")
+        return AttemptOutcome("done")
 
     def close(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""How the actions of a store are: from the files alone, whether or not the application runs."""
+"""The state of a store's actions, from the files alone, whether or not the application runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from millstream.actions.letters import failed_log
-from millstream.actions.record import Trying, known, read_position, retry_until
+from millstream.actions.record import PendingRetry, known, read_position, retry_until
 from millstream.errors import StoreError
 from millstream.log.reader import LogReader
 from millstream.log.segments import read_end
@@ -16,25 +16,26 @@ from millstream.stores.home import log_of
 
 
 class ActionState(msgspec.Struct, frozen=True):
-    """How one action is."""
+    """The state of one action."""
 
     name: str
     address: str = ""
     done: int = 0
     waiting: int = 0
-    """Asked for, and neither carried out nor given up; the dead letters that are put back too."""
+    """Events that are neither carried out nor given up, including dead letters that are put
+    back."""
     failed: int = 0
     """Dead letters that were not put back."""
     dead_letters: int = 0
     """Dead letters of all time."""
     missed: int = 0
-    retrying: Trying | None = None
+    retrying: PendingRetry | None = None
     trouble: str | None = None
-    """What is wrong with its files; the rest is then not known."""
+    """An error of its files. The other fields are then unknown."""
 
 
 def action_state(store: Path, action: str) -> ActionState:
-    """How an action of the store is; StoreError if its files are damaged."""
+    """Returns the state of an action. Raises StoreError if its files are damaged."""
     at = read_position(store, action)
     if at is None:
         raise StoreError(f"{store}: it has no action {action!r}")
@@ -52,20 +53,20 @@ def action_state(store: Path, action: str) -> ActionState:
 
 
 def action_states(store: Path) -> list[ActionState]:
-    """All of them; one whose files are damaged says so."""
-    found = []
+    """Returns the states of all actions. If the files of one are damaged, its `trouble` says so."""
+    states = []
     for name in known(store):
         try:
-            found.append(action_state(store, name))
+            states.append(action_state(store, name))
         except StoreError as error:
-            found.append(ActionState(name, trouble=str(error)))
-    return found
+            states.append(ActionState(name, trouble=str(error)))
+    return states
 
 
 def records_of(log: Path) -> int:
-    """How many records a log has had."""
+    """Returns the number of records that a log has ever had."""
     end = read_end(log)
-    if end is None:  # it is found from the blocks; or there is no log yet
+    if end is None:  # the reader finds it from the blocks, or there is no log yet
         with closing(LogReader(log)) as reader:
             end = reader.end
     return end[1]

@@ -1,12 +1,13 @@
-"""How far an action is: small files with checksums, for each action.
+"""An action's position: small files with checksums, for each action.
 
-STORE/actions/NAME         the position, on disk when it is written, replaced whole
-STORE/actions/.NAME.now    the position since, overwritten in place and not forced to disk: a killed
-                           process leaves it, a power cut may not
-STORE/actions/NAME+retry   up to which dead letter they are to be carried out again; the command's
+    STORE/actions/NAME         the position, on disk when it is written, replaced whole
+    STORE/actions/.NAME.now    the position since, overwritten in place and not forced to disk: it
+                               survives a killed process, but perhaps not a power cut
+    STORE/actions/NAME+retry   dead letters up to this number are carried out again; written by the
+                               command
 
-The newer of the first two counts; a damaged `.now` is as none. No name of a stream has a `+` or
-begins with a dot, so that they cannot meet.
+The newer of the first two counts; a damaged `.now` is ignored. No stream name contains a `+` or
+begins with a dot, so the names cannot collide.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from millstream.errors import StoreError
 RETRY = "+retry"
 
 
-class Trying(msgspec.Struct, frozen=True):
-    """A record that was tried and is to be tried again."""
+class PendingRetry(msgspec.Struct, frozen=True):
+    """A record that failed and will be retried."""
 
     id: str
     tries: int
     since: int
-    """When it was first tried, in microseconds."""
+    """The time of the first try, in microseconds."""
     last: int
-    """When it was last tried."""
+    """The time of the last try."""
     spent: float
     """Seconds of its tries and of the pauses between them."""
     pause: float
@@ -45,18 +46,19 @@ class Trying(msgspec.Struct, frozen=True):
 
 
 class Position(msgspec.Struct, frozen=True):
-    """What is settled, carried out or given up, and what is being tried."""
+    """The records that are settled (carried out or given up), and the one that is being tried."""
 
     record: int
-    """The next record of the action's log: all before it are settled."""
+    """The next record of the action's log. All before it are settled."""
     done: int = 0
     failed: int = 0
-    """Dead letters, of all time."""
+    """Dead letters of all time."""
     missed: int = 0
-    """Records that were gone from the log before they could be carried out."""
+    """Records that were removed from the log before they could be carried out."""
     retried: int = 0
-    """The next dead letter to put back: those before it were, and are settled, as far as asked."""
-    trying: Trying | None = None
+    """The next dead letter to put back. Those before it were put back, as far as requested, and are
+    settled."""
+    trying: PendingRetry | None = None
     address: str = ""
 
 
@@ -79,7 +81,7 @@ class Note:
         try:
             os.pwrite(self._file, line, 0)
         except OSError:
-            pass  # the position is on disk, if an older one: more would be repeated
+            pass  # an older position is on disk: a crash would repeat more
 
     def close(self) -> None:
         if self._file >= 0:
@@ -88,7 +90,7 @@ class Note:
 
 
 def _noted(store: Path, action: str) -> Position | None:
-    """What was noted last; a shorter line leaves the end of a longer one behind it."""
+    """Reads the last note. A shorter line leaves the end of a longer one behind it."""
     try:
         line = _note_of(store, action).read_bytes().partition(b"\n")[0]
         return msgspec.json.decode(without_checksum(line), type=Position)
@@ -96,7 +98,9 @@ def _noted(store: Path, action: str) -> Position | None:
         return None
 
 
-class _Retry(msgspec.Struct):
+class Retry(msgspec.Struct):
+    """A request to carry dead letters out again."""
+
     until: int
 
 
@@ -126,14 +130,14 @@ def _refused(folder: Path, error: OSError) -> StoreError:
 
 
 def known(store: Path) -> list[str]:
-    """The actions that a store has ever had, by name."""
+    """Returns the names of all actions that a store has ever had."""
     folder = folder_of(store)
     names = (path.name for path in folder.iterdir()) if folder.is_dir() else ()
     return sorted(name for name in names if not name.startswith(".") and "+" not in name)
 
 
 def read_position(store: Path, action: str) -> Position | None:
-    """How far the action is; None if it was never started."""
+    """Returns the position of an action; None if it was never started."""
     path = folder_of(store) / action
     try:
         data = read_record(path)
@@ -143,23 +147,23 @@ def read_position(store: Path, action: str) -> Position | None:
         return max(position, _noted(store, action) or position, key=_settled)
     except (StoreError, msgspec.MsgspecError) as error:
         raise StoreError(
-            f"{path}: the record of how far action {action!r} is, is damaged ({error}). Restore it "
-            "from a copy of the store; or delete it: the action then goes on with what is asked "
-            "from now on, and what waits in its log is not carried out"
+            f"{path}: the record of how far action {action!r} has come is damaged ({error}). "
+            "Restore it from a copy of the store; or delete it: the action then continues with new "
+            "events, and those that wait in its log are not carried out"
         ) from None
 
 
 def write_position(store: Path, action: str, position: Position) -> None:
-    """On disk when this returns."""
+    """Writes the position. It is on disk when this returns."""
     write_record(folder_of(store) / action, msgspec.json.encode(position))
 
 
 def retry_until(store: Path, action: str) -> int:
-    """The dead letters before this number are to be carried out again."""
+    """Returns the number before which dead letters are to be carried out again."""
     path = folder_of(store) / f"{action}{RETRY}"
     try:
         data = read_record(path)
-        return 0 if data is None else msgspec.json.decode(data, type=_Retry).until
+        return 0 if data is None else msgspec.json.decode(data, type=Retry).until
     except (StoreError, msgspec.MsgspecError) as error:
         raise StoreError(
             f"{path}: a request to carry out dead letters again is damaged ({error}); delete the "
@@ -168,6 +172,27 @@ def retry_until(store: Path, action: str) -> int:
 
 
 def ask_retry(store: Path, action: str, until: int) -> None:
-    """Ask for it, durably; whoever runs the application sees it."""
+    """Requests a retry durably. The running application, or the next run, finds the request."""
     make_folder(store)
-    write_record(folder_of(store) / f"{action}{RETRY}", msgspec.json.encode(_Retry(until)))
+    write_record(folder_of(store) / f"{action}{RETRY}", msgspec.json.encode(Retry(until)))
+
+
+class ActionRecords:
+    """The records of a run's actions, in files of this machine."""
+
+    sync_seconds = 0.1
+    """For this long, the position of records that are carried out one by one need not be
+    durable."""
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+
+    def read_position(self, action: str) -> Position | None:
+        return read_position(self._store, action)
+
+    def write_position(self, action: str, position: Position) -> None:
+        """Writes the position. It is durable when this returns."""
+        write_position(self._store, action, position)
+
+    def retry_until(self, action: str) -> int:
+        return retry_until(self._store, action)

@@ -1,6 +1,6 @@
-"""Carrying out by HTTP: a POST of JSON, with a key that makes a repeat harmless.
+"""Carries out by HTTP: a POST of JSON, with an idempotency key that makes a repeat harmless.
 
-The status is the answer: once a 2xx is there, the record is carried out, even if the connection
+The status is the answer. Once a 2xx has arrived, the record is carried out, even if the connection
 breaks while the rest of the answer comes. Redirections are not followed.
 """
 
@@ -11,17 +11,17 @@ from collections.abc import Callable, Sequence
 
 import httpx
 
-from millstream.actions.asked import Asked
-from millstream.actions.attempt import Outcome, answer_means
+from millstream.actions.action_events import ActionEvent
+from millstream.actions.attempt import AttemptOutcome, answer_means
 from millstream.errors import DefinitionError
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 SAID, READ = 200, 64 * 1024
-"""Characters of an answer that an error shows; bytes of one that are waited for."""
+"""The number of characters of an answer that an error shows, and of bytes that are read."""
 
 
 class Webhook:
-    """The receiver at a URL. It belongs to one thread."""
+    """The receiver at a URL. Belongs to one thread."""
 
     group = 1
 
@@ -35,25 +35,25 @@ class Webhook:
         self._client = httpx.Client(
             timeout=timeout,
             headers={"User-Agent": "millstream"},
-            verify=url.startswith("https:"),  # else none are needed, and they take time to load
-            mounts={f"all://{host}": None for host in LOOPBACK},  # a proxy is not asked for these
+            verify=url.startswith("https:"),  # else no certificates are needed: they load slowly
+            mounts={f"all://{host}": None for host in LOOPBACK},  # no proxy for these
         )
 
-    def carry(self, asked: Sequence[Asked]) -> Outcome:
-        (one,) = asked
-        headers = {"Content-Type": "application/json", "Idempotency-Key": one.id}
+    def carry(self, asked: Sequence[ActionEvent]) -> AttemptOutcome:
+        (event,) = asked
+        headers = {"Content-Type": "application/json", "Idempotency-Key": event.id}
         try:
             with self._client.stream(
-                "POST", self._url, content=one.json(), headers=headers
+                "POST", self._url, content=event.json(), headers=headers
             ) as answer:
-                said = self._said(answer)
+                message = self._said(answer)
                 header = answer.headers.get("Retry-After")
-                return answer_means(answer.status_code, said, header, self._clock())
+                return answer_means(answer.status_code, message, header, self._clock())
         except httpx.HTTPError as error:
-            return Outcome("again", f"{type(error).__name__}: {error}".rstrip(": "))
+            return AttemptOutcome("again", f"{type(error).__name__}: {error}".rstrip(": "))
 
     def _said(self, answer: httpx.Response) -> str:
-        """The beginning of what the answer says; what is left over is not waited for."""
+        """Returns the beginning of the answer's text. It does not wait for the rest."""
         body, deadline = b"", time.monotonic() + self._timeout
         try:
             for piece in answer.iter_raw():
@@ -63,8 +63,8 @@ class Webhook:
         except httpx.HTTPError:
             pass  # the status has been received
         text = body[: 4 * SAID].decode(errors="replace")
-        said = " ".join(text.split()) or answer.reason_phrase
-        return said if len(said) <= SAID else f"{said[: SAID - 3]}..."
+        message = " ".join(text.split()) or answer.reason_phrase
+        return message if len(message) <= SAID else f"{message[: SAID - 3]}..."
 
     def close(self) -> None:
         self._client.close()

@@ -1,19 +1,19 @@
-"""One action, step by step: read what is asked, carry it out, record that.
+"""One action, step by step: reads an event, carries it out, records that.
 
-DESIGN
-------
-The records of the action's log are carried out in order, one after the other; what its carrier can
-do at once goes together. A record is settled when it is carried out or has become a dead letter,
-and then the position goes past it before the next one is tried. So a process that dies can make
-only those be done again that were under way, and under the same ids. While one follows the other,
-the position is forced to disk every tenth of a second: a power cut may repeat what was done since.
+DESIGN ------ The records of the action's log are carried out in order, one after the other. A
+carrier that can do several at once gets a group. A record is settled when it is carried out or has
+become a dead letter; then the position moves past it before the next one is tried. So after a crash
+only the records that were under way can be carried out again, and under the same ids. While records
+follow each other closely, the position is forced to disk every tenth of a second: a power cut may
+repeat what was done since.
 
-The position also says what is being tried, so that tries count over restarts, and anyone can see
-it. The reader's mark in the log keeps retention from removing what waits; it may be behind.
+The position also contains the record that is being tried, so tries are counted across restarts, and
+anyone can see it. The reader's mark in the log keeps retention from removing waiting records; it
+may lag behind the position.
 
-A new action begins at the end of its log: what was there before it was an action is no request.
+A new action begins at the end of its log: records from before it was an action are not requests.
 
-Clocks and chance come in. Nothing here waits: `step` says how long to.
+Clocks and randomness are arguments. Nothing here waits: `step` returns how long to wait.
 """
 
 from __future__ import annotations
@@ -26,53 +26,45 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from millstream.actions.asked import Asked, decode_row
-from millstream.actions.attempt import Again, Dead, Outcome, Policy, decide
+from millstream.actions.action_events import ActionEvent, decode_row
+from millstream.actions.attempt import Again, AttemptOutcome, Dead, Policy, decide
 from millstream.actions.letters import Letters
-from millstream.actions.record import (
-    Note,
-    Position,
-    Trying,
-    make_folder,
-    read_position,
-    retry_until,
-    write_position,
-)
+from millstream.actions.record import ActionRecords, Note, PendingRetry, Position, make_folder
+from millstream.counted_nouns import counted, verb
 from millstream.errors import StoreError
-from millstream.log.reader import Block, LogReader
-from millstream.stores.home import Home, log_of
+from millstream.log.reader import Block
+from millstream.log.stream_logs import AT_THE_END, FolderLogs, StreamLogs
+from millstream.stores.home import Home
 
-SYNC = 0.1
-"""Seconds for which the position of what is carried out one by one need not be on disk."""
 READER = "action"
-"""The name under which an action's worker marks its place in the log."""
+"""The reader name under which a worker marks its place in the log."""
 
 
 class Carrier(Protocol):
     """Carries records out: all that it is given, or none of them as far as it knows."""
 
     group: int
-    """How many it takes at once."""
+    """The maximum number of records that it takes at once."""
 
-    def carry(self, asked: Sequence[Asked]) -> Outcome: ...
+    def carry(self, asked: Sequence[ActionEvent]) -> AttemptOutcome: ...
 
     def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Time and chance, from outside."""
+    """Time and randomness, from outside."""
 
     now: Callable[[], int]
-    """The time of day in microseconds: to be shown, never to be counted on."""
+    """The time of day in microseconds. For display only, never for decisions."""
     timer: Callable[[], float]
-    """Seconds that only go up."""
+    """A monotonic clock, in seconds."""
     chance: Callable[[], float]
-    """From 0 up to 1, at random."""
+    """A random number from 0 up to 1."""
 
 
 class Worker:
-    """Carries out one action. It belongs to one thread, but for `abandon`."""
+    """Carries out one action. Belongs to one thread, except for `abandon`."""
 
     def __init__(
         self,
@@ -84,8 +76,13 @@ class Worker:
         *,
         address: str = "",
         tell: Callable[[str], None] = lambda _: None,
+        logs: StreamLogs | None = None,
+        records: ActionRecords | None = None,
     ) -> None:
-        """Takes its place in the log; to be made before anything new is published there."""
+        """Takes its place in the log. Must be created before anything new is published there.
+
+        `logs` and `records` default to those in the store's folder.
+        """
         self.action = action
         self._store: Path = home.path
         self._id = home.facts.id
@@ -99,23 +96,29 @@ class Worker:
         self._written, self._refused, self._synced = False, False, 0.0
         self._block: Block | None = None
         make_folder(home.path)
-        self._log = LogReader(log_of(home.path, action))
-        self._letters = Letters(home.path, action)
-        found = read_position(home.path, action)
-        if found is None:
-            found = Position(self._log.end[1])
-            if found.record:
-                tell(f"{found.record:,} records from before it was one are not carried out")
+        self._logs: StreamLogs = logs or FolderLogs(home.path / "logs")
+        self._records = records or ActionRecords(home.path)
+        position = self._records.read_position(action)
+        record = AT_THE_END if position is None else position.record
+        self._log = self._logs.reader(action, record=record)
+        self._letters = Letters(self._logs, action)
+        if position is None:
+            position = Position(self._log.end[1])
+            if position.record:
+                tell(
+                    f"{counted(position.record, 'record')} from before it was one "
+                    f"{verb(position.record, 'is', 'are')} not carried out"
+                )
         self._mark: list[int] = []
-        self._mark_at(self._log.find(found.record))
-        self.position = replace(found, address=address)
+        self._mark_at(self._log.find(position.record))
+        self.position = replace(position, address=address)
         self._write()
-        self._note = Note(home.path, action)  # emptied: what was noted there is on disk now
+        self._note = Note(home.path, action)  # emptied: its content is on disk now
 
     def step(self) -> float | None:
-        """Carry out the next, and record it.
+        """Carries out the next record or group, and records it.
 
-        Seconds to wait before the next step; None if nothing is left to be carried out.
+        Returns the seconds to wait before the next step; None if nothing is left to carry out.
         """
         with self._guard:
             if self._abandoned:
@@ -127,10 +130,10 @@ class Worker:
                 self._flush()
                 return None
             first, trying = asked[0], self.position.trying
-            if self._letters.last == first.id:  # given up by one who died before it was recorded
+            if self._letters.last == first.id:  # given up before a crash, but not recorded
                 return self._settle(first, 1, failed=True)
         if trying is None or trying.id != first.id:
-            trying = Trying(first.id, 0, self._clocks.now(), 0, 0.0, 0.0, "")
+            trying = PendingRetry(first.id, 0, self._clocks.now(), 0, 0.0, 0.0, "")
         began = self._clocks.timer()
         last = self._clocks.now()
         outcome = self._carrier.carry(asked)
@@ -159,25 +162,26 @@ class Worker:
             return self._settle(first, len(asked), failed=False)
 
     def abandon(self) -> None:
-        """Let go, from another thread: whatever a try that is under way brings is not recorded."""
+        """Stops the worker, from another thread. The result of a try that is under way is not
+        recorded."""
         with self._guard:
             self._abandoned = True
             self._letters.close()
             try:
                 self._flush()
             except StoreError:
-                pass  # it is noted
+                pass  # the note has the position
 
     def close(self) -> None:
-        """Let go of all files."""
+        """Closes all files."""
         with self._guard:
             self._carrier.close()
             self._note.close()
             self._log.close()
             self._letters.close()
 
-    def _tell_dead(self, asked: Asked, error: str) -> None:
-        """Say so, of the first, the tenth, the hundredth ...: there may be very many."""
+    def _tell_dead(self, asked: ActionEvent, error: str) -> None:
+        """Reports the first, the tenth, the hundredth ... dead letter: there may be very many."""
         self._dead += 1
         if str(self._dead).strip("0") == "1":
             self._tell(
@@ -185,7 +189,7 @@ class Worker:
                 f"{error}; see: millstream actions failed {self.action}"
             )
 
-    def _settle(self, first: Asked, count: int, *, failed: bool) -> float:
+    def _settle(self, first: ActionEvent, count: int, *, failed: bool) -> float:
         at = self.position
         done, dead = (0, count) if failed else (count, 0)
         self._to(
@@ -201,11 +205,14 @@ class Worker:
         return 0.0
 
     def _to(self, position: Position) -> None:
-        """Go to a position. What a carrier does many of at once it finds again by the position on
-        disk (see `lines`), and a try that failed is followed by a pause: there it is no cost."""
+        """Moves to a position, and writes it to disk or only to the note.
+
+        A carrier of groups recovers from the position on disk (see `lines`), so that is always
+        written. A failed try is followed by a pause, so writing to disk costs nothing there.
+        """
         simple = position.trying is None and position.failed == self.position.failed
         self.position, self._written = position, False
-        recent = self._clocks.timer() - self._synced < SYNC
+        recent = self._clocks.timer() - self._synced < self._records.sync_seconds
         if recent and simple and self._carrier.group == 1:
             self._note.write(position)
         else:
@@ -217,24 +224,24 @@ class Worker:
 
     def _write(self) -> None:
         self._refused = True
-        write_position(self._store, self.action, self.position)
+        self._records.write_position(self.action, self.position)
         self._refused, self._written, self._synced = False, True, self._clocks.timer()
 
-    def _put_back(self) -> list[Asked]:
-        """The next dead letter that is to be carried out again, if any is."""
+    def _put_back(self) -> list[ActionEvent]:
+        """The next dead letter to carry out again, if any."""
         number = self.position.retried
-        if number >= retry_until(self._store, self.action):
+        if number >= self._records.retry_until(self.action):
             return []
         letter = self._letters.read(number)
         if letter is None:
             raise StoreError(
-                f"{self._store}: dead letter {number} of action {self.action!r} is to be carried "
-                f"out again, and is gone; delete {self._store}/actions/{self.action}+retry"
+                f"{self._store}: dead letter {number} of action {self.action!r} must be carried "
+                f"out again, but is gone; delete {self._store}/actions/{self.action}+retry"
             )
         return [letter.again(self._id)]
 
-    def _next(self) -> list[Asked]:
-        """What is asked for next, as much as the carrier takes at once."""
+    def _next(self) -> list[ActionEvent]:
+        """The next records to carry out, as many as the carrier takes at once."""
         record = self.position.record
         block = self._block
         if block is None or not block.first <= record < block.first + block.count:
@@ -245,12 +252,12 @@ class Worker:
         at = record - block.first
         lines = block.lines[at : at + self._carrier.group]
         return [
-            Asked.of(self._id, self.action, number, decode_row(line))
+            ActionEvent.of(self._id, self.action, number, decode_row(line))
             for number, line in enumerate(lines, record)
         ]
 
     def _read(self, record: int) -> Block | None:
-        """The block that has a record; None if it is not there yet."""
+        """Returns the block that contains a record; None if it is not there yet."""
         log = self._log
         log.reload()
         if record > log.end[1]:
@@ -263,16 +270,19 @@ class Worker:
             self._mark_at(log.end)
             return None
         position = log.find(record)
-        if position[1] > record:  # it was no action for a while, and nothing waited for it
+        if position[1] > record:  # while it was no action, retention did not wait for it
             gone = position[1] - record
-            self._tell(f"{gone:,} records are gone from its log, and are not carried out")
+            are = verb(gone, "is", "are")
+            self._tell(
+                f"{counted(gone, 'record')} {are} gone from its log, and {are} not carried out"
+            )
             missed = self.position.missed + gone
             self._to(replace(self.position, record=position[1], missed=missed, trying=None))
         self._mark_at(position)
         return next(iter(log.blocks(position[0], log.take(position, 1)[0])))
 
     def _mark_at(self, position: list[int]) -> None:
-        """Tell the log that nothing before the position is needed any more."""
+        """Tells the log that nothing before the position is needed any more."""
         if position != self._mark:
-            self._log.commit(READER, position)
+            self._logs.commit(self.action, READER, position)
             self._mark = list(position)

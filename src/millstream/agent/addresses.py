@@ -1,4 +1,4 @@
-"""The address by which others reach a parent, if nobody has said it."""
+"""Finds the address at which others reach a parent, if `--advertise` does not say it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ ANYWHERE = ("0.0.0.0", "::")
 
 
 def advertised(place: tuple[str, int], secure: bool, root: str) -> str:
-    """The url of what listens at a place: of one that listens everywhere, with the address that
-    this machine has towards the root.
+    """Returns the URL of a server that listens at `place`.
+
+    If it listens on all addresses, the URL has the address of this machine towards the root.
 
     >>> advertised(("127.0.0.1", 8480), False, "http://root:8470")
     'http://127.0.0.1:8480'
@@ -25,7 +26,7 @@ def advertised(place: tuple[str, int], secure: bool, root: str) -> str:
 
 
 def towards(root: str) -> str:
-    """The address of this machine that its packets to a server have. None are sent."""
+    """Returns the address that this machine's packets to the root come from. Sends none."""
     parts = urlsplit(root)
     try:
         family, kind, _, _, target = socket.getaddrinfo(

@@ -2,17 +2,18 @@
 
 DESIGN
 ------
-One loop reads (`looping`, `node_log`) and makes panes, for all jobs (`job_panes`). Beside it are
-threads: for each job one sends what is in its outbox and one hears its news; a parent's takes what
-children send; one says hello to the root or to the parent, and brings the jobs that the root wants.
+One loop reads the log (`agent_loop`, `node_log`) and makes the panes of all jobs (`job_panes`).
+Threads run beside it. For each job, one thread sends its outbox and one asks for its news. A parent
+has a thread that takes what its children send. One more thread says hello to the root or to the
+parent, and brings the jobs that the root wants.
 
     files -> lines -> panes -> outbox, on disk -> sender -> parent or root
     following  reading         outbox             sending    parent
 
-A pane that ends is in the outbox, with the place in the log after it, before anything that follows
-is read from there: whenever the process dies, it goes on at that place. The log is the buffer: when
-the outbox or the disk is full, or memory runs out (`limits`), the loop stops reading until that is
-over, and says so. When the log is idle, panes end by the clock, a second after their time.
+A pane that ends is put into the outbox, together with the position in the log after it, before
+anything after that position is read. If the process dies, it resumes at that position. The log is
+the buffer: when the outbox or the disk is full, or memory runs out (`limits`), the loop says so and
+stops reading until there is room. When the log is idle, the clock ends panes, after `Logs(grace=)`.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from threading import Event
 from typing import Any
 
 from millstream.agent.agent_job import AgentJob
+from millstream.agent.agent_loop import Loop, Ticks
 from millstream.agent.job_orders import JobOrders
 from millstream.agent.limits import Limits
-from millstream.agent.looping import Loop, Ticks
-from millstream.agent.network import Network
-from millstream.agent.options import Options, check_tree
+from millstream.agent.network import AgentNetwork
+from millstream.agent.options import AgentOptions, check_tree
 from millstream.agent.outbox import Say
 from millstream.agent.state import job_folder
 from millstream.agent.summary import summary, undone
@@ -45,19 +46,19 @@ from millstream.windows.placed import PlacedJob
 Status = dict[str, Any]
 
 
-def run_agent(placed: PlacedJob, options: Options, stop: Event, say: Say) -> Status:
-    """Run one job, whose state is `options.state` itself: see `run_jobs`."""
+def run_agent(placed: PlacedJob, options: AgentOptions, stop: Event, say: Say) -> Status:
+    """Run one job whose state folder is `options.state` itself: see `run_jobs`."""
     return run_jobs({options.state: placed}, options, stop, say)[placed.name]
 
 
 def run_jobs(
-    jobs: Mapping[Path, PlacedJob], options: Options, stop: Event, say: Say
+    jobs: Mapping[Path, PlacedJob], options: AgentOptions, stop: Event, say: Say
 ) -> dict[str, Status]:
-    """Run jobs, each with its state in a folder, until `stop` is set, or until the log or all jobs
-    are at their end; how each was.
+    """Run jobs, each with its own state folder, and return the last status of each.
 
-    StoreLocked if another agent uses a state; ClientError if the root will never take its panes;
-    RunError if a log was to be read once, and it was stopped before the root had all of it.
+    Ends when `stop` is set, when the log is at its end, or when all jobs are. Raises StoreLocked if
+    another agent uses a state folder, ClientError if the root refuses the panes for good, RunError
+    if a log was to be read once and the agent was stopped before the root had all of it.
     """
     for placed in jobs.values():
         check_tree(placed, options)
@@ -66,8 +67,11 @@ def run_jobs(
     return agent.run([*jobs.values()])
 
 
-def run_hosted(allowed: Allowed, options: Options, stop: Event, say: Say) -> dict[str, Status]:
-    """Run the jobs that the root wants of this node, until `stop` is set; how each was."""
+def run_hosted(allowed: Allowed, options: AgentOptions, stop: Event, say: Say) -> dict[str, Status]:
+    """Run the jobs that the root wants on this node, until `stop` is set.
+
+    Returns the last status of each.
+    """
 
     def folder(name: str) -> Path:
         return job_folder(options.state, name)
@@ -79,9 +83,9 @@ def run_hosted(allowed: Allowed, options: Options, stop: Event, say: Say) -> dic
 
 
 class HostedJobs:
-    """The host of the jobs that the root wants (`job_hosting`): the loop starts and stops them."""
+    """Hosts the jobs that the root wants (`job_host`): passes them to the loop as orders."""
 
-    def __init__(self, allowed: Allowed, options: Options, orders: JobOrders) -> None:
+    def __init__(self, allowed: Allowed, options: AgentOptions, orders: JobOrders) -> None:
         self._allowed, self._options, self._orders = allowed, options, orders
 
     def start(self, ticket: JobTicket, definition: bytes, fetch: Callable[[str], bytes]) -> None:
@@ -102,20 +106,21 @@ class HostedJobs:
 
 
 class _Agent:
-    """The loop, the network, and what they share."""
+    """The loop, the network, and the surroundings that they share."""
 
     def __init__(
         self,
-        options: Options,
+        options: AgentOptions,
         stop: Event,
         say: Say,
         folder: Callable[[str], Path],
         orders: JobOrders | None,
     ) -> None:
-        """`folder` is where the state of a job is; with `orders` jobs come and go."""
+        """`folder` gives a job's state folder by its name. With `orders`, jobs may be started and
+        stopped while the agent runs."""
         self._options, self._stop, self._say, self._folder = options, stop, say, folder
         self._several = orders is not None
-        self.network = Network(options, say)
+        self.network = AgentNetwork(options, say)
         tick = Ticks(self._check, lambda: self._loop.tell(), time.monotonic)
         self._around = Surroundings(
             say, stop, tick, time.monotonic, lambda: time.time_ns() // 1_000
@@ -154,22 +159,22 @@ class _Agent:
     def _say_where(self) -> None:
         if self.network.address is not None:
             host, port = self.network.address
-            whose = ", ".join(self._options.children) or "those that the root places below it"
-            self._say(f"listens at {host}:{port} for the panes of {whose}")
+            children = ", ".join(self._options.children) or "those that the root places below it"
+            self._say(f"listens at {host}:{port} for the panes of {children}")
 
     def _say_how_it_was(self) -> None:
         loop, unfinished = self._loop, list[str]()
         for name, status in loop.ended.items():
-            whose = f"job {name}: " if self._several else ""
+            prefix = f"job {name}: " if self._several else ""
             folder = self._folder(name)
             for sentence in summary(status, folder):
-                self._say(f"{whose}{sentence}")
+                self._say(f"{prefix}{sentence}")
             left = undone(status)
             if self._options.once and left:
-                unfinished.append(f"{whose}{left}")
+                unfinished.append(f"{prefix}{left}")
             elif status["unsent"]:
-                kept = shown_path(folder)
-                self._say(f"{whose}{left}: they wait in {kept} until it is started again")
+                shown = shown_path(folder)
+                self._say(f"{prefix}{left}: they wait in {shown} until it is started again")
         if loop.failures:
             raise loop.failures[0]
         if unfinished:

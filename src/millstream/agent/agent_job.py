@@ -8,16 +8,16 @@ from typing import Any, Protocol
 
 from millstream.agent.job_panes import JobPanes
 from millstream.agent.limits import Limits
-from millstream.agent.options import Options
+from millstream.agent.options import AgentOptions
 from millstream.agent.outbox import Outbox
-from millstream.agent.pacing import Windows
+from millstream.agent.pane_pace import Windows
 from millstream.agent.state import State
 from millstream.agent.surroundings import Surroundings
 from millstream.windows.placed import PlacedJob
 
 
 class PaneLink(Protocol):
-    """How the panes of a job go out, and what is heard of its windows; with threads of its own."""
+    """Sends the panes of a job and follows the news of its windows, on threads of its own."""
 
     @property
     def told(self) -> Windows: ...
@@ -25,31 +25,31 @@ class PaneLink(Protocol):
     def start(self) -> None: ...
 
     def check(self) -> None:
-        """Raise what has ended it."""
+        """Raise the error that has ended it, if one has."""
 
     def stop(self, seconds: float) -> None: ...
 
     def status(self) -> dict[str, Any]:
-        """The part of the status that says how panes go out."""
+        """Returns the part of the status about sending."""
 
 
 Link = Callable[[PlacedJob, Outbox], PaneLink]
 
 
 class AgentJob:
-    """A job that an agent runs. One thread."""
+    """A job that an agent runs. Used by one thread."""
 
     def __init__(
         self,
         placed: PlacedJob,
-        options: Options,
+        options: AgentOptions,
         folder: Path,
         link: Link,
         limits: Limits,
         around: Surroundings,
     ) -> None:
-        """StoreLocked: another agent uses its folder; StoreError: the folder is of another job or
-        node."""
+        """Raises StoreLocked if another agent uses the folder, StoreError if the folder belongs to
+        another job or node."""
         self.placed, self.folder = placed, folder
         self._limits, self._around = limits, around
         self._state = State(folder, placed, options.node)
@@ -76,11 +76,11 @@ class AgentJob:
         self._link.start()
 
     def check(self) -> None:
-        """Raise what keeps its panes from being sent for good."""
+        """Raise the error, if any, that stops its panes from being sent for good."""
         self._link.check()
 
     def close(self) -> dict[str, Any]:
-        """End it; how it was at the end."""
+        """End the job and return its last status."""
         self.panes.close()
         self._link.stop(1.0)
         self._limits.outboxes.remove(self.outbox)

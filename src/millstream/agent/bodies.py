@@ -1,8 +1,8 @@
-"""Messages as they are sent: one JSON value in a line.
+"""Encodes messages for sending: one JSON value in a line.
 
-A server takes lines of up to 8 MiB. A pane that would be longer, or that holds what JSON cannot
-carry, is told as lost, with its records counted: it would be refused again and again, and nothing
-after it would be sent.
+A server takes lines of up to 8 MiB. A pane that is longer, or that holds a value JSON cannot carry,
+is reported as lost, with its records counted. Otherwise it would be refused again and again, and
+nothing after it would be sent.
 """
 
 from __future__ import annotations
@@ -15,27 +15,30 @@ import msgspec
 from millstream.agent.outbox import Say
 from millstream.codec import encode_value
 from millstream.errors import CodecError
-from millstream.windows.message import Manifest, Message
+from millstream.windows.message import Message, PaneManifest
 
 LONGEST = 8 << 20
-"""Bytes of a line that a server takes."""
+"""The longest line that a server takes, in bytes."""
 
 
 def body_of(message: Message) -> bytes:
-    """The line of a message, without its end; CodecError if JSON cannot carry it."""
-    # Only among the partials is there a float that JSON has no word for, and only they are many.
+    """Returns a message as a line without its end. Raises CodecError if JSON cannot carry it."""
+    # Only partials can hold floats that JSON cannot carry, and only they are numerous.
     partials = msgspec.Raw(encode_value(message["partials"]))
     return msgspec.json.encode({**message, "partials": partials})
 
 
 def fitted(message: Message, say: Say) -> tuple[Message, bytes]:
-    """What is sent of a node's own message, and its line: itself, or that its pane is lost."""
+    """Returns the message to send in place of a node's own message, and its line.
+
+    That is the message itself, or one that reports its pane as lost.
+    """
     try:
         body = body_of(message)
     except CodecError as error:
         say(f"pane {message['pane']}: it cannot be sent, and counts as lost: {error}")
-        gone = _lost(message, "dead")
-        return gone, body_of(gone)
+        lost = _lost(message, "dead")
+        return lost, body_of(lost)
     if len(body) <= LONGEST:
         return message, body
     say(
@@ -43,23 +46,23 @@ def fitted(message: Message, say: Say) -> tuple[Message, bytes]:
         f"at most {LONGEST} can be sent: it counts as lost; give the job shorter panes or fewer "
         "keys"
     )
-    gone = _lost(message, "shed")
-    return gone, body_of(gone)
+    lost = _lost(message, "shed")
+    return lost, body_of(lost)
 
 
 def lines(bodies: Iterable[bytes]) -> bytes:
-    """A request's body."""
+    """Returns the body of a request that sends `bodies`."""
     return b"".join(body + b"\n" for body in bodies)
 
 
 def _lost(message: Message, counted: str) -> Message:
-    """The message without its records, which are counted as `shed` or as `dead`."""
-    nodes: dict[str, Manifest] = {}
-    for node, told in message["nodes"].items():
-        gone: dict[str, Any] = {**told, "mark": "lost", "why": "memory"}
-        gone |= {"records": 0, "bytes": 0, "first": None, "last": None}
-        gone[counted] += told["records"]
+    """Returns the message without its records, which are counted as `shed` or as `dead`."""
+    nodes: dict[str, PaneManifest] = {}
+    for node, manifest in message["nodes"].items():
+        lost: dict[str, Any] = {**manifest, "mark": "lost", "why": "memory"}
+        lost |= {"records": 0, "bytes": 0, "first": None, "last": None}
+        lost[counted] += manifest["records"]
         if counted == "shed":
-            gone["shed_bytes"] += told["bytes"]
-        nodes[node] = Manifest(**gone)  # type: ignore[typeddict-item]  # all fields are there
+            lost["shed_bytes"] += manifest["bytes"]
+        nodes[node] = PaneManifest(**lost)  # type: ignore[typeddict-item]  # all fields are there
     return {**message, "nodes": nodes, "partials": {}}

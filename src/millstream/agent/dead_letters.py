@@ -1,7 +1,7 @@
 """Lines that cannot be read or mapped, kept beside the agent's state: `dead-letters.jsonl`.
 
-The file is bounded: of what comes when it is full only the number is kept. An agent that is started
-again reads some lines again, so what the file has of them is cut off first, and none is in it
+The file is bounded: once it is full, further dead letters are only counted. An agent that restarts
+reads some lines again. Their dead letters are truncated from the file first, so that none is in it
 twice.
 """
 
@@ -16,17 +16,17 @@ from millstream.errors import MillstreamError
 
 MOST_BYTES = 16 * 1024 * 1024
 SHOWN = 1_000
-"""Bytes of a line that are kept."""
+"""At most so many bytes of a line are kept."""
 
 
 class DeadLetters:
-    """The file of dead letters. One thread."""
+    """The file of dead letters. Used by one thread."""
 
     def __init__(self, path: Path, at: list[int], most_bytes: int = MOST_BYTES) -> None:
-        """`at` is what `state` said at the restart point."""
+        """`at` is the value of `state` at the restart point."""
         self._most = most_bytes
         self.first: str | None = None
-        """The first one that came since the start, in words; it is None when it was said."""
+        """A description of the first dead letter since the start; None once it was reported."""
         self._any = False
         self._bytes, self.kept, self.cut = at
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -35,11 +35,11 @@ class DeadLetters:
 
     @property
     def state(self) -> list[int]:
-        """Bytes of the file, how many letters it has, how many were cut off."""
+        """The size of the file in bytes, the letters in it, the letters that did not fit."""
         return [self._bytes, self.kept, self.cut]
 
     def add(self, file: str, offset: int, line: bytes, error: str) -> None:
-        """Keep a line, if there is room."""
+        """Write a line to the file, if there is room."""
         if not self._any:
             self._any, self.first = True, f"{file}, byte {offset:,}: {error[:SHOWN]}"
         self._write(
@@ -52,7 +52,7 @@ class DeadLetters:
         )
 
     def gap(self, words: str) -> None:
-        """Keep what is known of a part of the log that could not be read."""
+        """Write a description of a part of the log that could not be read."""
         self._write({"gap": words})
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ class DeadLetters:
                 raise OSError("it is full")
             if os.pwrite(self._handle, data, self._bytes) != len(data):
                 raise OSError("the disk is full")
-        except OSError:  # it is counted all the same, in the pane's manifest
+        except OSError:  # the pane's manifest counts the line all the same
             self.cut += 1
             return
         self._bytes += len(data)
@@ -73,5 +73,5 @@ class DeadLetters:
 
 
 def words_of(error: Exception) -> str:
-    """What a letter says is wrong."""
+    """Returns the text of an error for a dead letter."""
     return str(error) if isinstance(error, MillstreamError) else f"{type(error).__name__}: {error}"

@@ -1,16 +1,17 @@
-"""Which group of the outbox goes where, and when (iMR, 2.2 and 4.3). Pure.
+"""Decides which group of the outbox goes where, and when (iMR, 2.2 and 4.3). Pure.
 
 DESIGN
 ------
-Sent to the root, a group is removed when the root has it on disk. A parent has it in memory only,
-so what was given to one stays until the root tells that all its panes were accepted. If that does
-not come within the time that parents may take, or if the parent is gone, it goes to the root
-directly, which ignores what it has. It never goes to another parent: that one would merge it with
-panes of others, and if the root had it already, it would ignore all of them.
+A group that is sent to the root is removed when the root has it on disk. A parent keeps a group in
+memory only, so a group that was sent to a parent stays in the outbox until the root reports that
+all its panes were accepted. If that takes longer than `patience`, or if the parent is gone, the
+group goes to the root directly, which ignores panes that it has. It never goes to another parent:
+that parent would merge it with panes of others, and if the root had it already, it would ignore all
+of them.
 
-What a parent refuses for good goes to the root too: only the root's refusal is the last word. So
-does a group with a message of no panes, which says where a node begins or that its log is over: it
-could not be seen from what is accepted whether a parent has lost it.
+A group that a parent refuses for good goes to the root too: only the root's refusal is final. So
+does a group with a message without panes, which says where a node begins or that its log is over:
+accepted panes do not show whether a parent has lost such a message.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from dataclasses import dataclass
 from millstream.agent.link_health import LinkHealth
 
 LOOK_EVERY = 0.25
-"""Seconds between two looks at what was accepted."""
+"""Seconds between two checks of what the root has accepted."""
 IDLE = 60.0
 
 Panes = Sequence[tuple[int, int]]
-"""Of the messages of a group: panes from the first up to the second."""
+"""The panes of each message of a group: from the first number up to the second, exclusive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,12 @@ class Send:
     group: int
     by_parent: bool
     detour: bool
-    """To the root, though there is or was a parent for it."""
+    """True if it goes to the root although there is, or was, a parent for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """The root has the group."""
+    """Remove a group from the outbox: the root has it."""
 
     group: int
     by_parent: bool
@@ -48,22 +49,24 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """There is nothing to do for so long."""
+    """Wait: there is nothing to do for so long."""
 
     seconds: float
 
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of a group that is, or was, for a parent."""
+    """The state of a group that is, or was, meant for a parent."""
 
     panes: Panes
     parent: str = ""
-    """To whom it was given first."""
+    """The parent that it was sent to first."""
     since: float = 0.0
+    """When it was sent to that parent."""
     taken: bool = False
+    """True if the parent has acknowledged it."""
     direct: bool = False
-    """Whether only the root may have it now."""
+    """True if it may only go to the root now."""
 
     @property
     def only_panes(self) -> bool:
@@ -71,10 +74,10 @@ class _Known:
 
 
 class PaneDelivery:
-    """Decides, one step after the other. Whoever carries it out says how that went."""
+    """Decides one step at a time. The caller carries it out and reports the result."""
 
     def __init__(self, patience: float) -> None:
-        """`patience`: seconds that a pane may take by parents."""
+        """`patience`: seconds within which a pane sent to a parent must reach the root."""
         self._patience = patience
         self._known: dict[int, _Known] = {}
 
@@ -87,8 +90,8 @@ class PaneDelivery:
         root: LinkHealth,
         parent: tuple[str, LinkHealth] | None,
     ) -> Send | Remove | Rest:
-        """What to do next. `groups` are those that wait, the oldest first; `parent` is None while
-        there is none, or it is gone."""
+        """Returns what to do next. `groups` are those that wait, oldest first. `parent` is None if
+        there is none, or if it is gone."""
         wait = IDLE
         for group in groups:
             known = self._known.get(group)
@@ -120,19 +123,19 @@ class PaneDelivery:
             known.parent, known.since = parent, now
 
     def taken(self, group: int) -> None:
-        """The parent took it."""
+        """The parent has acknowledged a group."""
         self._known[group].taken = True
 
     def refused(self, group: int) -> None:
-        """The parent will never take it."""
+        """The parent has refused a group for good."""
         self._known[group].direct = True
 
     def lost(self, parent: str) -> None:
-        """A parent is gone: what it was given goes to the root at once."""
+        """A parent is gone: the groups that it was given go to the root at once."""
         for known in self._known.values():
             if known.parent == parent:
                 known.direct = True
 
     def removed(self, group: int) -> None:
-        """It is out of the outbox."""
+        """A group was removed from the outbox."""
         self._known.pop(group, None)

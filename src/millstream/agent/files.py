@@ -1,8 +1,8 @@
-"""One file of a log, known by what it is and not by its name.
+"""One file of a log, identified by what it is and not by its name.
 
-A log is renamed, copied and cut off while it is read. So a file is known by its device and inode
-and by its first bytes, and where it was read to by the bytes before that place: together they tell
-a file that was renamed from one that was cut off, and a copy from another file.
+A log is renamed, copied and truncated while it is read. So a file is identified by its device and
+inode and by its first bytes. The offset that it was read to is verified by the bytes before it.
+Together they tell a renamed file from a truncated one, and a copy from another file.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from millstream.agent.framing import Framing
+from millstream.agent.multiline_records import Framing
 
 HEAD, TAIL = 256, 64
-"""Bytes of a file's beginning, and of what was read last, that it is known by."""
+"""A file is identified by so many of its first bytes, and of the bytes that were read last."""
 PIECE = 256 * 1024
 LONGEST = 1024 * 1024
-"""A longer line is a dead letter."""
+"""A line of more bytes is a dead letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where a file was read to; JSON, for the restart point."""
+    """The offset up to which a file was read; stored as JSON in the restart point."""
 
     id: str
     """Device and inode."""
     name: str
     head: str
-    """Of the first bytes: how many, and their checksum."""
+    """The fingerprint of its first bytes: their number and their checksum."""
     offset: int
     tail: str
-    """Of the bytes before the offset."""
+    """The fingerprint of the bytes before the offset."""
     size: int
-    """How long it was when last looked at."""
+    """The file's size when it was last looked at."""
     done: bool
-    """Whether it was read to its end and the log went on in another file."""
+    """True if it was read to its end and the log went on in another file."""
     written: int = 0
-    """When it was written last, in nanoseconds; 0 in marks of before."""
+    """When it was last written, in nanoseconds; 0 in marks of older versions."""
     first: int | None = None
     """The time of its first line, if that has one."""
 
@@ -52,8 +52,8 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """Whole lines of a file; or, if it is `too_long`, the place of one line that is left out."""
+class LineChunk:
+    """Whole lines of a file. If `too_long`: one line that is skipped; `data` is its beginning."""
 
     file: LogFile
     start: int
@@ -63,13 +63,13 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """Part of a log that was not read and cannot be any more."""
+class LogGap:
+    """Part of a log that was not read and cannot be read any more."""
 
     name: str
     offset: int
     known_bytes: int
-    """How many are known to be missing; there may have been more."""
+    """Bytes that are known to be missing; there may have been more."""
     why: str
 
     def __str__(self) -> str:
@@ -78,52 +78,56 @@ class Gap:
 
 
 class LogFile:
-    """A file that is followed; `offset` is where its first unread line begins."""
+    """A file that is followed. `offset` is where its first unread line begins."""
 
     def __init__(
         self, path: Path, offset: int = 0, packed: tuple[os.stat_result, bytes] | None = None
     ) -> None:
-        """Open it; OSError if that cannot be. `packed`: it is a compressed file, which is not
-        opened yet, and how it begins when it is unpacked."""
+        """Open the file; raises OSError if that fails. `packed` is given for a compressed file,
+        which is not opened yet: its stat, and the first bytes of its unpacked content."""
         self.path = path
         self.fd = -1 if packed else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             stat, self.head = packed or (os.fstat(self.fd), os.pread(self.fd, HEAD, 0))
+            first = max(0, offset - TAIL)
+            self.tail = b"" if packed else os.pread(self.fd, min(TAIL, offset), first)
         except OSError:
             os.close(self.fd)
             raise
         self.id = id_of(stat)
         self.size, self.written = stat.st_size, stat.st_mtime_ns
-        if packed:  # how long it is unpacked is not known
+        if packed:  # the unpacked size is not known
             self.size = max(stat.st_size, offset + 1)
         self.longest = self.size
-        """How long it was, since it began."""
+        """The size when it was last seen intact; a later look may find it truncated."""
         self.final = False
-        """Whether nothing follows: its last line is whole, with or without its end."""
+        """True if nothing follows: its last line is whole, with or without a line end."""
         self.framing: Framing | None = None
-        """Which lines are one record, if not each alone."""
+        """Tells which lines form a record; None if each line is one."""
         self._silent_at = -1
         """The size at which nothing was written for a while."""
         self.offset = offset
-        self.tail = b"" if packed else os.pread(self.fd, min(TAIL, offset), max(0, offset - TAIL))
         self.missing = False
-        """Whether no name leads to it any more."""
+        """True if no name leads to it any more."""
         self.since = 0.0
-        """When it was last seen to change; the follower's clock."""
+        """When it was last seen to change, by the follower's clock."""
         self.order: tuple[int, int, str] = (0, 0, "")
-        """Which file is read first: see `following`."""
+        """Files are read in this order: see `log_follower`."""
         self.first: int | None = None
         """The time of its first line."""
         self._scanned = 0
-        """How far a line that is too long was looked through for its end."""
+        """The offset up to which a line that is too long was searched for its end."""
         self._tried = -1
-        """The size at which there was no whole line more."""
+        """The size at which a read found no further whole line."""
 
     @property
     def key(self) -> str:
-        """What it is and how its first line begins, which must be there: the same as it grows."""
-        first = self.head.partition(b"\n")[0]
-        return f"{self.id}:{crc32(first):08x}"
+        """Its id and the checksum of the beginning of its first line: stays the same as it grows.
+
+        The first line must be there.
+        """
+        first_line = self.head.partition(b"\n")[0]
+        return f"{self.id}:{crc32(first_line):08x}"
 
     @property
     def is_open(self) -> bool:
@@ -131,7 +135,7 @@ class LogFile:
 
     @property
     def unread(self) -> bool:
-        """Whether there may be a line to read."""
+        """True if there may be a line to read."""
         return self.size > self.offset and self.size != self._tried
 
     @property
@@ -144,7 +148,7 @@ class LogFile:
             self.fd = -1
 
     def reopen(self) -> None:
-        """Open it by its name again; OSError, also if the name leads to another file now."""
+        """Open it by its name again. Raises OSError, also if the name leads to another file now."""
         fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         if id_of(os.fstat(fd)) != self.id:
             os.close(fd)
@@ -152,9 +156,10 @@ class LogFile:
         self.fd = fd
 
     def look(self) -> bool:
-        """See how long it is; False if it was cut off: what was read is no longer there.
+        """Update its size. False if it was truncated: the bytes that were read are not there.
 
-        OSError if that cannot be seen; FileNotFoundError if it was closed, and is gone.
+        Raises OSError if the file cannot be examined, FileNotFoundError if it was closed and is
+        gone.
         """
         if self.fd < 0:
             self._look_at_closed()
@@ -167,32 +172,32 @@ class LogFile:
         return True
 
     def begin_again(self) -> None:
-        """It was cut off: what there is now is new."""
+        """Start at offset 0 after a truncation: all that is in the file is new."""
         self.offset = self._scanned = 0
         self.longest, self._tried = self.size, -1
         self.head, self.tail = os.pread(self.fd, HEAD, 0), b""
 
     def end(self) -> None:
-        """Nothing follows: take the last line as it is."""
+        """Nothing follows: the last line counts as whole."""
         self.final, self._tried = True, -1
 
     def is_silent(self) -> None:
-        """Nothing was written for a while: take the last record as it is."""
+        """Nothing was written for a while: the last record counts as whole."""
         if self.framing is not None and self._tried == self.size and self._silent_at != self.size:
             self._silent_at, self._tried = self.size, -1
 
-    def read(self) -> Chunk | None:
-        """The next whole lines; None: none yet.
+    def read(self) -> LineChunk | None:
+        """Returns the next whole lines; None if there are none yet.
 
-        FileNotFoundError if the file was cut off before or while it was read.
+        Raises FileNotFoundError if the file was truncated before or while it was read.
         """
         if not self.offset and os.pread(self.fd, len(BOM_UTF8), 0) == BOM_UTF8:
-            self._move(len(BOM_UTF8), BOM_UTF8)  # it is no part of the first line
+            self._move(len(BOM_UTF8), BOM_UTF8)  # the mark is not part of the first line
         data = os.pread(self.fd, PIECE, self.offset)
         if not self._whole(data) and len(data) == PIECE:
             data = os.pread(self.fd, LONGEST + 1, self.offset)
         if not self.look():
-            raise FileNotFoundError(f"{self.path} was cut off")
+            raise FileNotFoundError(f"{self.path} was truncated")
         size = self._whole(data)
         if not size and len(data) > LONGEST:
             return self._past_long_line()
@@ -201,12 +206,12 @@ class LogFile:
         if not size:
             self._tried = self.size
             return None
-        chunk = Chunk(self, self.offset, data[:size], size)
+        chunk = LineChunk(self, self.offset, data[:size], size)
         self._move(size, chunk.data)
         return chunk
 
     def peek(self) -> bytes | None:
-        """The next line, if it is there whole and of a usual length."""
+        """Returns the next line, if it is there whole and not longer than 16 KiB."""
         try:
             with self._opened():
                 line, end, _ = os.pread(self.fd, 16_384, self.offset).partition(b"\n")
@@ -215,18 +220,18 @@ class LogFile:
         return line.removeprefix(BOM_UTF8) if end else None
 
     def first_line(self) -> bytes | None:
-        """The line that it begins with, if it is there whole."""
+        """Returns the first line of the file, if it is there whole and not longer than 64 KiB."""
         line, end, _ = os.pread(self.fd, 65_536, 0).partition(b"\n")
         return line.removeprefix(BOM_UTF8) if end else None
 
-    def put_back(self, chunk: Chunk, kept: int) -> Chunk:
-        """Have read only so much of what was read last, up to the end of a line."""
+    def put_back(self, chunk: LineChunk, kept: int) -> LineChunk:
+        """Unread the last chunk except its first `kept` bytes, which end with a line."""
         self.offset = self._scanned = chunk.start + kept
         self.tail = chunk.data[:kept][-TAIL:]
-        return Chunk(self, chunk.start, chunk.data[:kept], kept)
+        return LineChunk(self, chunk.start, chunk.data[:kept], kept)
 
-    def again(self, start: int, end: int) -> Iterator[Chunk]:
-        """What was read before between two places; FileNotFoundError if it is not there."""
+    def again(self, start: int, end: int) -> Iterator[LineChunk]:
+        """Reads a byte range again. Raises FileNotFoundError if it is not there any more."""
         twin = copy(self)
         if self.fd >= 0:
             twin.fd = os.dup(self.fd)
@@ -238,15 +243,15 @@ class LogFile:
             while twin.offset < end:
                 chunk = twin.read()
                 if chunk is None:
-                    raise FileNotFoundError(f"{self.path} was cut off")
+                    raise FileNotFoundError(f"{self.path} was truncated")
                 size = min(chunk.size, end - chunk.start)
                 data = chunk.data if chunk.too_long else chunk.data[:size]
-                yield Chunk(self, chunk.start, data, size, chunk.too_long)
+                yield LineChunk(self, chunk.start, data, size, chunk.too_long)
         finally:
             twin.close()
 
     def mark(self, *, done: bool, offset: int | None = None, tail: bytes | None = None) -> Mark:
-        """Where it was read to; or where `offset` is, with the bytes before it."""
+        """Returns a mark at its offset; or at `offset`, with `tail` as the bytes before that."""
         at = self.offset if offset is None else offset
         before = (self.tail if tail is None else tail)[-min(TAIL, at) :] if at else b""
         name, head = str(self.path), fingerprint(self.head)
@@ -256,7 +261,7 @@ class LogFile:
         )
 
     def is_at(self, mark: Mark) -> bool:
-        """Whether it has what a mark says was read: it is that file, or a copy of it."""
+        """True if it has the bytes that a mark says were read: it is that file, or a copy."""
         return (
             self.fd >= 0
             and self.size >= mark.offset
@@ -265,7 +270,7 @@ class LogFile:
         )
 
     def was_at(self, mark: Mark) -> bool:
-        """The same, of a file that is followed and may be closed."""
+        """Like `is_at`, for a file that is followed and may be closed."""
         try:
             with self._opened():
                 return self.is_at(mark)
@@ -274,7 +279,7 @@ class LogFile:
 
     @contextmanager
     def _opened(self) -> Iterator[None]:
-        """Open for as long as it takes; OSError if that cannot be."""
+        """Keep the file open inside a `with` block. Raises OSError if it cannot be opened."""
         was_open = self.is_open
         if not was_open:
             self.reopen()
@@ -285,7 +290,7 @@ class LogFile:
                 self.close()
 
     def _whole(self, data: bytes) -> int:
-        """How many bytes of what follows are of whole lines or, if several are one, records."""
+        """Returns how many bytes of `data` are whole lines; with framing, whole records."""
         end = data.rfind(b"\n") + 1
         at_end = self.offset + len(data) >= self.size
         if self.framing is None or (at_end and (self.final or self._silent_at == self.size)):
@@ -293,7 +298,7 @@ class LogFile:
         return self.framing.whole(data) or (end if len(data) > LONGEST else 0)
 
     def _has_what_was_read(self) -> bool:
-        """Whether it begins as it did, and what was read last is in its place."""
+        """True if it begins as it did, and the bytes read last are still before its offset."""
         head, tail = os.pread(self.fd, HEAD, 0), self.tail
         if not head.startswith(self.head):
             return False
@@ -303,8 +308,8 @@ class LogFile:
         return True
 
     def _look_at_closed(self) -> None:
-        """Its name may lead to another file by now, and so may its number: that of a file which
-        was deleted is given to a new one."""
+        # The name may lead to another file by now. So may the inode number: the system gives that
+        # of a deleted file to a new one.
         stat = os.stat(self.path)
         gone = FileNotFoundError(f"{self.path} is another file now")
         if id_of(stat) != self.id:
@@ -316,7 +321,7 @@ class LogFile:
         self.size, self.written = stat.st_size, stat.st_mtime_ns
         self.longest = self.size
 
-    def _past_long_line(self) -> Chunk | None:
+    def _past_long_line(self) -> LineChunk | None:
         at = max(self._scanned, self.offset)
         while piece := os.pread(self.fd, PIECE, at):
             end = piece.find(b"\n")
@@ -329,9 +334,9 @@ class LogFile:
         self._tried = self.size
         return None
 
-    def _left_out(self, size: int) -> Chunk:
+    def _left_out(self, size: int) -> LineChunk:
         start = os.pread(self.fd, 200, self.offset)
-        chunk = Chunk(self, self.offset, start, size, too_long=True)
+        chunk = LineChunk(self, self.offset, start, size, too_long=True)
         self._move(size, os.pread(self.fd, TAIL, self.offset + size - TAIL))
         return chunk
 
@@ -341,17 +346,25 @@ class LogFile:
         self._scanned, self._tried = self.offset, -1
 
 
-def gap_of(file: LogFile, why: str) -> Gap:
-    """What is missing of a file that cannot be read any more."""
-    return Gap(str(file.path), file.offset, max(0, file.longest - file.offset), why)
+def gap_after(mark: Mark, why: str) -> LogGap:
+    """Returns the gap from a mark to the end of the file as it was then."""
+    return LogGap(mark.name, mark.offset, mark.size - mark.offset, why)
+
+
+def gap_of(file: LogFile, why: str) -> LogGap:
+    """Returns the gap that a file leaves which cannot be read any more."""
+    return LogGap(str(file.path), file.offset, max(0, file.longest - file.offset), why)
 
 
 def have_same_bytes(file: LogFile, other: LogFile) -> bool:
-    """Whether two files that are open have the same bytes, as far as the other was read."""
-    to = min(file.size, other.offset)
-    if not to or not other.is_open:
+    """True if two open files have the same bytes, as far as `other` was read.
+
+    Compares the first bytes and the last bytes of that range only.
+    """
+    length = min(file.size, other.offset)
+    if not length or not other.is_open:
         return False
-    spots = ((0, min(HEAD, to)), (max(0, to - TAIL), to))
+    spots = ((0, min(HEAD, length)), (max(0, length - TAIL), length))
     return all(
         os.pread(file.fd, end - start, start) == os.pread(other.fd, end - start, start)
         for start, end in spots
@@ -363,7 +376,7 @@ def id_of(stat: os.stat_result) -> str:
 
 
 def fingerprint(data: bytes) -> str:
-    """How many bytes, and their checksum."""
+    """Returns the number of bytes and their checksum."""
     return f"{len(data)}:{crc32(data):08x}"
 
 
@@ -372,5 +385,5 @@ def length_of(mark: str) -> int:
 
 
 def matches(fd: int, at: int, mark: str) -> bool:
-    """Whether the bytes there are those of a fingerprint."""
+    """True if the bytes at an offset have a fingerprint."""
     return fingerprint(os.pread(fd, length_of(mark), at)) == mark

@@ -1,6 +1,6 @@
-"""Jobs that an agent is told to start and to stop while it runs.
+"""Orders to start and to stop jobs while an agent runs.
 
-Any thread may order; the agent's own thread takes the orders between two pieces of its log.
+Any thread may add an order. The agent's own thread takes the orders between two pieces of its log.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ class JobOrders:
         self._orders: list[PlacedJob | str] = []
 
     def start_job(self, placed: PlacedJob) -> None:
-        """Run a job. One of this name that runs already is stopped first."""
+        """Order a job to be run. A running job of the same name is stopped first."""
         with self._lock:
             self._orders += [placed.name, placed]
 
     def stop_job(self, name: str) -> None:
-        """Run a job no more. What it has made and not sent stays in its folder."""
+        """Order a job to be stopped. The panes that it has not sent stay in its folder."""
         with self._lock:
             self._orders.append(name)
 
     def taken(self) -> list[PlacedJob | str]:
-        """All orders since the last call, in order."""
+        """Removes and returns all orders since the last call, in order."""
         with self._lock:
             orders, self._orders = self._orders, []
             return orders

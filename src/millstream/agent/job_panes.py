@@ -1,8 +1,8 @@
-"""One job's panes at an agent, made of the lines of a reading of the log (`node_log`).
+"""Makes one job's panes at an agent, from the lines of a reading of the log (`node_log`).
 
-Several jobs may take the lines of one reading. Each has its own panes, its own counts, its own
-outbox and its own restart point, and knows nothing of the others. A pane that ends is in the
-outbox, with the place in the log after it, before the next slice is taken.
+Several jobs may take the lines of one reading. Each has its own panes, counts, outbox and restart
+point, and knows nothing of the others. A pane that ends is in the outbox, with the position in the
+log after it, before the next slice is taken.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from millstream.agent.dead_letters import DeadLetters
-from millstream.agent.files import Chunk, Gap
-from millstream.agent.following import SILENCE, Follower
-from millstream.agent.framing import Framing
+from millstream.agent.files import LineChunk, LogGap
+from millstream.agent.first_seen_times import FirstSeenTimes
 from millstream.agent.limits import Limits
+from millstream.agent.line_slices import Slice, Slicer, size_of
+from millstream.agent.log_follower import SILENCE, LogFollower
+from millstream.agent.log_notices import Telling
+from millstream.agent.multiline_records import Framing
 from millstream.agent.outbox import Outbox
-from millstream.agent.pacing import Pacing, Windows
-from millstream.agent.reading import FAR, Reading
-from millstream.agent.remaking import Remaker
+from millstream.agent.pane_pace import Pacing, Windows
+from millstream.agent.pane_reader import FAR, PaneReader
+from millstream.agent.pane_remaker import Remaker
 from millstream.agent.restart import Restart, restart_from
 from millstream.agent.rounds import Region, Rounds
 from millstream.agent.sent_panes import SentPanes
-from millstream.agent.slicing import Slice, Slicer, size_of
-from millstream.agent.stamping import Stamps
 from millstream.agent.state import State
 from millstream.agent.surroundings import Surroundings
-from millstream.agent.telling import Telling
 from millstream.model.duration import microseconds
-from millstream.windows.making import Making
 from millstream.windows.message import Message, Why
+from millstream.windows.pane_maker import Making
 from millstream.windows.placed import PlacedJob
 
 MEASURED = 0.25
-"""Seconds between two looks at the memory."""
+"""Seconds between two checks of the memory in use."""
 HELD_BACK = int((SILENCE + 1) * 1_000_000)
-"""Microseconds that the last record may be held back, if records have several lines."""
+"""Microseconds for which the last record may be held back, if records have several lines."""
 
 
 class JobPanes:
-    """Makes the panes of a job. One thread; `sending` says how what it made goes out, as part of
-    the status."""
+    """Makes the panes of a job. Used by one thread. `sending` returns the part of the status about
+    sending."""
 
     def __init__(
         self,
@@ -62,15 +62,15 @@ class JobPanes:
         self._grace = microseconds(placed.logs.grace, "logs: grace")
         self._lateness = microseconds(placed.logs.lateness, "logs: lateness")
         self.framing: Framing | None = None
-        """Which lines are one record, if not each alone."""
+        """Tells which lines form a record; None if each line is one."""
         if placed.logs.starts is not None:
             self.framing = Framing(placed.logs.starts, placed.logs.encoding or "utf-8")
             self._grace += HELD_BACK
         restart = restart_from(outbox.newest())
         self.position = restart.position
-        """Where in the log it begins to read."""
-        self.follower: Follower | None = None
-        """The files that it reads; set by the reading."""
+        """The position in the log at which it begins to read."""
+        self.follower: LogFollower | None = None
+        """Follows the files of the log; set by the reading."""
         self._gaps, self._end_told = restart.gaps, restart.over
         self._began = (restart.read, restart.gaps)
         self._letters = DeadLetters(state.folder / "dead-letters.jsonl", restart.letters)
@@ -78,9 +78,9 @@ class JobPanes:
         self._rounds = Rounds(placed.job, node, restart)
         self._sent = SentPanes(placed, node, outbox, self._rounds, limits, restart, around.say)
         self._here = restart
-        """Where the pane that is made begins."""
+        """The restart point at the beginning of the current pane."""
         self._excess: dict[str, int] = {}
-        self._reading = Reading(
+        self._reading = PaneReader(
             placed,
             node,
             tree,
@@ -92,27 +92,27 @@ class JobPanes:
         )
         self.first_time, self.place_of = self._reading.first_time, self._reading.place_of
         self.pane_size = placed.job.span.pane
-        self.stamps: Stamps | None = None
-        """When records without a time were first seen."""
+        self.stamps: FirstSeenTimes | None = None
+        """The journal of when records without a time were first seen."""
         if placed.job.span.axis == "time" and not self._reading.has_times:
-            self.stamps = Stamps(state.folder / "stamps.jsonl")
+            self.stamps = FirstSeenTimes(state.folder / "stamps.jsonl")
         self._telling = Telling(around.say, node, state.folder)
         self._remaker = Remaker(
             placed, node, tree, self._letters, self._pacing, limits, around, self._again
         )
         self._slicer = Slicer(around.clock)
-        """Of what is read again."""
-        self._at: tuple[Chunk, Slice] | None = None
-        """What is being taken in."""
+        """Slices lines that are read again."""
+        self._at: tuple[LineChunk, Slice] | None = None
+        """The slice that is being processed, and its chunk."""
         self._sized = (0, 0)
-        """Of how many lines of it the bytes were added up."""
+        """A number of first lines of that slice, and their bytes."""
         self._measured = around.clock()
         self._done = False
 
     @property
     def kin(self) -> Hashable:
-        """Jobs with the same can take the lines of one reading: these are the same records, and
-        files are read in the same order."""
+        """Jobs with equal `kin` can share one reading: it gives them the same records, and reads
+        the files in the same order."""
         assert self.placed.logs is not None
         like = replace(self.placed.logs, ahead="1d", jump="1h", lateness="0s", grace="250ms")
         job = self.placed.job
@@ -120,11 +120,11 @@ class JobPanes:
 
     @property
     def over(self) -> bool:
-        """Whether the job's extent is over: it takes no more lines."""
+        """True if the job's extent is over: it takes no more lines."""
         return self._reading.over
 
     def status(self) -> dict[str, Any]:
-        """How it is, as JSON."""
+        """Returns the job's status, as JSON."""
         making, why = self._reading.making, dict(self._sent.shed_why)
         for pane in self._reading.panes.all:
             if pane.given_up is not None and pane.shed:
@@ -152,19 +152,19 @@ class JobPanes:
         }
 
     def tell(self) -> None:
-        """Write how it is into the state's folder."""
+        """Write the status into the state folder."""
         self._state.status(self.status())
 
     def begin(self) -> None:
-        """Where the first pane is known before any record, say so."""
+        """Report the first pane at once, if it is known before any record."""
         span = self.placed.job.span
         known = span.begin is not None or span.axis in ("records", "bytes")
         if self._reading.making.pane is None and known:
             self._reading.begin(span.pane_of(span.begin or 0))
             self.put()
 
-    def take(self, chunk: Chunk, part: Slice) -> None:
-        """Take lines in that were read."""
+    def take(self, chunk: LineChunk, part: Slice) -> None:
+        """Process a slice of lines."""
         for stamp, lines in self._stamped(chunk, part):
             if self._reading.over or self._around.stop.is_set():
                 break
@@ -178,26 +178,26 @@ class JobPanes:
             self._remake(self._reading.making.pane)
         self._at = None
 
-    def leave_out(self, chunk: Chunk) -> None:
+    def leave_out(self, chunk: LineChunk) -> None:
         """Count a line that is too long to be read."""
         self._reading.leave_out(chunk)
         self._telling.of_letters(self._letters)
 
-    def missing(self, gap: Gap) -> None:
-        """Part of the log was lost before it was read."""
+    def missing(self, gap: LogGap) -> None:
+        """Record a gap: part of the log was lost before it was read."""
         self._gaps += 1
         self._reading.missing(gap.known_bytes, self._around.wall())
         self._letters.gap(str(gap))
 
     def idle(self, seen: int) -> None:
-        """All is read that was there at a time: panes that are over by then are ended."""
+        """End the panes that are over by `seen`: all that the log had then was read."""
         span, reading = self.placed.job.span, self._reading
         if span.axis == "time":
             if reading.making.pane is None:
                 reading.begin(span.pane_of(seen - self._lateness))
             grace = self._grace + self._lateness if reading.has_times else 0
             until = span.pane_of(seen - grace)
-            if self._rounds.in_rounds:  # panes of a block stay open, so that it can be read again
+            if self._rounds.in_rounds:  # a block's panes stay open, so that it can be read again
                 until -= until % span.panes
             if reading.panes.oldest is not None and until > reading.panes.oldest:
                 reading.end(until)
@@ -205,19 +205,22 @@ class JobPanes:
         self._remake(reading.making.pane)
 
     def waited(self, seconds: float) -> None:
-        """There was nothing to read for so long."""
+        """There was nothing to read for `seconds`."""
         self._pacing.waited(seconds)
 
     def end_of_log(self) -> None:
-        """Nothing follows: the panes that are open end, and that the log is over is said, once."""
+        """End the open panes and report, once, that the log is over: nothing follows."""
         reading, span = self._reading, self.placed.job.span
         read = reading.making.read
         if self._end_told == read and (read, self._gaps) == self._began:
-            return  # that was said before, and nothing came since
-        if reading.making.pane is None and reading.making.dead:  # no line has said when it was
+            return  # it was reported before, and nothing has come since
+        if reading.making.pane is None and reading.making.dead:  # no line had a time
             reading.begin(span.pane_of(self._around.wall() if span.axis == "time" else 0))
         if reading.making.pane is None:
+            self._end_of_empty_log()
             return
+        if reading.panes.any:
+            reading.panes.cut()
         if span.extent is not None:
             reading.end(FAR)
         elif reading.panes.any:
@@ -225,10 +228,19 @@ class JobPanes:
         self._remake(None)
         if not self._around.stop.is_set():
             self._end_told = read
-            self._ended(reading.panes.over(), 0)
+            assert reading.panes.oldest is not None
+            self._ended(reading.panes.over(reading.panes.oldest), 0)
+
+    def _end_of_empty_log(self) -> None:
+        """Report that the log ended before every pane, unless part of it was lost. The node has no
+        current pane yet: lines that come later may have any time."""
+        if not self._gaps and not self._around.stop.is_set():
+            self._end_told = 0
+            first = -self.placed.job.span.furthest
+            self._ended(self._reading.panes.over(first), 0)
 
     def finish(self, *, at_end: bool) -> None:
-        """Nothing more is taken in; `at_end`: all of the log was read."""
+        """End the processing of lines. `at_end`: all of the log was read."""
         self.put()
         if self._reading.over:
             self._remake(None)
@@ -242,42 +254,48 @@ class JobPanes:
             self.stamps.close()
 
     def put(self) -> None:
-        """Put panes that have ended into the outbox."""
+        """Put the panes that have ended into the outbox."""
         position, stamps = self._sent.put(), self.stamps
         if position is not None and stamps is not None:
             self._limits.when_there_is_room(lambda: stamps.forget(position))
 
-    def _stamped(self, chunk: Chunk, part: Slice) -> Iterator[tuple[int, Slice]]:
-        """Lines that have one time, if they bring none of their own: that at which they were first
-        seen (`stamping`)."""
+    def _stamped(self, chunk: LineChunk, part: Slice) -> Iterator[tuple[int, Slice]]:
+        """Splits a slice into runs of lines with one stamp each.
+
+        A line without a time of its own is stamped with when it was first seen
+        (`first_seen_times`).
+        """
         stamps, file = self.stamps, chunk.file
         if stamps is None:
             yield self._around.wall(), part
             return
-        end, found = chunk.start + chunk.size, [0]
+        end, stamped = chunk.start + chunk.size, [0]
         while part.lines:
             place = part.place[1]
 
-            def stamp(stamps: Stamps = stamps, place: int = place) -> None:
+            def stamp(stamps: FirstSeenTimes = stamps, place: int = place) -> None:
                 seen = self._first_seen()
-                found[0] = stamps.stamp(file.key, place, end - place, file.size, seen)
+                stamped[0] = stamps.stamp(file.key, place, end - place, file.size, seen)
 
             if not self._limits.when_there_is_room(stamp):
-                return  # it was stopped
+                return  # the agent was stopped
             same, part = part.parted(stamps.until(file.key, place) - place)
-            yield found[0], same
+            yield stamped[0], same
 
     def _first_seen(self) -> int:
-        """The time of a record that brings none: now. No such record is late, so it is of no pane
-        that has ended, though the clock was set back."""
+        """Returns the time for a record that has none: now.
+
+        Such a record is never late: it belongs to no pane that has ended, even if the clock was
+        set back.
+        """
         pane, now = self._reading.making.pane, self._around.wall()
         return now if pane is None else max(now, pane * self.placed.job.span.pane)
 
     def _pace(self) -> None:
-        """After a slice: is the pane that is made still wanted, and is there room for it."""
+        """After a slice: give up open panes that are not wanted any more, or have no room."""
         self._around.tick()
         reading = self._reading
-        wanted = [one for one in reading.panes.all if one.given_up is None]
+        wanted = [making for making in reading.panes.all if making.given_up is None]
         if not wanted or reading.over:
             return
         for making in wanted[:-1]:
@@ -306,18 +324,18 @@ class JobPanes:
                 self._limits.made_room()
 
     def _choose(self, pane: int) -> Why | None:
-        """Why a pane that begins is not to be made, or not now."""
+        """Returns why a pane that begins is not to be made, or not now; None if it is."""
         for late, count in self._excess.items():
             self._reading.making.late[late] = count
         self._excess = {}
         return self._pacing.choose(pane, later=self._rounds.later(pane))
 
     def _ended(self, message: Message, index: int) -> None:
-        """A pane has ended before a line of the slice: it is sent, or kept for its round."""
+        """Send a pane that has ended before a line of the slice, or keep it for its round."""
         making, start = self._reading.making, self._here
-        told = message["nodes"][self._node]
+        manifest = message["nodes"][self._node]
         self._here = Restart(
-            pane=message["until"],
+            pane=None if self._reading.panes.oldest is None else message["until"],
             position=self._position(index),
             read=making.read,
             read_bytes=making.read_bytes,
@@ -332,14 +350,14 @@ class JobPanes:
             more = self._rounds.more_than_sent(message)
             if more > 0:
                 self._excess[str(message["pane"])] = more
-        elif told["why"] == "drawn" and self._rounds.later(message["pane"]):
+        elif manifest["why"] == "drawn" and self._rounds.later(message["pane"]):
             self._rounds.defer(Region(message, start, self._here.position))
         else:
             for part in self._rounds.unsent(message):
                 self._sent.send(part, self._here)
 
     def _remake(self, pane: int | None) -> None:
-        """Go back to panes that were kept for later, now that the log has come to a pane."""
+        """Make the deferred panes whose round is due, now that the log has come to `pane`."""
         for region in self._rounds.due(pane):
             message = None if self._around.stop.is_set() else self._remaker.made_of(region)
             if message is None:
@@ -347,8 +365,8 @@ class JobPanes:
             self._sent.send(message, self._here)
             self.put()
 
-    def _again(self, region: Region) -> Iterator[tuple[Chunk, int, Slice | None]]:
-        """The lines of a region, which were read before; None for the slice: a line too long."""
+    def _again(self, region: Region) -> Iterator[tuple[LineChunk, int, Slice | None]]:
+        """Reads the lines of a region again. A slice of None stands for a line that is too long."""
         assert self.follower is not None
         for chunk in self.follower.again(region.start.position, region.end):
             if chunk.too_long:
@@ -359,7 +377,7 @@ class JobPanes:
                     yield chunk, stamp, lines
 
     def _position(self, index: int) -> list[dict[str, Any]]:
-        """The restart point's place in the log: before a line of the slice."""
+        """Returns the position in the log before a line of the current slice."""
         assert self.follower is not None
         if self._at is None:
             return self.follower.position()

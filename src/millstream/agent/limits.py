@@ -1,7 +1,7 @@
-"""When an agent stops reading: the outbox is full, the disk is full, memory has run out.
+"""Pauses reading while the outbox is full, the disk is full, or memory has run out.
 
-The log is the buffer then: nothing is lost by waiting. A pane that alone is over the limit of
-memory is given up, since no waiting would help it.
+The log is the buffer meanwhile: nothing is lost by waiting. A pane that alone is over the memory
+limit is given up, since waiting would not help.
 """
 
 from __future__ import annotations
@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from millstream.agent.memory import give_back, resident
-from millstream.agent.outbox import Entry, Outbox
+from millstream.agent.outbox import Outbox, OutboxEntry
 from millstream.agent.surroundings import Surroundings
 from millstream.errors import StoreError
 from millstream.model.size import shown_size
 
 AGAIN = 1.0
-"""Seconds after which it is seen whether the disk has room."""
+"""Seconds after which a failed write is retried."""
 
 
 class Limits:
-    """Waits where it must; `paused` says why. The surroundings' `tick` is called while it waits,
-    their `stop` ends it."""
+    """Waits until the limits are met; `paused` says why it waits.
+
+    While it waits it calls the surroundings' `tick`. Their `stop` ends the wait.
+    """
 
     def __init__(
         self, memory: int, around: Surroundings, used: Callable[[], int] = resident
@@ -28,15 +30,15 @@ class Limits:
         self._memory, self._used = memory, used
         self._say, self._stop, self._tick = around.say, around.stop, around.tick
         self.outboxes: list[Outbox] = []
-        """Those of all jobs: what one has, the others have no room for."""
+        """The outboxes of all jobs, which share the memory and the disk."""
         self.paused: str | None = None
 
-    def put(self, outbox: Outbox, entries: Sequence[Entry]) -> bool:
-        """Put panes into an outbox, when there is room on the disk; False if it was stopped."""
+    def put(self, outbox: Outbox, entries: Sequence[OutboxEntry]) -> bool:
+        """Put panes into an outbox when there is room on the disk. False if it was stopped."""
         return self.when_there_is_room(lambda: outbox.put(entries))
 
     def when_there_is_room(self, write: Callable[[], None]) -> bool:
-        """Do what needs room on the disk; again and again, until it can be or it is stopped."""
+        """Retry `write` until the disk has room for it. False if it was stopped before that."""
         while True:
             try:
                 write()
@@ -49,7 +51,7 @@ class Limits:
                 return True
 
     def room_in_outbox(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """Wait until no outbox is full; `meanwhile` is called now and then."""
+        """Wait until no outbox is full; call `meanwhile` from time to time."""
         while not self._stop.is_set():
             full = next((outbox for outbox in self.outboxes if outbox.full), None)
             if full is None:
@@ -60,8 +62,10 @@ class Limits:
         self._go_on()
 
     def fits(self) -> bool:
-        """Whether memory is within its limit, if need be after what waits was sent; if not, what
-        is being made must go."""
+        """True if the memory in use is within its limit, if need be after the outboxes were sent.
+
+        If it is False, the caller must give up a pane.
+        """
         if self._used() <= self._memory:
             return True
         give_back()
@@ -74,15 +78,17 @@ class Limits:
         return self._used() <= self._memory or self._stop.is_set()
 
     def made_room(self) -> None:
-        """There is no pane, or it was given up. What is resident still cannot be helped: the limit
-        is raised, or nothing would ever be made."""
+        """Raise the limit if memory is over it without any pane: else no pane could ever be made.
+
+        To be called when there is no pane, or all were given up.
+        """
         give_back()
         used = self._used()
         if used > self._memory:
             self._memory = used + used // 8
             self._say(
                 f"memory: {shown_size(used)} are in use without any pane; the limit is now "
-                f"{shown_size(self._memory)}; say a higher one with --memory"
+                f"{shown_size(self._memory)}; set a higher one with --memory"
             )
 
     def _wait(self, why: str, seconds: float, outbox: Outbox | None = None) -> None:

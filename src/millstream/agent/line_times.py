@@ -1,7 +1,7 @@
-"""The times of lines, and which of them are not to be believed.
+"""Reads the times of lines, and rejects those that are implausible.
 
 A line whose time is far after the clock of the machine, or far after the line before it while the
-lines after it go back, would end all panes until then and make what follows late.
+lines after it go back, would end all panes up to that time and make all lines after it late.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from millstream.windows.placed import PlacedJob
 
 
 class Misdated(InputError):
-    """A line whose time is not believed; `plausible`: but for the lines about it, it would be."""
+    """A line whose time is rejected. `plausible`: only the lines around it speak against it."""
 
     def __init__(self, words: str, *, plausible: bool) -> None:
         super().__init__(words)
@@ -23,11 +23,11 @@ class Misdated(InputError):
 
 
 LOOK_AHEAD = 8
-"""Lines after one by which its time is judged."""
+"""A line's time is compared with the times of so many lines after it."""
 
 
 class LineTimes:
-    """Reads the records of lines and their times. One thread."""
+    """Reads the records of lines and their times. Used by one thread."""
 
     def __init__(self, placed: PlacedJob) -> None:
         assert placed.logs is not None
@@ -38,14 +38,14 @@ class LineTimes:
         self._jump = microseconds(placed.logs.jump, "logs: jump")
 
     def first_time(self, line: bytes) -> int | None:
-        """The time of a line; None if it has none."""
+        """Returns the time of a line; None if it has none."""
         try:
             return None if self.time_of is None else self.time_of(self.record_of(line))
         except Exception:
             return None
 
     def check_ahead(self, ts: int, now: int) -> None:
-        """Misdated if a time is far after the clock."""
+        """Raise Misdated if a time is far after the clock."""
         if ts > now + self._ahead:
             raise Misdated(
                 f"its time is more than {shown_duration(self._ahead)} after the clock of this "
@@ -54,14 +54,15 @@ class LineTimes:
             )
 
     def check_jump(self, ts: int, known: int | None, following: Sequence[bytes]) -> None:
-        """Misdated if a time is far after the last one, `known`, and those of the lines that
-        follow are nearer to that: then it is a mistake, which would make all of them late."""
+        """Raise Misdated if a time is far after the last one, `known`, and most of the following
+        lines are nearer to `known`: it is then a mistake that would make all of them late."""
         if self.time_of is None or (known is not None and ts - known <= self._jump):
             return
         times = [ts for ts in map(self.first_time, following) if ts is not None]
         if not times:
             return
-        back = min(times)
+        # The median decides: a single line that is far behind is wrong itself, or late.
+        back = sorted(times)[len(times) // 2]
         if ts - back > (self._jump if known is None else abs(back - known)):
             raise Misdated(
                 f"its time is more than {shown_duration(self._jump)} (logs: jump) after the line "

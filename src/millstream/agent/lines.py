@@ -1,8 +1,8 @@
-"""From a line of a log to a record and its time (iMR, 4.1): what a `Logs` says, made quick.
+"""Parses a line of a log into a record and its time, fast, as a `Logs` says (iMR, 4.1).
 
-A line is read in two steps, since of a pane that is skipped only the times are needed. Times that
-are text come again and again, as those of a second do: what was made of them is kept. What cannot
-be read raises InputError.
+A line is parsed in two steps, since a pane that is skipped needs only the times. Times that are
+text repeat, such as all those of one second, so parsed texts are cached. A line that cannot be
+parsed raises InputError.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _decode = msgspec.json.Decoder().decode
 
 
 def wall_clock() -> int:
-    """The wall time in microseconds."""
+    """Returns the wall time in microseconds."""
     return time.time_ns() // 1_000
 
 
 def record_reader(logs: Logs) -> RecordOf:
-    """A function of a line, without its end, that gives the record.
+    """Returns a function that parses a line, without its end, into a record.
 
     >>> record_reader(Logs(pattern=r"(?P<host>\\S+) (?P<status>\\d+)"))(b"web1 200")
     {'host': 'web1', 'status': '200'}
@@ -43,7 +43,7 @@ def record_reader(logs: Logs) -> RecordOf:
 
 
 def time_reader(logs: Logs, where: str, wall: Callable[[], int] = wall_clock) -> TimeOf | None:
-    """A function of a record that gives its time in microseconds; None if records have none.
+    """Returns a function that gives a record's time in microseconds; None if records have none.
 
     >>> logs = Logs(ts="at", time_format="%d/%b/%Y:%H:%M:%S %z")
     >>> time_reader(logs, "here")({"at": "02/Jan/1970:00:00:01 +0000"})
@@ -53,7 +53,7 @@ def time_reader(logs: Logs, where: str, wall: Callable[[], int] = wall_clock) ->
         return None
     if logs.time_format is not None:
         return _by_format(logs, where, wall)
-    # How far ahead a time may be, the agent looks at itself.
+    # The agent checks itself how far ahead a time may be (`line_times`).
     source = Source(where, ts=logs.ts, unit=logs.unit, zone=logs.zone)
     extract = source.extractor()
 
@@ -79,7 +79,7 @@ def _json_in(encoding: str) -> RecordOf:
 
 
 def _kept(path: str, plain: TimeOf) -> TimeOf:
-    """Texts are kept with what was made of them; anything else is made anew."""
+    """Caches the times of texts; a value that is not text is read anew each time."""
     pick, kept = picker(path, "logs: ts", "record"), dict[str, int]()
 
     def time_of(record: Any) -> int:

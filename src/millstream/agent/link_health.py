@@ -1,10 +1,11 @@
-"""How one place to post to has been answering: when to try it next, and whether to pass it by.
+"""Tracks how a server has been answering: when to try it next, and whether to bypass it.
 
-A server that cannot take more says so, and how long to wait; that is the root's flow control (iMR,
-4.2), and it is heeded. One that does not answer is tried again after pauses that double up to five
-seconds, each a little different, so that agents which lost it together do not come back together.
+A server that cannot take more says so, and how long to wait. That is the root's flow control (iMR,
+4.2), and it is obeyed. A server that does not answer is retried after pauses that double up to five
+seconds. Each pause has a random part, so that agents which lost a server together do not come back
+together.
 
-Pure: the time and what is drawn are arguments.
+Pure: the time and the random numbers are arguments.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from typing import Literal
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
 LONGEST_HEEDED = 60.0
-"""The longest that a server may tell us to wait."""
+"""Seconds that a server may tell us to wait, at most."""
 PROBE_EVERY = 5.0
-"""Seconds between two looks at whether a parent that was gone is there again."""
+"""Seconds between two probes of a parent that is gone."""
 
 
 def pause(tries: int, asked: float | None, more: float) -> float:
-    """Seconds to wait after so many tries in a row; `more`, from 0 to 1, adds up to a half.
+    """Returns the seconds to wait after so many failed tries in a row.
+
+    `asked` is what the server asked for. `more`, from 0 to 1, adds up to a half.
 
     >>> [pause(tries, None, 0.0) for tries in (1, 2, 3, 10)]
     [0.1, 0.2, 0.4, 5.0]
@@ -33,21 +36,24 @@ def pause(tries: int, asked: float | None, more: float) -> float:
 
 
 class LinkHealth:
-    """What became of the tries."""
+    """The results of the last tries to reach one server."""
 
     def __init__(self) -> None:
         self._tries = 0
         self._since: float | None = None
-        """When it began not to work; None if it does."""
+        """When the first of the failed tries was; None if the last one worked."""
         self.silent = False
-        """Whether the last try got no answer."""
+        """True if the last try got no answer."""
         self._look_at: float | None = None
-        """When to look whether it is there again; None if it is not gone."""
+        """When to probe whether it is back; None if it is not gone."""
         self.not_before = -1.0
-        """When the next try may be."""
+        """The earliest time of the next try."""
 
     def failed(self, now: float, *, silent: bool, asked: float | None, drawn: float) -> None:
-        """A try was not answered, or it is to wait for `asked` seconds; `drawn` is from 0 to 1."""
+        """A try failed: it got no answer (`silent`), or was told to wait for `asked` seconds.
+
+        `drawn` is a random number from 0 to 1.
+        """
         self._tries += 1
         self.silent = silent
         self.not_before = now + pause(self._tries, asked, drawn)
@@ -57,8 +63,11 @@ class LinkHealth:
         self.__init__()  # type: ignore[misc]
 
     def state(self, now: float, patience: float) -> Literal["there", "gone", "look"]:
-        """Whether another way has to be taken: it is silent, or has taken nothing for `patience`
-        seconds of trying. `look`: it was gone; see whether it answers, and say so by `looked`."""
+        """Returns whether the server can be used.
+
+        It is `gone` if it is silent, or has taken nothing for `patience` seconds of trying. `look`:
+        it is time to probe a server that was gone, and to report the result by `looked`.
+        """
         if self._look_at is None:
             if self._since is None or not (self.silent or now - self._since >= patience):
                 return "there"
@@ -66,7 +75,7 @@ class LinkHealth:
         return "gone" if now < self._look_at else "look"
 
     def looked(self, now: float, *, alive: bool) -> None:
-        """It was looked at."""
+        """Take the result of a probe."""
         if alive:
             self.worked()
         else:

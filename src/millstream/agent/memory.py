@@ -1,4 +1,4 @@
-"""How much memory the process has, and giving back what it does not use."""
+"""Measures the memory of the process, and gives back free memory to the system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def resident() -> int:
-    """Bytes that are resident; 0 where the system does not say."""
+    """Returns the resident bytes; 0 where the system does not say."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * _PAGE
@@ -19,7 +19,7 @@ def resident() -> int:
 
 
 def give_back() -> None:
-    """Give memory that is free back to the system, which Python alone would keep."""
+    """Give free memory back to the system; Python alone would keep it."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:

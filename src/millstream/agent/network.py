@@ -1,7 +1,7 @@
-"""All of an agent that talks to others: the root, its parent, its children. One a process.
+"""The part of an agent that talks to the root, to its parent and to its children. One per process.
 
-Each job has a `JobLink`: it hears the job's news, sends the panes of this node, and merges those of
-children if this agent serves. They share one server and one way up.
+Each job has a `JobLink`: it follows the job's news, sends the panes of this node, and merges those
+of children if this agent serves. All links share one server and one way up.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from urllib.parse import parse_qs, unquote
 import msgspec
 
 from millstream.agent.addresses import advertised
-from millstream.agent.job_hosting import JobHost
+from millstream.agent.job_host import JobHost
 from millstream.agent.membership import ANSWER_WITHIN, Membership
-from millstream.agent.options import Options
+from millstream.agent.options import AgentOptions
 from millstream.agent.outbox import Outbox, Say
 from millstream.agent.parent import Parent
-from millstream.agent.sending import Sender
-from millstream.agent.serving import Asked, Serving
-from millstream.agent.told import Told
+from millstream.agent.parent_server import ChildRequest, ParentServer
+from millstream.agent.root_decisions import RootDecisions
+from millstream.agent.sender import Sender
 from millstream.agent.ways import LaidWays, Ways
-from millstream.agent.wire import Answer, Way, Wire, answer_of
+from millstream.agent.wire import Answer, ServerWire, Way, answer_of
 from millstream.errors import CommandError
 from millstream.trees.messages import JobTicket, NewsQuestion
 from millstream.trees.tree_member import TreeMember
@@ -34,7 +34,7 @@ _question = msgspec.json.Decoder(NewsQuestion)
 
 
 class JobLink:
-    """What one job of an agent has to do with others."""
+    """The connections of one job to the root, the parent and the children."""
 
     def __init__(
         self,
@@ -42,15 +42,15 @@ class JobLink:
         node: str,
         outbox: Outbox,
         ways: Ways,
-        parent: Callable[[Told], Parent] | None,
+        parent: Callable[[RootDecisions], Parent] | None,
         say: Say,
         clock: Callable[[], float],
         levels: int = 1,
         gone: Callable[[], None] = lambda: None,
     ) -> None:
-        """`levels` of parents may be above it; `gone` is called once it has stopped."""
+        """`levels`: how many parents may be above it. `gone` is called once it has stopped."""
         self._gone = gone
-        self.told = Told(ways, placed, node, say, clock)
+        self.told = RootDecisions(ways, placed, node, say, clock)
         self.parent = None if parent is None else parent(self.told)
         merging = self.parent
 
@@ -58,11 +58,11 @@ class JobLink:
             return ways.up(placed.name) if merging is None else merging
 
         def failed(way: Way) -> None:
-            if isinstance(way, Wire):
+            if isinstance(way, ServerWire):
                 ways.failed(way)
 
         def lost(way: Way) -> bool:
-            return isinstance(way, Wire) and ways.lost(way)
+            return isinstance(way, ServerWire) and ways.lost(way)
 
         self.sender = Sender(
             outbox,
@@ -92,37 +92,37 @@ class JobLink:
         self._gone()
 
     def status(self) -> dict[str, Any]:
-        """The part of the agent's status that says how panes go out."""
+        """Returns the part of the agent's status about sending."""
         sender, parent = self.sender, self.parent
         detour = sender.detour if parent is None else parent.detour
         up = self._ways.up(self._name)
-        told: dict[str, Any] = {
+        status: dict[str, Any] = {
             "sending_paused": sender.paused or (parent.paused if parent else None),
             "to": "root" if detour or up is None else up.name,
         }
         if parent is not None:
-            told["children"] = parent.children()
-        return told
+            status["children"] = parent.children()
+        return status
 
-    def _threads(self) -> list[Told | Sender | Parent]:
+    def _threads(self) -> list[RootDecisions | Sender | Parent]:
         return [self.told, self.sender, *([] if self.parent is None else [self.parent])]
 
 
-class Network:
-    """The links of an agent's jobs, and what they share."""
+class AgentNetwork:
+    """The links of an agent's jobs, with the server and the way up that they share."""
 
     def __init__(
-        self, options: Options, say: Say, clock: Callable[[], float] = time.monotonic
+        self, options: AgentOptions, say: Say, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._options, self._say, self._clock = options, say, clock
         self._links: dict[str, JobLink] = {}
         self._stopping = False
-        root = Wire(options.root, options.token, name="the root", ca=options.ca)
-        self._serving: Serving | None = None
+        root = ServerWire(options.root, options.token, name="the root", ca=options.ca)
+        self._serving: ParentServer | None = None
         if options.serve is not None:
             pair = (options.tls_cert, options.tls_key)
             certificate = None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
-            self._serving = Serving(options.serve, options.token, self._answer, certificate)
+            self._serving = ParentServer(options.serve, options.token, self._answer, certificate)
         self.membership: Membership | None = None
         self.ways: Ways
         if options.laid:
@@ -137,14 +137,14 @@ class Network:
 
     @property
     def address(self) -> tuple[str, int] | None:
-        """Where it listens for children."""
+        """The host and port at which it listens for children; None if it does not."""
         return None if self._serving is None else self._serving.address
 
-    def _connected(self, url: str, name: str) -> Wire:
+    def _connected(self, url: str, name: str) -> ServerWire:
         options = self._options
-        return Wire(url, options.token, timeout=ANSWER_WITHIN, name=name, ca=options.ca)
+        return ServerWire(url, options.token, timeout=ANSWER_WITHIN, name=name, ca=options.ca)
 
-    def _member(self, root: Wire) -> TreeMember:
+    def _member(self, root: ServerWire) -> TreeMember:
         options, serving = self._options, self._serving
         url = ""
         if serving is not None:
@@ -158,10 +158,11 @@ class Network:
         )
 
     def link(self, placed: PlacedJob, outbox: Outbox) -> JobLink:
-        """Connect a job; to be started once it is known that the job can run."""
+        """Returns the link of a job. The caller starts it once the job is known to be able to
+        run."""
         options = self._options
 
-        def parent(told: Told) -> Parent:
+        def parent(told: RootDecisions) -> Parent:
             return Parent(
                 placed,
                 options.node,
@@ -191,7 +192,7 @@ class Network:
         return link
 
     def host(self, host: JobHost) -> None:
-        """Run the jobs that the root wants, and no others; before `start`."""
+        """Run the jobs that the root wants, and no others. To be called before `start`."""
         if self.membership is None:
             raise CommandError(
                 "the root can tell an agent its jobs only if it places it: leave --parent and "
@@ -206,12 +207,12 @@ class Network:
             self.membership.start()
 
     def check(self) -> None:
-        """Raise what has ended the thread that all jobs share, if it was not `stop`."""
+        """Raise the error that has ended the thread that all jobs share, if one has."""
         if self.membership is not None:
             self.membership.check()
 
     def stop(self, seconds: float = 1.0) -> None:
-        """Take nothing more, send on what is here if there is time, and end."""
+        """Refuse further messages, send on those that are held if there is time, and end."""
         self._stopping = True
         if self._serving is not None:
             self._serving.stop()
@@ -225,7 +226,7 @@ class Network:
         self._tell_jobs()
 
     def _tell_jobs(self) -> None:
-        """Those above learn with the next hello which jobs run here."""
+        """Have the next hello tell those above which jobs run here."""
         if self.membership is not None and not self.membership.hosts:
             self.membership.runs(*(JobTicket(name, "") for name in self._links))
 
@@ -239,8 +240,8 @@ class Network:
             return 0 if self._options.parent is None else 1
         return self.membership.depth()
 
-    def _answer(self, asked: Asked) -> Answer:
-        """What a child is told; for each job, as the root would."""
+    def _answer(self, asked: ChildRequest) -> Answer:
+        """Answers a child's request as the root would."""
         if self._stopping:
             return answer_of(503, {"error": f"node {self._options.node!r} is about to end"}, 1.0)
         words = [unquote(word) for word in asked.path.split("/")[1:]]
@@ -263,19 +264,19 @@ class Network:
         return answer_of(404, {"error": error})
 
 
-def _news(link: JobLink, asked: Asked) -> Answer:
+def _news(link: JobLink, asked: ChildRequest) -> Answer:
     try:
         if asked.method == "POST":
             question = _question.decode(asked.body)
         else:
-            given = parse_qs(asked.query, strict_parsing=bool(asked.query))
-            after = given.get("after")
+            fields = parse_qs(asked.query, strict_parsing=bool(asked.query))
+            after = fields.get("after")
             question = NewsQuestion(
-                given.get("node", []),
-                given.get("life", [""])[0],
+                fields.get("node", []),
+                fields.get("life", [""])[0],
                 None if after is None else int(after[0]),
-                float(given.get("wait", ["0"])[0]),
+                float(fields.get("wait", ["0"])[0]),
             )
     except (ValueError, msgspec.DecodeError) as error:
-        return answer_of(400, {"error": f"this is no question for news: {error}"})
+        return answer_of(400, {"error": f"this is not a valid question for news: {error}"})
     return answer_of(200, link.told.answer(question))

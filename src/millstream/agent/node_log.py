@@ -1,5 +1,4 @@
-"""One reading of a node's log: its files as they come, their lines in slices, for all jobs that
-read them alike (iMR, 4.1).
+"""Reads a node's log once, and passes its lines to all jobs that read it alike (iMR, 4.1).
 
 Files are listed, opened, read and split into lines once, however many jobs take the lines.
 """
@@ -9,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import gcd
 
-from millstream.agent.files import Gap
-from millstream.agent.following import Follower
+from millstream.agent.files import LogGap
 from millstream.agent.job_panes import JobPanes
-from millstream.agent.slicing import Slicer
+from millstream.agent.line_slices import Slicer
+from millstream.agent.log_follower import LogFollower
+from millstream.agent.log_notices import FileNotes
 from millstream.agent.surroundings import Surroundings
-from millstream.agent.telling import FileNotes
 
 LOOK = 0.25
 """Seconds between two looks at the files, when there is nothing to read."""
 
 
 class NodeLog:
-    """Reads a log for its jobs. One thread."""
+    """Reads a log for its jobs. Used by one thread."""
 
     def __init__(
         self,
@@ -37,12 +36,12 @@ class NodeLog:
         self._slicer = Slicer(around.clock)
         self._looked = around.clock() - LOOK
         self._unit = job.pane_size
-        """The length on the axis up to which files are read in turn: it divides all jobs' panes."""
+        """Files are read in turns of this length on the axis: it divides all jobs' panes."""
         self.seen = around.wall()
-        """What time it was, at the latest, when the files were looked at: what was written by then
-        is known, however long the loop was held up since."""
+        """The wall time just before the last look at the files. Lines written by then are known,
+        however long the loop was held up since."""
         self.read_bytes = 0
-        self.follower = Follower(
+        self.follower = LogFollower(
             patterns,
             clock=around.clock,
             gap=self._gap,
@@ -59,16 +58,16 @@ class NodeLog:
 
     @property
     def offsets(self) -> dict[str, int]:
-        """How far each file was read."""
+        """The offset of each file, by its id."""
         return self.follower.offsets
 
     @property
     def place(self) -> int:
-        """How far it has come, to be compared with others."""
+        """The sum of its offsets, to compare its progress with that of others."""
         return sum(self.offsets.values())
 
     def add(self, job: JobPanes) -> None:
-        """Read for a job that is at the same place."""
+        """Add a job that is at the same position."""
         self.jobs.append(job)
         job.follower = self.follower
         if job.stamps is not None:
@@ -76,23 +75,24 @@ class NodeLog:
         self._divide()
 
     def remove(self, job: JobPanes) -> None:
-        """Read no more for a job."""
+        """Stop reading for a job."""
         self.jobs.remove(job)
         if job.stamps is not None:
             self.follower.stamps.remove(job.stamps)
         self._divide()
 
     def is_level_with(self, other: NodeLog) -> bool:
-        """Whether it is at the same place in all files that there are."""
+        """True if both have read the same: offsets are equal in all files, but for files that only
+        the other has and that are gone, or that only this one has and has read to the end."""
         mine, theirs = self.follower.offsets, other.follower.offsets
-        gone = other.follower.missing  # what only the other one still has open
+        gone = other.follower.missing  # files that only the other one still has open
         return all(
-            one in gone if one not in mine else mine[one] == offset
-            for one, offset in theirs.items()
-        ) and all(one in theirs or self.follower.is_read(one) for one in mine)
+            file_id in gone if file_id not in mine else mine[file_id] == offset
+            for file_id, offset in theirs.items()
+        ) and all(file_id in theirs or self.follower.is_read(file_id) for file_id in mine)
 
     def look(self) -> None:
-        """See what became of the files, if that is due; never in the middle of a chunk."""
+        """Look at the files, if that is due; never in the middle of a chunk."""
         now = self._around.clock()
         if now - self._looked >= LOOK and not self._once:
             self._looked, self.seen = now, self._around.wall()
@@ -100,8 +100,10 @@ class NodeLog:
             self._notes.of_files(self.follower)
 
     def read(self, most: Mapping[str, int] | None = None) -> bool:
-        """Read on and give it to the jobs, but no file farther than `most` says; False if there is
-        nothing to read for now."""
+        """Read the next lines and pass them to the jobs. False if there is nothing to read for now.
+
+        A file in `most` is read no farther than the offset given there.
+        """
         self.look()
         chunk = self.follower.read(most)
         if chunk is None:
@@ -131,7 +133,7 @@ class NodeLog:
             self._unit = unit
             self.follower.order.clear()
 
-    def _gap(self, gap: Gap) -> None:
+    def _gap(self, gap: LogGap) -> None:
         self._around.say(f"gap in the log: {gap}")
         for job in self.jobs:
             job.missing(gap)

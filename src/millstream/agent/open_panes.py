@@ -1,12 +1,12 @@
-"""The panes of a node that have not ended: several, if records may come late by some time.
+"""The panes of a node that have not ended: several, if records may be out of order (`lateness`).
 
-A pane ends when a record has come whose time is `lateness` or more after the end of the pane. Until
-then a record goes into its own pane, in whatever order they come. So when a pane ends, those after
-it may have records already. They are written with the restart point (`carried`): an agent that goes
-on there reads exactly what comes after the last line that it took.
+A pane ends when a record comes whose time is `lateness` or more after the end of the pane. Until
+then each record goes into its own pane, in whatever order they come. So when a pane ends, later
+panes may have records already. They are written with the restart point (`carried`): an agent that
+resumes there reads exactly the lines after the last one that it took.
 
-A node counts the records that it has read. What it tells at the end of a pane is how many of them
-are of panes that have ended, so that the root finds nothing amiss where two panes meet.
+A node counts the records that it has read. At the end of a pane it reports how many of them are in
+panes that have ended, so that the root's counts agree where two panes meet.
 """
 
 from __future__ import annotations
@@ -18,78 +18,75 @@ import msgspec
 from millstream.agent.restart import CarriedPane, Counts, Restart
 from millstream.codec import encode_value
 from millstream.errors import CodecError
-from millstream.windows.making import Maker, Making
 from millstream.windows.message import Message
-
-LONGEST_RUN = 100_000
-"""Panes without records that are told; after more the node says where it is, as if it began."""
+from millstream.windows.pane_maker import Maker, Making
 
 
 class OpenPanes:
-    """What has not ended. One thread."""
+    """The panes that have not ended. Used by one thread."""
 
     def __init__(self, maker: Maker, lateness: int, restart: Restart) -> None:
         self._maker, self._lateness = maker, lateness
         self.making = restart.making()
-        """The pane that lines go into now; it has the counts of the reading, too."""
+        """The pane that lines go into now. It also has the counts of the whole reading."""
         self._others: dict[int, Making] = {}
         self._written: dict[int, tuple[tuple[int, ...], CarriedPane]] = {}
-        """Panes as they were carried last, and the counts that they had."""
+        """Each pane as it was last carried, and the counts that it had then."""
         self.oldest = self.making.pane
-        """The pane that ends next; None: no record has come yet."""
+        """The pane that ends next; None if no record has come yet."""
         self._begun = self.oldest is not None
-        """Whether the root was told where the node begins."""
+        """True if the root was told where the node begins."""
         for carried in restart.open:
             self.enter(carried.pane)
             self._restore(carried)
 
     @property
     def all(self) -> list[Making]:
-        """The panes that have not ended and that were entered, the oldest first."""
+        """The open panes that lines have gone into, oldest first."""
         open_panes = [*self._others.values(), self.making]
-        return sorted((one for one in open_panes if one.pane is not None), key=_number)
+        return sorted((making for making in open_panes if making.pane is not None), key=_number)
 
     @property
     def newest(self) -> Making:
-        """The latest of them."""
+        """The latest open pane."""
         return self.all[-1] if self._others else self.making
 
     @property
     def any(self) -> bool:
-        """Whether there is anything in them."""
+        """True if there is anything in the open panes."""
         return bool(self.counts.all) or any(making.gap for making in self.all)
 
     @property
     def counts(self) -> Counts:
-        """What became of the records of panes that have not ended."""
+        """The counts of the records in all open panes."""
         sums = Counts()
-        for one in (*self._others.values(), self.making):
-            sums = sums.plus(_counts(one))
+        for making in (*self._others.values(), self.making):
+            sums = sums.plus(_counts(making))
         return sums
 
     @property
     def due(self) -> int | None:
-        """The position from which on a record ends the oldest pane; None: there is no pane."""
+        """A record at this position or after it ends the oldest pane; None if there is no pane."""
         if self.oldest is None:
             return None
         return (self.oldest + 1) * self._maker.job.span.pane + self._lateness
 
     def ended_by(self, position: int) -> int:
-        """Up to which pane all have ended, if a record has come at a position."""
+        """Returns the pane before which all panes end when a record comes at a position."""
         return self._maker.job.span.pane_of(position - self._lateness)
 
     def begin(self, pane: int) -> Message:
-        """The first pane is known; what is said of that."""
+        """Begin with the first pane. Returns the message that tells the root."""
         self.oldest, self._begun, self.making.pane = pane, True, pane
         return self._maker.begun(self.making)
 
     def begin_about(self, position: int) -> None:
-        """The first record is at a position, and others that come may be before it: where the node
-        begins is said when no pane can come any more that is before the first one."""
+        """Begin near the position of the first record. Later records may be before it, so the root
+        is told where the node begins only when no earlier pane can come any more."""
         self.oldest = self.ended_by(position)
 
     def enter(self, pane: int) -> bool:
-        """Let lines go into a pane; whether it is a new one."""
+        """Let lines go into a pane. True if it is a new one."""
         old = self.making
         if old.pane == pane:
             return False
@@ -109,8 +106,13 @@ class OpenPanes:
         self.making = making
         return known is None
 
+    def cut(self) -> None:
+        """Mark the newest pane as cut by the end of the log."""
+        self._maker.cut(self.newest)
+
     def end(self, until: int) -> Iterator[Message]:
-        """End the panes up to `until`; `making` has no pane then, if it was one of them."""
+        """End the panes before `until`, and yield their messages. If `making` was one of them, it
+        has no pane afterwards."""
         at = self.oldest
         assert at is not None
         if not self._begun:
@@ -120,31 +122,29 @@ class OpenPanes:
                 return
             self._begun = True
             yield self._run(at, at)
-        for one in [one for one in self.all if _number(one) < until]:
-            pane = _number(one)
+        for making in [making for making in self.all if _number(making) < until]:
+            pane = _number(making)
             if at < pane:
                 yield self._run(at, pane)
-            yield self._ended(one, pane)
+            yield self._ended(making, pane)
             at = pane + 1
-        if until - at >= LONGEST_RUN:
-            yield self._run(until, until)
-        elif at < until:
+        if at < until:
             yield self._run(at, until)
         self.oldest = max(at, until)
 
     def carried(self, until: int) -> list[CarriedPane]:
-        """The panes from `until` on that have something in them, for the restart point."""
-        later = [one for one in self.all if _number(one) >= until]
-        return [self._carried(one) for one in later if any(_counts(one).listed) or one.gap]
+        """Returns the panes from `until` on that are not empty, for the restart point."""
+        later = [making for making in self.all if _number(making) >= until]
+        filled = [making for making in later if any(_counts(making).listed) or making.gap]
+        return [self._carried(making) for making in filled]
 
-    def over(self) -> Message:
-        """Says that the log has ended: nothing comes from the pane on that would end next."""
-        assert self.oldest is not None
-        return {**self._run(self.oldest, self.oldest), "over": True}
+    def over(self, pane: int) -> Message:
+        """Returns the message that the log has ended: nothing comes from `pane` on."""
+        return {**self._run(pane, pane), "over": True}
 
     @property
     def _told(self) -> int:
-        """How many records are of panes that have ended."""
+        """The number of records in panes that have ended."""
         return self.making.read - self.counts.all
 
     def _ended(self, making: Making, pane: int) -> Message:
@@ -157,17 +157,19 @@ class OpenPanes:
         return message
 
     def _run(self, pane: int, until: int) -> Message:
-        """What is said of panes without records or, if there are none, of where the node is."""
+        """Returns the message of a run of empty panes; if `pane` equals `until`, of where the node
+        is."""
         return {**self._maker.begun(Making(pane=pane, read=self._told)), "until": until}
 
     def _carried(self, making: Making) -> CarriedPane:
-        """A pane as JSON; it is written anew only if it has changed."""
+        """Returns a pane as JSON; encodes it anew only if it has changed."""
         pane, content = _number(making), (*_counts(making).listed, making.gap)
         known = self._written.get(pane)
         if known is None or known[0] != content:
             write = self._maker.job.merging.write
             try:
-                partials = encode_value({key: write(one) for key, one in making.partials.items()})
+                values = {key: write(partial) for key, partial in making.partials.items()}
+                partials = encode_value(values)
             except CodecError:  # it could not be sent either
                 self._maker.give_up(making, "memory")
                 partials = b"{}"

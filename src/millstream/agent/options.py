@@ -1,7 +1,7 @@
-"""What an agent is told when it starts, and whether that can be.
+"""The settings of an agent, and their checks.
 
-All of it comes from the command line but the job, which comes from the application's file: the
-same one that the root runs.
+They come from the command line. Only the job comes from the application's file, the same one that
+the root runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from millstream.errors import CommandError, DefinitionError
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.model.size import MIB
 from millstream.nearest import did_you_mean
 from millstream.trees.tree_placement import FAN_OUT
@@ -20,43 +20,43 @@ from millstream.windows.placed import PlacedJob
 
 MEMORY, BUFFER = 50 * MIB, 256 * MIB
 PLACED = "*"
-"""The tree of all that the root places."""
+"""The name of the tree of all agents that the root places."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """How an agent runs."""
+class AgentOptions:
+    """The settings of an agent. CommandError if they do not fit together."""
 
     node: str
     patterns: tuple[str, ...]
-    """Of the files of its log."""
+    """Glob patterns of the files of its log."""
     root: str
     """The address of the application's server."""
     state: Path
-    """Where it keeps what it needs to go on."""
+    """The folder with the state that it resumes from after a restart."""
     parent: tuple[str, str] | None = None
     """The name and the address of the agent that merges this one's panes."""
     tree: str = ""
-    """The topmost parent; the parent, or the node itself, if it is not said."""
+    """The topmost parent. If empty: the parent or, without one, the node itself."""
     memory: int = MEMORY
-    """Bytes that it may have resident."""
+    """The limit of resident bytes."""
     buffer: int = BUFFER
-    """Bytes of panes that wait on disk."""
+    """The limit of bytes of panes that wait on disk."""
     once: bool = False
-    """Whether the log is read to its end, and that is all."""
+    """True if the agent ends when the log is read to its end."""
     serve: str | None = None
     """HOST:PORT at which it takes its children's panes."""
     children: tuple[str, ...] = ()
-    """Of a tree that is laid by hand."""
+    """Its children, in a tree that is laid by hand."""
     advertise: str | None = None
-    """The address by which others reach it; None: found out."""
+    """The URL by which others reach it; None: see `addresses`."""
     most_children: int = FAN_OUT
     token: str | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
-    """With these it serves HTTPS."""
+    """With a certificate and its key it serves HTTPS."""
     version: str = ""
-    """Of Millstream."""
+    """The version of Millstream."""
     ca: Path | None = None
     """Certificates of the authorities that it trusts; None: the system's."""
 
@@ -65,34 +65,34 @@ class Options:
             raise CommandError(
                 "--log must name the files of the log, as in --log '/var/log/app.log*'"
             )
-        for what, url in (
+        for option, url in (
             ("--root", self.root),
             ("--parent", (self.parent or ("", "http://x"))[1]),
             ("--advertise", self.advertise or "http://x"),
         ):
             if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
                 raise CommandError(
-                    f"{what} must be the address of a server, as in http://root:8470; got {url!r}"
+                    f"{option} must be the address of a server, as in http://root:8470; got {url!r}"
                 )
         if self.children and self.serve is None:
-            raise CommandError("--children needs --serve: where a parent listens for them")
+            raise CommandError("--children needs --serve: the address at which a parent listens")
         if self.parent is not None and self.serve is not None and not self.children:
             raise CommandError(
                 "--parent and --serve need --children, in a tree that is laid by hand; leave "
                 "--parent out, and the root finds both"
             )
         if self.advertise is not None and self.serve is None:
-            raise CommandError("--advertise needs --serve: it is the address of what is served")
+            raise CommandError("--advertise needs --serve: it is the address of its server")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise CommandError("--tls-cert and --tls-key go together: a certificate and its key")
         if self.tls_cert is not None and self.serve is None:
-            raise CommandError("--tls-cert needs --serve: it is the certificate of what is served")
+            raise CommandError("--tls-cert needs --serve: it is the certificate of its server")
         if self.most_children < 1:
             raise CommandError(f"--most-children must be 1 or more; got {self.most_children}")
 
     @property
     def laid(self) -> bool:
-        """Whether the tree is laid by hand; else the root places this agent."""
+        """True if the tree is laid by hand; else the root places this agent."""
         return self.parent is not None or bool(self.children)
 
     @property
@@ -102,16 +102,16 @@ class Options:
         return self.tree or (self.parent[0] if self.parent else self.node)
 
 
-def check_tree(placed: PlacedJob, options: Options) -> None:
-    """CommandError if a parent or a child is no other node of the job."""
+def check_tree(placed: PlacedJob, options: AgentOptions) -> None:
+    """Raise CommandError if a parent or a child is not another node of the job."""
     named = [("--children", child) for child in options.children]
     if options.parent is not None:
         named.append(("--parent", options.parent[0]))
     others = [node for node in placed.nodes if node != options.node]
-    for what, node in named:
+    for option, node in named:
         if node not in others:
             raise CommandError(
-                f"{what} must name other nodes of job {placed.name!r}; got {node!r}; "
+                f"{option} must name other nodes of job {placed.name!r}; got {node!r}; "
                 f"{did_you_mean(node, others) if others else 'there are none'}"
             )
     for child in options.children:
@@ -127,11 +127,11 @@ def check_tree(placed: PlacedJob, options: Options) -> None:
         )
 
 
-def jobs_of(app: App, names: Sequence[str], node: str) -> list[PlacedJob]:
-    """The jobs that the agent of a node is to make panes for: those that are named, or all that
-    have the node."""
-    jobs = {one: part for one, part in app.parts.items() if isinstance(part, PlacedJob)}
-    with_logs = {one: job for one, job in jobs.items() if job.logs is not None}
+def jobs_of(app: AppDefinition, names: Sequence[str], node: str) -> list[PlacedJob]:
+    """Returns the jobs that the agent of a node makes panes for: the named ones, or all that have
+    the node."""
+    jobs = {name: part for name, part in app.parts.items() if isinstance(part, PlacedJob)}
+    with_logs = {name: job for name, job in jobs.items() if job.logs is not None}
     if not with_logs:
         raise DefinitionError(
             f"app {app.name!r} has no job that takes panes from agents; say how its logs are read, "
@@ -140,7 +140,7 @@ def jobs_of(app: App, names: Sequence[str], node: str) -> list[PlacedJob]:
     if not names:
         here = [job for job in with_logs.values() if node in job.nodes]
         if not here:
-            known = sorted({one for job in with_logs.values() for one in job.nodes})
+            known = sorted({other for job in with_logs.values() for other in job.nodes})
             raise CommandError(
                 f"no job of app {app.name!r} has a node {node!r}; {did_you_mean(node, known)}"
             )
@@ -149,7 +149,7 @@ def jobs_of(app: App, names: Sequence[str], node: str) -> list[PlacedJob]:
 
 
 def _named(
-    app: App,
+    app: AppDefinition,
     jobs: Mapping[str, PlacedJob],
     with_logs: Mapping[str, PlacedJob],
     name: str,

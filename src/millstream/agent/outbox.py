@@ -1,18 +1,19 @@
-"""Panes that were ended and that the root has not taken yet, on disk (iMR, 4.3).
+"""Keeps panes on disk that have ended and that the root has not taken yet (iMR, 4.3).
 
 DESIGN
 ------
-A *group* is what was put in together: one file, written whole, synced and checksummed before `put`
-returns, and sent as one request. With the messages it has where the log was after them, so the
-newest group is also the restart point: what is before it is in a group or was taken by the root,
-what is after it was never put in. A file is `NUMBER.panes` while it waits. When it was taken it
-becomes `NUMBER.sent`, by a rename that needs no sync: after a crash it is there under one name or
-the other, and what is sent twice counts once. The last of those is kept, for its restart point.
+A *group* holds entries that were put in together: one file, written whole, checksummed and synced
+before `put` returns, and sent as one request. A group also holds the position in the log after its
+messages, so the newest group is the restart point: everything before it is in a group or was taken
+by the root, and nothing after it was ever put in. A file is called `NUMBER.panes` while it waits.
+When the root has taken it, it is renamed to `NUMBER.sent`. The rename needs no sync: after a crash
+the file has one name or the other, and a group that is sent twice counts once. The last sent file
+is kept for its restart point.
 
 A file whose checksum is wrong is moved to `damaged`. Its panes have to be made again, so the
-restart point goes back to the group before it, and that is written down, as a group without
-messages, before the file is moved. What was put in after the damaged one is sent still, and made
-once more: the root ignores what it has.
+restart point goes back to the group before it. That is recorded in a group without messages before
+the file is moved. Groups after the damaged one are still sent, and their panes are made once more:
+the root ignores panes that it has.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from millstream.durable import read_checked, sync, with_checksum, write_synced
 from millstream.errors import StoreError
 
 Say = Callable[[str], None]
-"""Says a sentence to whoever runs the agent."""
+"""Shows a sentence to the user who runs the agent."""
 GROUP_BYTES = 4 << 20
-"""Of the messages in one file, and so in one request."""
+"""The most bytes of messages in one file, and so in one request, unless one message is larger."""
 _NAME = re.compile(r"(\d{12})\.(panes|sent)")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A message, and where the node's log was when it had been made."""
+class OutboxEntry:
+    """A message, and the restart point after it."""
 
     job: str
     node: str
@@ -48,8 +49,8 @@ class Entry:
     body: bytes
     """JSON of the message in one line, without a line end: see `bodies.fitted`."""
     after: Any
-    """JSON: position and counters. Whoever reads on from there does not make the pane again. Of a
-    group, the last one's is kept."""
+    """JSON: position and counters. An agent that resumes there does not make the pane again. A
+    group keeps only that of its last entry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Group:
 
 
 class _Head(msgspec.Struct):
-    """The first line of a file; the bodies follow, one a line."""
+    """The first line of a file; the bodies follow, one per line."""
 
     job: str
     node: str
@@ -70,7 +71,7 @@ class _Head(msgspec.Struct):
 
 
 class Outbox:
-    """What waits to be sent. One thread puts in, another one takes out."""
+    """The groups that wait to be sent. One thread puts entries in, another takes groups out."""
 
     def __init__(self, folder: Path, most_bytes: int, say: Say) -> None:
         self._folder, self._most, self._say = folder, most_bytes, say
@@ -90,20 +91,20 @@ class Outbox:
 
     @property
     def full(self) -> bool:
-        """Whether it has as much as it may: put nothing in until it has drained."""
+        """True if it has reached its limit: put nothing in until it has drained."""
         return self._bytes >= max(1, self._most)
 
     def newest(self) -> Any:
-        """Where to read on: what came `after` the newest entry ever put in; None if there is none.
+        """Returns the restart point: the `after` of the newest entry ever put in; None without one.
 
-        It is known also when that entry was sent and removed.
+        It is known even if that entry was sent and removed.
         """
         return self._after
 
-    def put(self, entries: Sequence[Entry]) -> None:
-        """Take entries in: all of them are on disk when it returns, or none and StoreError."""
-        cut = _cut(entries)
-        files = [(self._next + index, _written(part)) for index, part in enumerate(cut)]
+    def put(self, entries: Sequence[OutboxEntry]) -> None:
+        """Write entries to disk: all of them, or none if it raises StoreError."""
+        parts = _cut(entries)
+        files = [(self._next + index, _written(part)) for index, part in enumerate(parts)]
         if not files:
             return
         paths = [self._path(number) for number, _ in files]
@@ -128,12 +129,12 @@ class Outbox:
             self._changed.notify_all()
 
     def groups(self) -> list[Group]:
-        """What waits, the oldest first."""
+        """Returns the groups that wait, oldest first."""
         with self._changed:
             return list(self._waiting.values())
 
-    def read(self, group: Group) -> list[Entry]:
-        """The entries of a group that waits; StoreError if its file was damaged since the start."""
+    def read(self, group: Group) -> list[OutboxEntry]:
+        """Returns the entries of a waiting group. StoreError if its file was damaged meanwhile."""
         path = self._path(group.number)
         try:
             return _read(path)
@@ -142,24 +143,24 @@ class Outbox:
                 f"{path}: {error}; start the agent again: it makes these panes once more"
             ) from error
 
-    def entries(self) -> Iterator[Entry]:
-        """All that waits, in order."""
+    def entries(self) -> Iterator[OutboxEntry]:
+        """Yields all entries that wait, in order."""
         for group in self.groups():
             yield from self.read(group)
 
     @property
     def panes(self) -> int:
-        """How many panes wait; of a run of empty ones all. The files are read for it."""
+        """The number of panes that wait, with each pane of a run of empty ones. Reads the files."""
         return sum(entry.until - entry.pane for entry in self.entries())
 
     def remove(self, group: Group) -> None:
-        """The group was taken: it is not to be sent again."""
+        """Remove a group that was taken, so that it is not sent again."""
         path = self._path(group.number)
         try:
             os.replace(path, self._path(group.number, "sent"))
         except OSError as error:
             raise StoreError(
-                f"{path}: cannot be put away: {error.strerror or error}; the folder must belong to "
+                f"{path}: cannot be renamed: {error.strerror or error}; the folder must belong to "
                 "this agent alone"
             ) from error
         with self._changed:
@@ -174,19 +175,19 @@ class Outbox:
             self._path(number, "sent").unlink(missing_ok=True)
 
     def wait(self, seconds: float, seen: int = -1) -> int:
-        """Wait until more was put in than at the call that returned `seen`; the count of puts."""
+        """Wait for a put after the call that returned `seen`. Returns the number of puts so far."""
         with self._changed:
             if self._puts == seen:
                 self._changed.wait(seconds)
             return self._puts
 
     def wait_empty(self, seconds: float) -> bool:
-        """Wait until nothing waits; whether that is so."""
+        """Wait until all groups were taken. True if that is so within `seconds`."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting, seconds)
 
     def wake(self) -> None:
-        """End the waiting of others."""
+        """Wake all threads that wait here."""
         with self._changed:
             self._puts += 1
             self._changed.notify_all()
@@ -200,23 +201,23 @@ class Outbox:
         return self._folder / f"{number:012}.{kind}"
 
     def _load(self) -> None:
-        """What a run before has left."""
+        """Load the groups that an earlier run has left."""
         for path in self._folder.glob("*.tmp"):
             path.unlink()
         intact: dict[int, Any] = {}
         damaged: dict[int, Path] = {}
         for path in sorted(self._folder.iterdir()):
-            named = _NAME.fullmatch(path.name)
-            if named is None:
+            match = _NAME.fullmatch(path.name)
+            if match is None:
                 continue
-            number = int(named[1])
+            number = int(match[1])
             self._next = number + 1
             try:
                 intact[number] = _head(read_checked(path)).after
             except (ValueError, msgspec.DecodeError):
                 damaged[number] = path
             else:
-                if named[2] == "panes":
+                if match[2] == "panes":
                     self._add(Group(number, path.stat().st_size))
                 else:
                     self._sent.add(number)
@@ -226,7 +227,7 @@ class Outbox:
             self._after = intact[max(intact)]
 
     def _go_back(self, intact: dict[int, Any], damaged: dict[int, Path]) -> None:
-        """Restart before the first damaged group; see DESIGN."""
+        """Move the restart point to before the first damaged group; see DESIGN."""
         before = [number for number in intact if number < min(damaged)]
         self._after = intact[max(before)] if before else None
         mark, self._next = self._next, self._next + 1
@@ -237,17 +238,17 @@ class Outbox:
         self._sent.add(mark)
         aside = self._folder / "damaged"
         aside.mkdir(exist_ok=True)
-        for one in damaged.values():
-            os.replace(one, aside / one.name)
+        for file in damaged.values():
+            os.replace(file, aside / file.name)
             self._say(
-                f"{one}: the file is damaged; it is in {aside} now, and its panes are made again "
+                f"{file}: the file is damaged; it is in {aside} now, and its panes are made again "
                 "from the log"
             )
 
 
-def _cut(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Entries in parts of at most GROUP_BYTES, or of one entry."""
-    parts: list[list[Entry]] = []
+def _cut(entries: Sequence[OutboxEntry]) -> list[list[OutboxEntry]]:
+    """Splits entries into parts of at most GROUP_BYTES, or of one larger entry."""
+    parts: list[list[OutboxEntry]] = []
     size = 0
     for entry in entries:
         size += len(entry.body) + 1
@@ -258,7 +259,7 @@ def _cut(entries: Sequence[Entry]) -> list[list[Entry]]:
     return parts
 
 
-def _written(entries: Sequence[Entry]) -> bytes:
+def _written(entries: Sequence[OutboxEntry]) -> bytes:
     last = entries[-1]
     panes = [(entry.pane, entry.until) for entry in entries]
     return _joined(_Head(last.job, last.node, last.after, panes), [entry.body for entry in entries])
@@ -272,12 +273,12 @@ def _head(data: bytes) -> _Head:
     return msgspec.json.decode(data.partition(b"\n")[0], type=_Head)
 
 
-def _read(path: Path) -> list[Entry]:
+def _read(path: Path) -> list[OutboxEntry]:
     data = read_checked(path)
     head = _head(data)
     bodies = data.split(b"\n")[1:]
     last = len(bodies) - 1
     return [
-        Entry(head.job, head.node, pane, until, body, head.after if index == last else None)
+        OutboxEntry(head.job, head.node, pane, until, body, head.after if index == last else None)
         for index, ((pane, until), body) in enumerate(zip(head.panes, bodies, strict=True))
     ]

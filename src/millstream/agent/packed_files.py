@@ -1,24 +1,24 @@
-"""Compressed files of a log: rotations that were compressed, read or not (`app.log.2.gz`).
+"""Reads compressed files of a log: rotated files such as `app.log.2.gz`.
 
-A file is read from a copy that is unpacked, on the disk and without a name. It is unpacked whole
-before any line of it is used, and its checksum tested, so one that is still being written is not
-read until it is whole.
+A file is read from an unpacked copy on disk, which has no name. It is unpacked whole and its
+checksum verified before any line of it is used. So a file that is still being written is not read
+until it is complete.
 
-While an agent runs, rotated files that it has read are compressed. These must not be read again,
-and what was written while no agent ran must be. So a compressed file is compared with all that is
-known of the files that were read, which includes the last of those that are gone:
+While an agent runs, rotated files that it has read are compressed. They must not be read again, but
+files that were written while no agent ran must be read. So a compressed file is compared with the
+marks of all files that were read, which include the last ones that are gone:
 
-- It begins as one of them, and has the bytes before the place where that was read to: it is that
-  file, and is read from there. If it was written last when that was, it has no more.
-- It begins as none. At a first start it is read whole, like any file. Later it is new if it was
-  written after all that was known at the start and, if lines have times, does not begin before the
-  newest file that was known.
-- It was written before: it was read long ago, and is left alone.
-- It was written after, but begins before. Then the two do not agree: perhaps it was compressed anew
-  by something that does not keep the time of a file. It is left alone, and a gap is told.
+- It begins like one of them, and has the same bytes before the offset that was read: it is that
+  file, and is read from that offset. If both have the same time of last write, it has no more.
+- It begins like none of them. At a first start it is read whole, like any file. Later it is new if
+  it was written after all files known at the start and, if lines have times, does not begin before
+  the newest of those files.
+- It was written before them: it was read long ago, and is left alone.
+- It was written after them, but begins before. These two disagree: perhaps it was compressed again
+  by a tool that does not keep the time of a file. It is left alone, and a gap is reported.
 
-What cannot be told apart: a file without times in its lines that was read long ago (so that its
-mark is no longer kept) and got a new time is taken for new.
+One case cannot be recognised: a file without times in its lines that was read so long ago that its
+mark is no longer kept, and that got a new time of last write, is taken for new.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, Literal, cast
 
-from millstream.agent.files import HEAD, Gap, LogFile, Mark, fingerprint, id_of, length_of
+from millstream.agent.files import HEAD, LogFile, LogGap, Mark, fingerprint, id_of, length_of
 
 OPENERS: dict[str, Callable[..., Any]] = {
     ".gz": gzip.open,
@@ -46,9 +46,9 @@ OPENERS: dict[str, Callable[..., Any]] = {
 }
 PIECE = 1024 * 1024
 AGAIN = 2.0
-"""Seconds after which a file that was not whole is looked at again."""
+"""Seconds after which an incomplete file is looked at again."""
 REMEMBERED = 32
-"""Files that were read and are gone whose marks are kept."""
+"""The marks of so many files are kept that were read and are gone."""
 BROKEN = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 
 FirstTime = Callable[[bytes], int | None]
@@ -56,14 +56,14 @@ Verdict = Literal["read", "known", "old", "doubtful"]
 
 
 class TornFile(OSError):
-    """A compressed file is not whole, or is none."""
+    """A compressed file is incomplete, or is not one at all."""
 
 
 class UnpackedFile(LogFile):
     """A compressed file that is read from an unpacked copy of it."""
 
     def __init__(self, path: Path, offset: int, scratch: Path | None) -> None:
-        """OSError if it cannot be opened; TornFile if not even its beginning can be read."""
+        """Raises OSError if it cannot be opened, TornFile if not even its beginning can be read."""
         self._scratch = scratch
         stat = os.stat(path)
         super().__init__(path, offset, packed=(stat, bytes_at(path, 0, HEAD)))
@@ -71,7 +71,7 @@ class UnpackedFile(LogFile):
         self.end()
 
     def reopen(self) -> None:
-        """Unpack it. TornFile if it is not whole, OSError if there is no room."""
+        """Unpack it. Raises TornFile if it is incomplete, OSError if there is no room."""
         stat = os.stat(self.path)
         if id_of(stat) != self.id:
             raise FileNotFoundError(f"{self.path} is another file now")
@@ -87,7 +87,7 @@ class UnpackedFile(LogFile):
         self.size = self.longest = os.fstat(self.fd).st_size
 
     def look(self) -> bool:
-        """It does not change: another one is another file."""
+        """Checks only that an unread file still exists: a compressed file does not change."""
         if self.fd < 0 and not self.at_end and not self.path.exists():
             raise FileNotFoundError(f"{self.path} is gone")
         return True
@@ -113,44 +113,44 @@ class UnpackedFile(LogFile):
 
 
 class PackedFiles:
-    """What is known of the compressed files of a log. One thread."""
+    """Decides which compressed files of a log are read, and from where. Used by one thread."""
 
     def __init__(
         self, first_time: FirstTime, position: Iterable[Mark], scratch: Path | None, *, once: bool
     ) -> None:
-        """`position`: the marks of a run before; none at a first start. `scratch`: where files are
-        unpacked. `once`: a file that is not whole will never be."""
+        """`position`: the marks of an earlier run; none at a first start. `scratch`: the folder to
+        unpack files in. `once`: an incomplete file will never be complete."""
         marks = [*position]
         self._first_time, self._scratch, self._once = first_time, scratch, once
         self._gone = deque[Mark](maxlen=REMEMBERED)
         self._settled: dict[str, int] = {}
-        """Files that need not be looked at again, and when they were written."""
+        """Files that need not be looked at again, and when they were last written."""
         self._torn: dict[str, tuple[int, int, float]] = {}
-        """Files that were not whole: their size and time then, and when that was."""
+        """Incomplete files: their size and time of last write, and when they were looked at."""
         self._awaited: set[str] = set()
-        """Those that are to be read when they are."""
+        """Incomplete files that are to be read when they are complete."""
         self._first_start = not marks
         self._know(marks)
 
     def started(self, marks: Iterable[Mark]) -> None:
-        """The first look is over: what comes from now on may have been read."""
+        """The first look is over: compressed files that appear now may have been read before."""
         if self._first_start:
             self._know(marks)
         self._first_start = False
 
     @property
     def marks(self) -> list[Mark]:
-        """Of files that were read and are gone or compressed."""
+        """The marks of files that were read and are gone or compressed."""
         return list(self._gone)
 
     def settle(self, mark: Mark) -> None:
-        """A file was read; if it is gone, it may come back compressed."""
+        """Remember a file that was read: if it is gone, it may come back compressed."""
         if length_of(mark.head):
             self._gone.append(mark)
         self._settled[mark.id] = mark.written
 
     def needs_look(self, one: str, path: Path, now: float) -> bool:
-        """Whether it is not yet known what a file is, and it is time to see."""
+        """True if a file has changed or was not judged yet, and it is time to look at it."""
         try:
             stat = os.stat(path)
         except OSError:
@@ -168,9 +168,9 @@ class PackedFiles:
         marks: Iterable[Mark],
         followed: Mapping[str, LogFile],
         now: float,
-    ) -> UnpackedFile | Gap | None:
-        """A file that needs a look: to be read from where it was read to, or lost, or neither.
-        OSError if it cannot be opened."""
+    ) -> UnpackedFile | LogGap | None:
+        """Looks at a file. Returns it, at the offset to read from; or a gap; or None if nothing of
+        it is to be read now. Raises OSError if it cannot be opened."""
         stat = os.stat(path)
         try:
             verdict, mark = self.judge(path, marks, followed)
@@ -186,23 +186,23 @@ class PackedFiles:
             return None
         self.settle(UnpackedFile(path, 0, self._scratch).mark(done=True))
         why = "it is compressed, and it cannot be told whether it was read"
-        return Gap(str(path), 0, 0, why)
+        return LogGap(str(path), 0, 0, why)
 
-    def tear(self, one: str, path: Path, now: float, *, to_read: bool = True) -> Gap | None:
-        """A file is not whole: it is looked at again when it has changed."""
+    def tear(self, one: str, path: Path, now: float, *, to_read: bool = True) -> LogGap | None:
+        """Remember an incomplete file, to look at it again when it has changed."""
         with suppress(OSError):
             stat = os.stat(path)
             self._torn[one] = (stat.st_size, stat.st_mtime_ns, now)
         if to_read:
             self._awaited.add(one)
-        return Gap(str(path), 0, 0, "it is compressed, and not whole") if self._once else None
+        return LogGap(str(path), 0, 0, "it is compressed, and not whole") if self._once else None
 
     def copy_of(
         self, mark: Mark, packed: Mapping[str, Path], followed: Collection[str]
     ) -> UnpackedFile | None:
-        """The compressed file that has what a mark says was read, to be read from there on."""
-        for one, path in packed.items():
-            if one not in followed and has_read(path, mark):
+        """Returns the compressed file with the bytes before a mark, to be read from the mark on."""
+        for file_id, path in packed.items():
+            if file_id not in followed and has_read(path, mark):
                 with suppress(OSError):
                     return UnpackedFile(path, mark.offset, self._scratch)
         return None
@@ -210,9 +210,9 @@ class PackedFiles:
     def judge(
         self, path: Path, known: Iterable[Mark], followed: Mapping[str, LogFile]
     ) -> tuple[Verdict, Mark | None]:
-        """What to do with a file, and the mark of the one that it is, if it is known.
+        """Returns what to do with a file, and its mark if it is a known file.
 
-        TornFile if that cannot be said yet.
+        Raises TornFile if that cannot be decided yet.
         """
         written, head = os.stat(path).st_mtime_ns, bytes_at(path, 0, HEAD)
         alike = [mark for mark in known if _begins(head, mark)]
@@ -240,7 +240,7 @@ class PackedFiles:
 
 
 def bytes_at(path: Path, start: int, size: int) -> bytes:
-    """Some unpacked bytes; TornFile if they cannot be had."""
+    """Returns a range of the unpacked bytes. Raises TornFile if they cannot be unpacked."""
     try:
         with _opened(path) as stream:
             stream.seek(start)
@@ -250,7 +250,7 @@ def bytes_at(path: Path, start: int, size: int) -> bytes:
 
 
 def has_read(path: Path, mark: Mark) -> bool:
-    """Whether a file has what a mark says was read."""
+    """True if a compressed file has the bytes before a mark."""
     size = length_of(mark.tail)
     try:
         if not _begins(bytes_at(path, 0, HEAD), mark):
@@ -261,22 +261,22 @@ def has_read(path: Path, mark: Mark) -> bool:
 
 
 def is_copy(path: Path, file: LogFile) -> bool:
-    """Whether all that there is of a compressed file is in another one, which is open: it is made
-    of that, or is being made."""
-    at = 0
+    """True if all bytes of a compressed file are in `file`, which is open: it is a compressed copy
+    of that file, complete or not."""
+    offset = 0
     try:
         with _opened(path) as stream:
             while piece := stream.read(PIECE):
-                if os.pread(file.fd, len(piece), at) != piece:
+                if os.pread(file.fd, len(piece), offset) != piece:
                     return False
-                at += len(piece)
+                offset += len(piece)
     except BROKEN:
-        pass  # when it is whole its time is another, and it is looked at again
+        pass  # when it is complete it has another time, and is looked at again
     return True
 
 
 def rotation_number(name: str) -> int:
-    """Which rotation a file is, by its name.
+    """Returns the number of a file's rotation, by its name.
 
     >>> rotation_number("app.log.12.gz"), rotation_number("app.log.3"), rotation_number("app.log")
     (12, 3, 0)
@@ -295,6 +295,6 @@ def _ending(name: str) -> str:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    if not os.stat(path).st_size:  # not even a file of no bytes is compressed to nothing
+    if not os.stat(path).st_size:  # even an empty file has some bytes when it is compressed
         raise TornFile(f"{path} is not whole: it has nothing in it")
     return cast(IO[bytes], OPENERS[_ending(path.name)](path, "rb"))

@@ -3,16 +3,18 @@
 DESIGN
 ------
 Children post to it as they would to the root, and get the same answers, so a child need not know
-which of the two it talks to. What was taken is in memory only: 200 says that it will be sent on if
-this process lives, and the child keeps it until the root has told that it was accepted. The
-agent's own panes come the same way, as a post that needs no connection.
+which of the two it talks to. A parent keeps messages in memory only. Status 200 means that a
+message will be sent on if this process lives; the child keeps it until the root reports that it was
+accepted. The agent's own panes come the same way, as a post that needs no connection.
 
-When as much waits here as memory allows, more is refused with 503 until some of it is gone. So a
-root that takes nothing stops its parents, they stop their children, and those stop reading.
+When as much waits here as memory allows, further posts are refused with 503 until some of it is
+gone. So a root that takes nothing stops its parents, they stop their children, and those stop
+reading.
 
-One thread sends on, to this agent's own parent or, if it has none or that one is gone, to the root.
-What is refused for good is dropped: its nodes will send it to the root themselves, and be told.
-Who its children are, and how many parents are above it, may change at any time.
+One thread sends messages on: to this agent's own parent or, if it has none or that one is gone, to
+the root. Messages that are refused for good are dropped: their nodes will send them to the root
+themselves, and get its refusal. The children, and the number of parents above, may change at any
+time.
 """
 
 from __future__ import annotations
@@ -27,22 +29,22 @@ from urllib.parse import quote
 
 import msgspec
 
+from millstream.agent.active_panes import ActivePanes, Heard, heard, patience_of
 from millstream.agent.bodies import lines
-from millstream.agent.merging import ActivePanes, Heard, heard, patience_of
+from millstream.agent.delivery_attempt import DeliveryAttempt
 from millstream.agent.outbox import GROUP_BYTES, Say
-from millstream.agent.told import Told
-from millstream.agent.trying import Trying
+from millstream.agent.root_decisions import RootDecisions
 from millstream.agent.ways import Ways
-from millstream.agent.wire import Answer, Wire, answer_of, stream_path
+from millstream.agent.wire import Answer, ServerWire, answer_of, stream_path
 from millstream.errors import ClientError
 from millstream.windows.placed import PlacedJob
 
 GONE_AFTER = 10.0
-"""Seconds after which a parent that takes nothing is passed by."""
+"""Seconds after which a parent that takes nothing is bypassed."""
 RETRY = 1.0
 """Seconds after which a child that was refused may try again."""
 IDLE = 5.0
-"""Seconds after which it looks who its children are, if nothing comes."""
+"""Seconds between two checks of who the children are, while nothing comes."""
 
 
 class Parent:
@@ -54,14 +56,14 @@ class Parent:
         node: str,
         *,
         ways: Ways,
-        told: Told,
+        told: RootDecisions,
         children: Callable[[], Collection[str]],
         depth: Callable[[], int],
         most_bytes: int,
         say: Say,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`children` are those that there are now, `depth` is how many parents are above."""
+        """`children` returns the current children, `depth` the number of parents above."""
         self._what = f"the merged panes of job {placed.name!r}"
         self._placed, self._node, self._told, self._ways = placed, node, told, ways
         self._nodes = frozenset(placed.nodes)
@@ -75,19 +77,19 @@ class Parent:
             patience_of(placed.job, depth()),
             unwanted=self._unwanted,
         )
-        self._root = Trying(ways.root, self._what, clock, say)
-        self._up: Trying | None = None
+        self._root = DeliveryAttempt(ways.root, self._what, clock, say)
+        self._up: DeliveryAttempt | None = None
         self._changed = Condition()
         self._outgoing: deque[bytes] = deque()
         self._outgoing_bytes = 0
         self._not_before = -inf
-        """When the next request may be made."""
+        """The earliest time of the next request."""
         self._stopping: float | None = None
-        """When to have ended; None while it is to run on."""
+        """The time by which it must have ended; None if it is not stopping."""
         self._failure: Exception | None = None
         self._thread = Thread(target=self._run, name="parent", daemon=True)
-        self._last: Trying | None = None
-        """Where it has sent."""
+        self._last: DeliveryAttempt | None = None
+        """The server that it last sent to."""
         self.name = f"node {node!r}"
 
     @property
@@ -97,16 +99,16 @@ class Parent:
 
     @property
     def paused(self) -> str | None:
-        """Why nothing goes out, or None if it does."""
+        """The reason why nothing is sent; None if messages are sent."""
         return None if self._last is None else self._last.paused
 
     @property
     def detour(self) -> bool:
-        """Whether what is merged goes to the root though this agent has a parent."""
+        """True if merged panes go to the root although this agent has a parent."""
         return self._up is not None and self._last is self._root
 
     def children(self) -> dict[str, int | None]:
-        """By child: the pane after the last that it has said something of."""
+        """Returns for each child the pane after the last one that it has reported."""
         with self._changed:
             heard_of = self._active.heard_of()
         return {child: pane for child, pane in heard_of.items() if child != self._node}
@@ -115,12 +117,12 @@ class Parent:
         self._thread.start()
 
     def check(self) -> None:
-        """Raise what has ended the thread, if it was not `stop`."""
+        """Raise the error that has ended the thread, if one has."""
         if self._failure is not None:
             raise self._failure
 
     def stop(self, seconds: float = 5.0) -> None:
-        """Take nothing more, send on what is here if there is time, and end."""
+        """Refuse further messages, send on those that are held if there is time, and end."""
         with self._changed:
             self._stopping = self._clock() + seconds
             self._changed.notify_all()
@@ -131,10 +133,9 @@ class Parent:
         return self._failure is None
 
     def post(self, path: str, body: bytes, key: str = "") -> Answer:
-        """Take messages in, all of a request or none of it; answers as the root does."""
-        given = body.split(b"\n")
+        """Take all messages of a request, or none of them. Answers as the root does."""
         messages: list[Heard] = []
-        for number, line in enumerate(given, 1):
+        for number, line in enumerate(body.split(b"\n"), 1):
             if not line.strip():
                 continue
             try:
@@ -157,7 +158,7 @@ class Parent:
         )
 
     def _checked(self, line: bytes) -> Heard:
-        """The message of a line; ValueError if it does not belong here."""
+        """Parses the message of a line. Raises ValueError if it does not belong here."""
         try:
             message = heard(line)
         except msgspec.DecodeError as error:
@@ -182,7 +183,8 @@ class Parent:
             self._failure = error
 
     def _collect(self) -> bool:
-        """Wait until something can be sent; False when all is sent, or given up, at the end."""
+        """Wait until something can be sent. False if it is stopping and has sent everything, or
+        has no time left."""
         with self._changed:
             while True:
                 now = self._clock()
@@ -201,14 +203,15 @@ class Parent:
                     wake = min(wake, self._not_before)
                 self._changed.wait(max(0.001, wake - now))
 
-    def _upwards(self) -> Trying:
-        """Where to send now: it may have to be looked at, which takes time, so no lock is held."""
-        wire: Wire | None = self._ways.up(self._placed.name)
+    def _upwards(self) -> DeliveryAttempt:
+        """Returns the server to send to now. It may have to be probed, which takes time, so the
+        caller must hold no lock."""
+        wire: ServerWire | None = self._ways.up(self._placed.name)
         if wire is None:
             self._up = None
             return self._root
         if self._up is None or self._up.way is not wire:
-            self._up = Trying(wire, self._what, self._clock, self._say)
+            self._up = DeliveryAttempt(wire, self._what, self._clock, self._say)
         if not self._up.gone(GONE_AFTER):
             return self._up
         if self._up.health.silent:
@@ -216,11 +219,11 @@ class Parent:
         return self._root
 
     def _send(self) -> None:
-        """Send on the first of what goes out, as much as fits into one request."""
+        """Send on the oldest outgoing messages, as many as fit into one request."""
         trying = self._upwards()
-        was, self._last = self._last, trying
-        if was is not None and was is not trying and was.name != trying.name:
-            self._say(f"merged panes go to {trying.name} now, not to {was.name}")
+        before, self._last = self._last, trying
+        if before is not None and before is not trying and before.name != trying.name:
+            self._say(f"merged panes go to {trying.name} now, not to {before.name}")
         self._not_before = trying.not_before
         if trying.not_before > self._clock():
             return

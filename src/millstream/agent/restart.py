@@ -1,9 +1,9 @@
-"""Where an agent goes on when it is started again (iMR, 4.4.2).
+"""The restart point: where an agent resumes when it is started again (iMR, 4.4.2).
 
-It is kept with each pane that ends, in the outbox: the place in the log after the pane, what had
-been counted by then, and what panes that had not ended had of the lines before that place. All that
-was read after it is read again. So nothing is lost and nothing counted twice, whenever the agent is
-killed.
+It is stored in the outbox with each pane that ends. It has the position in the log after the pane,
+the counts up to there, and the content of open panes from lines before that position. Everything
+after the position is read again. So nothing is lost and nothing counted twice, whenever the agent
+is killed.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 
 from millstream.errors import StoreError
-from millstream.windows.making import Making
-from millstream.windows.message import Manifest, Why
+from millstream.windows.message import PaneManifest, Why
+from millstream.windows.pane_maker import Making
 
 
 class CarriedPane(msgspec.Struct, frozen=True, kw_only=True):
-    """A pane that had not ended: see `windows.making.Making`."""
+    """A pane that was open at the restart point: see `windows.pane_maker.Making`."""
 
     pane: int
     records: int
@@ -33,21 +33,21 @@ class CarriedPane(msgspec.Struct, frozen=True, kw_only=True):
     given_up: Why | None
     gap: int
     partials: Any
-    """By key, as JSON."""
+    """The partials by key, as JSON."""
     misdated: int = 0
     claimed: dict[str, int] = {}
 
 
 @dataclass(slots=True)
 class Counts:
-    """What became of the records of the panes that have ended."""
+    """Numbers of records, by what became of them."""
 
     on_time: int = 0
     late: int = 0
     shed: int = 0
     dead: int = 0
 
-    def add(self, told: Manifest) -> None:
+    def add(self, told: PaneManifest) -> None:
         self.on_time += told["records"]
         self.late += sum(told["late"].values())
         self.shed += told["shed"]
@@ -65,7 +65,7 @@ class Counts:
         return Counts(*(a + b for a, b in zip(self.listed, other.listed, strict=True)))
 
     def less(self, *others: Counts) -> Counts:
-        """Without what others have."""
+        """Returns the counts minus those of others."""
         mine = self.listed
         for other in others:
             mine = [a - b for a, b in zip(mine, other.listed, strict=True)]
@@ -77,33 +77,33 @@ class Restart:
     """The restart point."""
 
     pane: int | None = None
-    """The pane that is made next; None: none was begun."""
+    """The pane to make next; None if none was begun."""
     position: list[dict[str, Any]] = field(default_factory=list)
     read: int = 0
     read_bytes: int = 0
     outside: int = 0
     counts: Counts = field(default_factory=Counts)
     letters: list[int] = field(default_factory=lambda: [0, 0, 0])
-    """Of the dead letters: bytes of the file, how many it has, how many were cut off."""
+    """The `state` of the dead letters: see `DeadLetters`."""
     gaps: int = 0
     told: dict[str, list[int]] = field(default_factory=dict)
-    """Of panes made in rounds: those from `pane` on that were sent already, up to which one, and
-    what became of their records."""
+    """For panes made in rounds: those from `pane` on that were sent already. For each first pane:
+    the pane after the last, and the counts of their records."""
     over: int | None = None
-    """How many records had been read when it was said that the log is at its end."""
+    """The number of records read when the end of the log was reported; None if it was not."""
     shed_why: dict[str, int] = field(default_factory=dict)
     """Records that were shed, by the reason."""
     gap_to: int | None = None
-    """Up to where on the axis lines may have been lost, if nothing was read since (`reading`)."""
+    """The place on the axis up to which lines may have been lost, if nothing was read since
+    (`pane_reader`)."""
     open: list[CarriedPane] = field(default_factory=list)
-    """Panes from `pane` on that have records of before the position."""
+    """Panes from `pane` on that have records from before the position."""
 
     def described(self) -> dict[str, Any]:
-        """As JSON; an agent of before that is put back knows no `open`, and need not if it is
-        empty."""
-        described = {one.name: getattr(self, one.name) for one in fields(self)}
+        """Returns the restart point as JSON."""
+        described = {part.name: getattr(self, part.name) for part in fields(self)}
         described["counts"] = asdict(self.counts)
-        if not self.open:
+        if not self.open:  # older versions do not know it, and can be put back without it
             del described["open"]
         return described
 
@@ -114,7 +114,7 @@ class Restart:
 
 
 def restart_from(after: Any) -> Restart:
-    """The restart point that `described` gave; a new one if there is none."""
+    """Reads what `described` has returned; a new restart point if there is none."""
     if after is None:
         return Restart()
     try:

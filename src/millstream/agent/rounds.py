@@ -1,12 +1,12 @@
-"""Panes in rounds, for an answer that is near enough (`Error`): a quarter of them first.
+"""Makes panes in rounds, for an answer that is close enough (`Error`): a quarter of them first.
 
-A node reads a block of its log and makes only the panes of the first round. Of the others it keeps
-where they are, and what it would say if they were never made. When it has come to the end of the
-block it goes back, and makes those of the second, the third and the fourth round, until the root
-has closed their windows.
+A node reads a block of its log and makes only the panes of the first round. For each of the others
+it keeps the place, and the message to send if the pane is never made. At the end of the block it
+goes back, and makes the panes of the second, the third and the fourth round, until the root has
+closed their windows.
 
-So panes are sent in another order than that of the log. The restart point is where the first pane
-begins that is still to be made, and it has a list of those after it that were sent.
+So panes are not sent in the order of the log. The restart point is the beginning of the first pane
+that is still to be made, and it lists the later panes that were sent.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from millstream.agent.restart import Counts, Restart
-from millstream.windows.drawing import block_of
 from millstream.windows.fidelity import Error
 from millstream.windows.job import Job
-from millstream.windows.message import Manifest, Message, Why
-from millstream.windows.shedding import round_of
+from millstream.windows.message import Message, PaneManifest, Why
+from millstream.windows.pane_rank import block_of
+from millstream.windows.shedder import round_of
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A pane that is to be made later: where it is, and what is known of it."""
+    """A deferred pane: its place in the log, and its message so far."""
 
     message: Message
-    """That it is lost, with its records counted."""
+    """Says that the pane is lost, with its records counted."""
     start: Restart
     end: list[dict[str, Any]]
     """The position after it."""
 
 
 class Rounds:
-    """What is to be made later, and what was sent before its turn. One thread."""
+    """The deferred panes, and those sent ahead of the restart point. Used by one thread."""
 
     def __init__(self, job: Job, node: str, restart: Restart) -> None:
         self._job, self._node = job, node
@@ -42,24 +42,25 @@ class Rounds:
         self._sent = {
             int(pane): (until, Counts(*counts)) for pane, (until, *counts) in restart.told.items()
         }
-        """Panes from the restart point on, up to which, and what they had."""
+        """Panes sent from the restart point on. For each first: the pane after the last, counts."""
         self._regions: dict[int, Region] = {}
 
     @property
     def deferred(self) -> int:
-        """Records of panes that are to be made later."""
-        return sum(counts_of(one.message, self._node).all for one in self._regions.values())
+        """The number of records in deferred panes."""
+        regions = self._regions.values()
+        return sum(counts_of(region.message, self._node).all for region in regions)
 
     def ahead(self, pane: int | None) -> Counts:
-        """What was sent of panes from one on: after a start, of those that are read over again."""
+        """Returns the counts of sent panes from `pane` on. After a restart these are read again."""
         ahead = Counts()
-        for one, (_, counts) in self._sent.items():
-            if pane is not None and one >= pane:
+        for first, (_, counts) in self._sent.items():
+            if pane is not None and first >= pane:
                 ahead = ahead.plus(counts)
         return ahead
 
     def later(self, pane: int) -> bool:
-        """Whether a pane is not to be made now that the log has come to it."""
+        """True if a pane is not to be made when the log first comes to it."""
         if not self.in_rounds:
             return False
         return self.was_sent(pane) or round_of(self._job, self._node, pane) > 0
@@ -68,7 +69,7 @@ class Rounds:
         return any(begin <= pane < until for begin, (until, _) in self._sent.items())
 
     def unsent(self, message: Message) -> list[Message]:
-        """The message; of a run of panes without records, the parts that were not sent."""
+        """Returns the message; of a run of empty panes, only the parts that were not sent."""
         if message["until"] <= message["pane"] + 1:
             return [message]
         parts, begin = [], message["pane"]
@@ -81,37 +82,42 @@ class Rounds:
         return [{**message, "pane": begin, "until": until} for begin, until in parts]
 
     def more_than_sent(self, message: Message) -> int:
-        """Records of a pane that was sent before, and that were not in it: they are late."""
+        """Returns how many records a pane has that was sent before without them: they are late."""
         sent = self._sent.get(message["pane"], (0, Counts()))[1]
         return counts_of(message, self._node).all - sent.all
 
     def defer(self, region: Region) -> None:
-        """Keep a pane for later."""
+        """Keep a pane for a later round."""
         self._regions[region.message["pane"]] = region
 
     def due(self, pane: int | None) -> list[Region]:
-        """What is to be made now that the log has come to a pane, or to its end: by rounds."""
+        """Returns the panes to make when the log has come to `pane`, or to its end (None), ordered
+        by rounds."""
         panes = self._job.span.panes
         block = None if pane is None else block_of(pane, panes)
-        ready = [one for one in self._regions if block is None or block_of(one, panes) < block]
-        ready.sort(key=lambda one: (block_of(one, panes), self._round(one), one))
-        return [self._regions[one] for one in ready]
+        ready = [
+            deferred
+            for deferred in self._regions
+            if block is None or block_of(deferred, panes) < block
+        ]
+        ready.sort(key=lambda number: (block_of(number, panes), self._round(number), number))
+        return [self._regions[deferred] for deferred in ready]
 
     def send(self, message: Message, here: Restart, counts: Counts) -> Restart:
-        """The restart point after a message, if the log has come `here` and all that was sent
-        before has these counts; `message` is counted in both."""
+        """Returns the restart point after a message. `here` is how far the log was read, `counts`
+        are those of all messages sent; both include this message."""
         self._regions.pop(message["pane"], None)
         base = here
         if self._regions:
             base = self._regions[min(self._regions)].start
-        assert base.pane is not None
-        if message["until"] > base.pane:
-            self._sent[message["pane"]] = (message["until"], counts_of(message, self._node))
-        self._sent = {one: sent for one, sent in self._sent.items() if sent[0] > base.pane}
+        if base.pane is not None:  # else the log is empty so far
+            if message["until"] > base.pane:
+                self._sent[message["pane"]] = (message["until"], counts_of(message, self._node))
+            self._sent = {first: sent for first, sent in self._sent.items() if sent[0] > base.pane}
         return replace(
             base,
-            counts=counts.less(*(one for _, one in self._sent.values())),
-            told={str(one): [until, *had.listed] for one, (until, had) in self._sent.items()},
+            counts=counts.less(*(sent for _, sent in self._sent.values())),
+            told={str(first): [until, *sent.listed] for first, (until, sent) in self._sent.items()},
             letters=here.letters,
             gaps=here.gaps,
             over=here.over,
@@ -128,9 +134,9 @@ def counts_of(message: Message, node: str) -> Counts:
 
 
 def with_mark(message: Message, node: str, why: Why) -> Message:
-    """What is said of a pane that was not made: why; or that there was nothing."""
-    told = message["nodes"][node]
-    if not told["shed"]:
-        empty: Manifest = {**told, "mark": "empty", "why": None}
+    """Returns the message of a pane that was not made: with the reason, or marked as empty."""
+    manifest = message["nodes"][node]
+    if not manifest["shed"]:
+        empty: PaneManifest = {**manifest, "mark": "empty", "why": None}
         return {**message, "nodes": {node: empty}}
-    return {**message, "nodes": {node: {**told, "why": why}}}
+    return {**message, "nodes": {node: {**manifest, "why": why}}}

@@ -1,14 +1,14 @@
-"""The folder of an agent: whose it is, that only one agent uses it, and how the agent is.
+"""The state folder of an agent: its lock, its owner and its status.
 
 agent.lock             held for as long as the agent runs
 agent.json             the job and the node that the folder is for, and the size of its panes
 outbox/                panes that the root does not have yet, and the restart point
 stamps.jsonl           when records without a time were first seen
 dead-letters.jsonl     lines that could not be read or mapped
-status.json            how it is, about every second
+status.json            the status, written about every second
 
-The folder of an agent of several jobs has one of these for each, `jobs/NAME`. One that was the
-folder of a single job goes on being that job's.
+The folder of an agent with several jobs has one such folder for each, `jobs/NAME`. A folder that
+was used for a single job stays that job's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FolderLock:
     """A folder that this process alone uses."""
 
     def __init__(self, folder: Path) -> None:
-        """StoreLocked: another agent uses it; StoreError: it cannot be made."""
+        """Raises StoreLocked if another agent uses it, StoreError if it cannot be made."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
             flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
@@ -60,7 +60,8 @@ class State:
     """The folder of a job, locked."""
 
     def __init__(self, folder: Path, placed: PlacedJob, node: str) -> None:
-        """StoreLocked: another agent uses it; StoreError: it is of another job or node."""
+        """Raises StoreLocked if another agent uses it, StoreError if it belongs to another job or
+        node."""
         self.folder = folder
         self._lock = FolderLock(folder)
         try:
@@ -70,7 +71,7 @@ class State:
             raise
 
     def status(self, told: dict[str, Any]) -> None:
-        """Write how the agent is; a disk that is full does not matter to it."""
+        """Write the agent's status; a full disk is ignored."""
         try:
             write_unsynced(self.folder / "status.json", msgspec.json.encode(told))
         except StoreError:
@@ -89,24 +90,25 @@ class State:
         before = msgspec.json.decode(known)
         if before != mine:
             if {**before, "pane": 0} == {**mine, "pane": 0}:
-                panes = [_size(span.axis, one) for one in (before["pane"], span.pane)]
+                panes = [_size(span.axis, size) for size in (before["pane"], span.pane)]
                 raise StoreError(
                     f"{self.folder}: the panes of job {placed.name!r} were {panes[0]} and are "
                     f"{panes[1]} now; if that is meant, give the root a new store (or the job a "
                     "new name) and this agent a new --state"
                 )
             shown = [
-                " ".join(f"{key} {value}" for key, value in one.items()) for one in (before, mine)
+                " ".join(f"{key} {value}" for key, value in owner.items())
+                for owner in (before, mine)
             ]
             raise StoreError(
-                f"{self.folder}: this state is of {shown[0]}, and the agent is of {shown[1]}; name "
-                "another folder with --state"
+                f"{self.folder}: this state belongs to {shown[0]}, and the agent runs {shown[1]}; "
+                "name another folder with --state"
             )
 
 
 def job_folder(state: Path, name: str) -> Path:
-    """The folder of one of several jobs: a part of the agent's, or that itself if it was the job's
-    alone."""
+    """Returns the folder of one of several jobs: `jobs/NAME` in the agent's folder, or that folder
+    itself if it was used for this job alone."""
     known = read_record(state / "agent.json")
     if known is not None and msgspec.json.decode(known)["job"] == name:
         return state

@@ -1,4 +1,4 @@
-"""What an agent says when it ends: what it read, what became of that, and what is still to do."""
+"""The messages at the end of an agent: what it read, what became of it, what is still to do."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ REASONS = {
     "cancelled": "their windows were already closed",
     "memory": "their panes did not fit (--memory), or were too large to be sent",
 }
-"""Why records were shed, by the `why` of their panes."""
+"""The reasons why records were shed, by the `why` of their panes."""
 
 
 def summary(status: Mapping[str, Any], state: Path) -> list[str]:
-    """Sentences on how it was; `status` is that of the end, kept in the folder `state`."""
-    said = []
+    """Returns sentences that sum up a run. `status` is the last one, `state` the state folder."""
+    sentences = []
     if status["dead"]:
-        said.append(
+        sentences.append(
             f"{_many(status['dead'], 'dead letter')}, lines that could not be read or mapped: "
             f"see {shown_path(state / 'dead-letters.jsonl')}"
         )
     if status["gaps"]:
-        said.append(
+        sentences.append(
             f"{_many(status['gaps'], 'gap')} in the log: lines were lost before they were read; "
             "the panes that may have had them say so"
         )
@@ -34,14 +34,14 @@ def summary(status: Mapping[str, Any], state: Path) -> list[str]:
         hint = ""
         if why == "cancelled" and not status["on_time"]:
             hint = f": is {shown_path(state)} the right --state?"
-        said.append(f"{_many(count, 'record')} shed: {REASONS.get(why, why)}{hint}")
+        sentences.append(f"{_many(count, 'record')} shed: {REASONS.get(why, why)}{hint}")
     counts = ("read", "on_time", "late", "shed", "dead")
-    said.append(", ".join(f"{name.replace('_', ' ')} {status[name]:,}" for name in counts))
-    return said
+    sentences.append(", ".join(f"{name.replace('_', ' ')} {status[name]:,}" for name in counts))
+    return sentences
 
 
 def undone(status: Mapping[str, Any]) -> str:
-    """What is left to be done; empty if nothing is."""
+    """Returns what is left to be done; empty if nothing is."""
     panes = status["unsent"]
     if not panes:
         return "" if status["log_at_end"] else "the log is not read to its end"
@@ -49,5 +49,5 @@ def undone(status: Mapping[str, Any]) -> str:
     return f"{words}; {status['sending_paused']}" if status["sending_paused"] else words
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,4 +1,4 @@
-"""What the parts of an agent have in common: whom they tell, when they stop, what time it is."""
+"""The things that all parts of an agent share: the way to report, the stop event, the clocks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from millstream.agent.outbox import Say
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where an agent's parts run."""
+    """Passed to all parts of an agent."""
 
     say: Say
     stop: Event
     tick: Callable[[], None]
-    """To be called while something takes long: it raises what must end the agent."""
+    """To be called during long work: raises an error that must end the agent."""
     clock: Callable[[], float]
     """Seconds that only go forward."""
     wall: Callable[[], int]

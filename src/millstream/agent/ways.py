@@ -1,54 +1,57 @@
-"""Which way an agent's messages go: to the root, or to the parent that it has now.
+"""The way that an agent's messages take: to the root, or to the parent that it has now.
 
-Hand-laid trees have one way for good; where the root places agents it changes (`membership`).
+In a tree that is laid by hand the way never changes. Where the root places agents it may
+(`membership`).
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from millstream.agent.wire import Wire
+from millstream.agent.wire import ServerWire
 
 
 class Ways(Protocol):
-    """Asked again before each message."""
+    """Tells which way messages go. Asked again before each message."""
 
     @property
-    def root(self) -> Wire: ...
+    def root(self) -> ServerWire: ...
 
-    def up(self, job: str) -> Wire | None:
-        """The parent that takes messages of a job now; None: they go to the root."""
+    def up(self, job: str) -> ServerWire | None:
+        """Returns the parent that takes messages of a job now; None if they go to the root."""
 
     def by_parent(self, job: str) -> bool:
-        """Whether this node's own panes may go by a parent, so that only the root's word says that
-        they were accepted: its own parent, or the merging half of this agent."""
+        """True if this node's own panes may go through a parent: another agent, or the merging half
+        of this one. Only the news then tells whether the root has accepted them."""
 
-    def failed(self, wire: Wire) -> None:
-        """A parent did not answer."""
+    def failed(self, wire: ServerWire) -> None:
+        """Report that a parent did not answer."""
 
-    def lost(self, wire: Wire) -> bool:
-        """Whether a former parent was given up since it did not answer, whoever found that out."""
+    def lost(self, wire: ServerWire) -> bool:
+        """True if a former parent was given up because it did not answer, to whatever request."""
 
 
 class LaidWays:
     """Ways that do not change."""
 
-    def __init__(self, root: Wire, parent: Wire | None = None, *, merges: bool = False) -> None:
+    def __init__(
+        self, root: ServerWire, parent: ServerWire | None = None, *, merges: bool = False
+    ) -> None:
         """`merges`: this agent is a parent itself."""
         self._root, self._parent, self._merges = root, parent, merges
 
     @property
-    def root(self) -> Wire:
+    def root(self) -> ServerWire:
         return self._root
 
-    def up(self, job: str) -> Wire | None:
+    def up(self, job: str) -> ServerWire | None:
         return self._parent
 
     def by_parent(self, job: str) -> bool:
         return self._parent is not None or self._merges
 
-    def failed(self, wire: Wire) -> None:
-        """It is looked at again by whoever sends."""
+    def failed(self, wire: ServerWire) -> None:
+        """Nothing to do: the sender probes the parent itself."""
 
-    def lost(self, wire: Wire) -> bool:
+    def lost(self, wire: ServerWire) -> bool:
         return False

@@ -1,8 +1,8 @@
-"""One server over HTTP, with nothing but the standard library: an agent has to be small.
+"""An HTTP client for one server, with the standard library alone: an agent has to be small.
 
-Every request may be made twice: reads change nothing, and what is posted counts once. So a
-connection that was kept open, and that the server has closed meanwhile, is made again at once.
-Anything else that goes wrong is for the caller, who knows how long it can wait.
+Every request may be made twice: reads change nothing, and a repeated post counts once. So if the
+server has closed a connection that was kept open, the request is retried at once on a new one. All
+other errors are raised: the caller knows how long it can wait.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ LONGEST_ANSWER = 32 << 20
 LONGEST_QUERY = 4_000
 Verdict = Literal["taken", "later", "never"]
 SILENT = (OSError, HTTPException)
-"""What is raised when there is no answer."""
+"""The exceptions that are raised when there is no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server said."""
+    """The answer of a server."""
 
     status: int
     body: bytes
     retry_after: float | None = None
 
     def verdict(self) -> Verdict:
-        """Whether all of what was posted is taken, may be later, or can never be.
+        """Returns whether the whole post was taken, may be taken later, or never will be.
 
         >>> [Answer(status, b"{}").verdict() for status in (200, 503, 404)]
         ['taken', 'later', 'never']
@@ -55,11 +55,11 @@ class Answer:
         return "never" if lasting else "later"
 
     def sentence(self) -> str:
-        """Its own words for what is wrong."""
-        said = self._said()
-        if said.refused:
-            return said.refused[0].error
-        return said.error or f"it answers with the status {self.status}"
+        """Returns the server's own description of the error."""
+        reply = self._said()
+        if reply.refused:
+            return reply.refused[0].error
+        return reply.error or f"it answers with the status {self.status}"
 
     def _said(self) -> _Said:
         try:
@@ -69,7 +69,7 @@ class Answer:
 
 
 def answer_of(status: int, value: object, retry: float | None = None) -> Answer:
-    """An answer with a value as JSON, as a server of ours gives it."""
+    """Returns an answer with a value as JSON, as our own servers send it."""
     return Answer(status, msgspec.json.encode(value), retry)
 
 
@@ -84,20 +84,20 @@ class _Said(msgspec.Struct):
 
 
 class Way(Protocol):
-    """Where messages are posted: a server, or the merging half of this agent."""
+    """A receiver of messages: a server, or the merging half of this agent."""
 
     @property
     def name(self) -> str:
-        """What to call it in a sentence."""
+        """The name of it in messages."""
 
     def post(self, path: str, body: bytes, key: str) -> Answer:
-        """Post NDJSON under an idempotency key; raises one of SILENT if there is no answer."""
+        """Post NDJSON under an idempotency key. Raises one of SILENT if there is no answer."""
 
     def alive(self) -> bool:
-        """Whether it answers at all, said within a few seconds."""
+        """True if it answers at all; returns within a few seconds."""
 
 
-class Wire:
+class ServerWire:
     """A server's address, and a connection to it for each thread that uses it."""
 
     def __init__(
@@ -109,7 +109,7 @@ class Wire:
         name: str = "",
         ca: Path | None = None,
     ) -> None:
-        """`ca` has the certificates of the authorities that are trusted, instead of the
+        """`ca`: a file with the certificates of the authorities to trust, instead of the
         system's."""
         parts = urlsplit(url)
         try:
@@ -138,14 +138,14 @@ class Wire:
         if ca is not None:
             trusting(ca)
         self._connections: dict[int, HTTPConnection] = {}
-        """By the thread that uses it."""
+        """The connection of each thread."""
         self._hung_up: set[int] = set()
         self.url = f"{parts.scheme}://{parts.netloc}{self._base}"
         self.name = name or f"the server at {self.url}"
 
     @classmethod
-    def like(cls, wire: Wire, timeout: float) -> Wire:
-        """Another one to the same server, with its own connections and its own patience."""
+    def like(cls, wire: ServerWire, timeout: float) -> ServerWire:
+        """Returns another client of the same server, with its own connections and timeout."""
         return cls(wire.url, wire._token, timeout=timeout, name=wire.name, ca=wire._ca)
 
     def post(self, path: str, body: bytes, key: str) -> Answer:
@@ -156,16 +156,16 @@ class Wire:
         return self._asked("GET", path, None, {})
 
     def news(self, path: str, question: NewsQuestion) -> Answer:
-        """Ask for news; by POST if it is for more nodes than a URL can name."""
-        given: list[tuple[str, object]] = [("node", node) for node in question.nodes]
+        """Ask for news; by POST if a URL cannot name all the nodes."""
+        fields: list[tuple[str, object]] = [("node", node) for node in question.nodes]
         if question.after is not None:
-            given += [("life", question.life), ("after", question.after)]
+            fields += [("life", question.life), ("after", question.after)]
         if question.wait:
-            given.append(("wait", math.ceil(question.wait)))
-        query = urlencode(given)
+            fields.append(("wait", math.ceil(question.wait)))
+        query = urlencode(fields)
         if len(query) <= LONGEST_QUERY:
-            asked = f"{path}?{query}" if query else path
-            return self._asked("GET", asked, None, {}, question.wait)
+            target = f"{path}?{query}" if query else path
+            return self._asked("GET", target, None, {}, question.wait)
         headers = {"Content-Type": "application/json"}
         return self._asked("POST", path, msgspec.json.encode(question), headers, question.wait)
 
@@ -176,7 +176,7 @@ class Wire:
         return self._asked("POST", path, msgspec.json.encode(hello), headers)
 
     def alive(self) -> bool:
-        quick = Wire.like(self, CONNECT_TIMEOUT)
+        quick = ServerWire.like(self, CONNECT_TIMEOUT)
         try:
             return quick.get("/healthz").status in (200, 401)
         except SILENT:
@@ -191,7 +191,7 @@ class Wire:
             connection.close()
 
     def hang_up(self, thread: int | None) -> None:
-        """Break the connection of a thread that waits for an answer; it raises then."""
+        """Break the connection of a thread that waits for an answer, so that its wait raises."""
         self._hung_up.add(thread or 0)
         connection = self._connections.get(thread or 0)
         if connection is not None and connection.sock is not None:
@@ -251,11 +251,11 @@ class Wire:
 
 
 class Untrusted(OSError):
-    """A server could not show that it is the one that was meant."""
+    """A server could not prove its identity."""
 
 
 def trusting(ca: Path | None) -> ssl.SSLContext:
-    """What certificates are checked with; ClientError if the file has none."""
+    """Returns the TLS context that checks certificates. ClientError if the file has none."""
     try:
         return ssl.create_default_context(cafile=None if ca is None else str(ca))
     except (OSError, ssl.SSLError) as error:
@@ -269,21 +269,21 @@ def _why_untrusted(error: ssl.SSLError) -> str:
             f"its certificate is not trusted: {error.verify_message}; name the file with its "
             "authority's certificate with --ca, or use the name that the certificate is for"
         )
-    return f"no TLS can be spoken with it: {error.reason or error}; is its address http://?"
+    return f"the TLS handshake with it failed: {error.reason or error}; is its address http://?"
 
 
 def stream_path(stream: str, *more: str) -> str:
-    """The path of a stream at a server."""
+    """Returns the path of a stream at a server."""
     return "".join(f"/{quote(part, safe='')}" for part in ("streams", stream, *more))
 
 
 def job_path(job: str, *more: str) -> str:
-    """The path of a job at a server."""
+    """Returns the path of a job at a server."""
     return "".join(f"/{quote(part, safe='')}" for part in ("jobs", job, *more))
 
 
 def retry_after(header: str | None) -> float | None:
-    """The seconds of a Retry-After header; a date, which needs a clock to mean anything, is none.
+    """Returns the seconds of a Retry-After header; None for a date, which would need a clock.
 
     >>> retry_after("2"), retry_after("Wed, 21 Oct 2015 07:28:00 GMT"), retry_after(None)
     (2.0, None, None)

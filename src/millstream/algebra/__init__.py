@@ -1,15 +1,15 @@
-"""The library of algebras: aggregates that can be made of their events in any order.
+"""The library of algebras: aggregates whose events can be merged in any order.
 
     from millstream import App, algebra
 
-    app = App("shop")
-    app.source("sales", key="product")
-    app.aggregate("sales", algebra=algebra.sum("amount"), name="revenue")
+    app = App("shop") app.source("sales", key="product") app.aggregate("sales",
+    algebra=algebra.sum("amount"), name="revenue")
 
-Each function gives an `Algebra` (`millstream.model.algebra` says what it promises). `of` is a
-field of the event's value, a dotted path or a function of the value; without it the value itself is
-meant. What is missing or of the wrong kind makes a dead letter of the event. A slate is a JSON
-object that explains itself: it says its error if it has one, and holds what is needed to go on.
+Each function returns an `Algebra` (`millstream.model.algebra` says what it guarantees). `of` is a
+field of the event's value, a dotted path or a function of the value. Without it the value itself is
+used. If the field is missing or has the wrong type, the event becomes a dead letter. A slate is a
+JSON object that explains itself: it states its error if it has one, and holds all that is needed to
+merge more events into it.
 
     >>> from millstream import Event, algebra
     >>> mean = algebra.mean("price")
@@ -17,8 +17,8 @@ object that explains itself: it says its error if it has one, and holds what is 
     >>> mean.write(mean.merge(*lifted))
     {'mean': 2.5, 'count': 2, 'sum': 5}
 
-Exact: `count`, `sum`, `mean`, `variance`, `min`, `max`, `histogram`, `top` with `by`. With an error
-that they state: `distinct`, `quantiles`, `top` without `by`. Why each sketch is the one it is:
+Exact: `count`, `sum`, `mean`, `variance`, `min`, `max`, `histogram`, `top` with `by`. With a stated
+error: `distinct`, `quantiles`, `top` without `by`. The reasons for the choice of each sketch are in
 docs/design/2026-11-15-sketches.md.
 """
 
@@ -61,4 +61,4 @@ BUILT_IN: dict[str, Callable[..., Algebra]] = {
     "top": top,
     "variance": variance,
 }
-"""By name, for an application that is a TOML file."""
+"""The algebras by name, for applications in TOML files."""

@@ -1,10 +1,10 @@
-"""Counts by bucket, few enough for a slate, whatever the order that they come in.
+"""Counts by bucket, few enough for a slate, and independent of the order of merging.
 
-A bucket is an int; neighbours can be joined, again and again: each joining is one **level**, at
-which `join` says where a bucket of level 0 has gone. When more than `limit` buckets are not empty,
-all are joined at the next level (Epicoco et al., *UDDSketch*, 2020). The level is the least at
-which all that was counted fits, since a part never needs a higher one than the whole: so the order
-of merging does not show. Only `take_out` leaves the level where it was.
+A bucket is an int. Neighbours can be joined repeatedly. Each joining is one **level**. `join`
+returns the bucket into which a bucket goes some levels up. When more than `limit` buckets are not
+empty, all are joined at the next level (Epicoco et al., *UDDSketch*, 2020). The level is the lowest
+at which all counts fit, since a part never needs a higher level than the whole. So the order of
+merging does not show. Only `take_out` does not lower the level again.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 Join = Callable[[int, int], int]
-"""Where a bucket has gone after so many more levels."""
+"""Returns the bucket into which a bucket goes after this many more levels."""
 
 
 @dataclass(slots=True)
 class Buckets:
-    """How many came into each bucket of a level; no count is zero."""
+    """The counts of the buckets of a level. No count is zero."""
 
     level: int = 0
     counts: dict[int, int] = field(default_factory=dict)
 
 
 def raise_to(buckets: Buckets, level: int, join: Join) -> Buckets:
-    """The same counts at a level that is not lower."""
+    """Returns the same counts at a level that is not lower."""
     if level == buckets.level:
         return buckets
     counts: dict[int, int] = {}
@@ -37,14 +37,14 @@ def raise_to(buckets: Buckets, level: int, join: Join) -> Buckets:
 
 
 def fitted(buckets: Buckets, join: Join, limit: int) -> Buckets:
-    """The same counts at the first level that has no more than `limit` buckets."""
+    """Returns the same counts at the first level that has no more than `limit` buckets."""
     while len(buckets.counts) > limit:
         buckets = raise_to(buckets, buckets.level + 1, join)
     return buckets
 
 
 def merged(a: Buckets, b: Buckets, join: Join, limit: int) -> Buckets:
-    """Both counts; `a` may change."""
+    """Merges both counts. May change `a`."""
     if a.level != b.level:
         level = max(a.level, b.level)
         a, b = raise_to(a, level, join), raise_to(b, level, join)
@@ -54,7 +54,7 @@ def merged(a: Buckets, b: Buckets, join: Join, limit: int) -> Buckets:
 
 
 def take_out(a: Buckets, b: Buckets, join: Join) -> Buckets:
-    """What was counted in `a` without what was counted in `b`; neither changes."""
+    """Returns the counts of `a` without those of `b`. Changes neither."""
     level = max(a.level, b.level)
     counts = dict(raise_to(a, level, join).counts)
     for bucket, n in raise_to(b, level, join).counts.items():
@@ -69,7 +69,7 @@ def take_out(a: Buckets, b: Buckets, join: Join) -> Buckets:
 def gathered(
     keys: Sequence[str], buckets: Iterable[int], join: Join, limit: int
 ) -> dict[str, Buckets]:
-    """The counts of each key."""
+    """Counts the buckets of each key."""
     partials: dict[str, Buckets] = {}
     for (key, bucket), n in Counter(zip(keys, buckets, strict=True)).items():
         partial = partials.get(key)

@@ -1,11 +1,11 @@
-"""How many different items: a HyperLogLog sketch of Apache DataSketches.
+"""Counts different items with a HyperLogLog sketch of Apache DataSketches.
 
-The sketch is the same whatever the order of its items, but the library's bytes are not: they hold
-an estimate that follows the order of arrival, and small sketches list their items as they came. So
-`write` puts the bytes into one form, as the library's published format allows: the list sorted, or
-the estimate by order left out and marked so (the library then estimates from the registers alone).
-Equal items give equal bytes, whatever the order or the tree of merging (tested), and the library
-reads them as its own, in Python, Java and C++.
+The sketch does not depend on the order of its items, but the library's bytes do: they hold an
+estimate that follows the order of arrival, and small sketches list their items as they came. So
+`write` converts the bytes to one canonical form that the library's published format allows: the
+list is sorted, or the order-dependent estimate is removed and marked as such (the library then
+estimates from the registers alone). Equal items give equal bytes, for any order and any tree of
+merging (tested). The library can read them in Python, Java and C++.
 
 Two items are the same if their canonical JSON is: 1 and "1" are two, and so are 1 and 1.0.
 """
@@ -18,7 +18,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Any
 
-from millstream.algebra.picking import Of, gathering_items, given, item_picker
+from millstream.algebra.field_picker import Of, gathering_items, given, item_picker
 from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
 
@@ -27,7 +27,7 @@ LEAST_ERROR, MOST_ERROR = 0.002, 0.2
 _SPREAD = 1.04
 """One standard deviation of HyperLogLog's error, times the root of the number of registers."""
 
-# The library's format: the byte of the flags, that of the mode, and where each mode's content is.
+# The library's format: positions of the flags, of the mode, and of each mode's content.
 _FLAGS, _MODE = 5, 7
 _OUT_OF_ORDER = 0x10
 _LIST, _SET, _REGISTERS = 0, 1, 2
@@ -36,9 +36,9 @@ _ESTIMATE_BY_ORDER = slice(8, 16)
 
 
 def distinct(of: Of = None, error: float = 0.02) -> Algebra:
-    """How many different items there are, within a relative error.
+    """Counts the different items, within a relative error.
 
-    `error` is one standard deviation, from 0.002 to 0.2; the sketch has as many registers of a byte
+    `error` is one standard deviation, from 0.002 to 0.2. The sketch has as many registers of a byte
     as that needs (0.02: 4096). `low` and `high` are two standard deviations away.
     """
     lg = _registers(error)
@@ -60,7 +60,9 @@ def distinct(of: Of = None, error: float = 0.02) -> Algebra:
 
     def write(partial: Any) -> dict[str, Any]:
         content = canonical(_result(partial).serialize_compact())
-        sketch = _library().hll_sketch.deserialize(content)  # its estimate, not that by order
+        sketch = _library().hll_sketch.deserialize(
+            content
+        )  # to get the estimate that does not depend on the order
         return {
             "distinct": round(sketch.get_estimate()),
             "low": math.floor(sketch.get_lower_bound(2)),
@@ -97,7 +99,8 @@ def distinct(of: Of = None, error: float = 0.02) -> Algebra:
 
 
 def canonical(content: bytes) -> bytes:
-    """The same sketch's bytes, whatever the order that its items came in."""
+    """Returns the bytes of the same sketch in a form that does not depend on the order of its
+    items."""
     mode = content[_MODE] & 3
     changed = bytearray(content)
     if mode == _REGISTERS:
@@ -111,7 +114,7 @@ def canonical(content: bytes) -> bytes:
 
 
 def _registers(error: Any) -> int:
-    """The logarithm of how many registers an error needs."""
+    """Returns the binary logarithm of the number of registers that an error needs."""
     if type(error) not in (int, float) or not LEAST_ERROR <= error <= MOST_ERROR:
         raise DefinitionError(
             f"distinct(error=) must be from {LEAST_ERROR} to {MOST_ERROR}; got {error!r}"
@@ -124,7 +127,7 @@ def _result(union: Any) -> Any:
 
 
 def _library() -> Any:
-    """Loaded when the first sketch is made: to define an application it is not needed."""
+    """Loads the library when the first sketch is made: defining an application does not need it."""
     import datasketches
 
     return datasketches

@@ -1,8 +1,8 @@
-"""Sums that are exact, so that the order of adding does not show.
+"""Exact sums: the result does not depend on the order of adding.
 
-Every finite float is a whole number times a power of two, so a sum of ints and floats is one too,
-and Python's ints keep it without rounding. An **exact** number is an int, or a pair `(m, e)` that
-stands for `m * 2**e`, `e` below zero. It is rounded only to be shown, once and correctly.
+Every finite float is a whole number times a power of two, and so is a sum of ints and floats.
+Python's ints hold it without rounding. An **exact** number is an int, or a pair `(m, e)` that
+stands for `m * 2**e`, with `e` below zero. It is rounded only for display, once and correctly.
 
     >>> total = 0
     >>> for _ in range(10):
@@ -21,21 +21,21 @@ from typing import Any
 Exact = int | tuple[int, int]
 
 WHOLE_LIMIT = 2**128
-"""A whole number below it is shown as an int; past it as the nearest float."""
+"""Whole numbers below this are shown as ints, greater ones as the nearest float."""
 
 _TEXT = re.compile(r"(-?\d+)(?:\*2\*\*(-?\d+))?")
 
 
 def exact(number: int | float) -> Exact:
-    """A finite number without any rounding."""
+    """Converts a finite number without any rounding."""
     if type(number) is int:
         return number
-    top, bottom = number.as_integer_ratio()  # the bottom of a float is a power of two
+    top, bottom = number.as_integer_ratio()  # the denominator of a float is a power of two
     return top if bottom == 1 else (top, 1 - bottom.bit_length())
 
 
 def add(a: Exact, b: Exact) -> Exact:
-    """The sum, without any rounding."""
+    """Returns the sum, without any rounding."""
     if type(a) is int and type(b) is int:
         return a + b
     m, e = a if isinstance(a, tuple) else (a, 0)
@@ -46,30 +46,30 @@ def add(a: Exact, b: Exact) -> Exact:
 
 
 def subtract(a: Exact, b: Exact) -> Exact:
-    """The difference, without any rounding."""
+    """Returns the difference, without any rounding."""
     return add(a, (-b[0], b[1]) if isinstance(b, tuple) else -b)
 
 
 def square(a: Exact) -> Exact:
-    """The square, without any rounding."""
+    """Returns the square, without any rounding."""
     return (a[0] * a[0], 2 * a[1]) if isinstance(a, tuple) else a * a
 
 
 def ratio(a: Exact) -> tuple[int, int]:
-    """The number as a fraction of two ints."""
+    """Returns the number as a fraction of two ints."""
     return (a[0], 1 << -a[1]) if isinstance(a, tuple) else (a, 1)
 
 
 def divided(top: int, bottom: int) -> float | None:
-    """The float nearest to a fraction; None where it is past the greatest float."""
+    """Returns the float nearest to a fraction. None if it is past the greatest float."""
     try:
-        return top / bottom  # Python rounds the division of two ints correctly, whatever their size
+        return top / bottom  # Python rounds the division of two ints correctly, of any size
     except OverflowError:
         return None
 
 
 def _reduced(a: Exact) -> Exact:
-    """The one form of a number: whole numbers as ints, else an odd `m`."""
+    """Returns the canonical form of a number: an int if it is whole, otherwise with an odd `m`."""
     if isinstance(a, int):
         return a
     m, e = a
@@ -80,7 +80,7 @@ def _reduced(a: Exact) -> Exact:
 
 
 def shown(a: Exact) -> int | float | None:
-    """What readers see: an int if it is whole, else the nearest float."""
+    """Returns the number for readers: an int if it is whole, otherwise the nearest float."""
     a = _reduced(a)
     if isinstance(a, int) and -WHOLE_LIMIT < a < WHOLE_LIMIT:
         return a
@@ -88,7 +88,8 @@ def shown(a: Exact) -> int | float | None:
 
 
 def rest(a: Exact) -> str | None:
-    """What must be kept next to the number shown: all of it as text; None if what is shown is all.
+    """Returns the exact number as text, to be stored next to the number shown. None if the number
+    shown is exact.
 
     >>> rest(exact(0.5)), rest(add(exact(0.1), exact(0.2)))
     (None, '10808639105689191*2**-55')
@@ -101,10 +102,10 @@ def rest(a: Exact) -> str | None:
 
 
 def read(seen: Any, text: str | None) -> Exact:
-    """The number that was written as `shown` and `rest`."""
+    """Returns the number that was written as `shown` and `rest`."""
     if text is None:
         return exact(seen)
-    found = _TEXT.fullmatch(text)
-    if found is None:
+    match = _TEXT.fullmatch(text)
+    if match is None:
         raise ValueError(f"an exact number must be like '3*2**-1'; got {text!r}")
-    return int(found[1]) if found[2] is None else (int(found[1]), int(found[2]))
+    return int(match[1]) if match[2] is None else (int(match[1]), int(match[2]))

@@ -1,11 +1,11 @@
-"""The least and the greatest: min and max. Exact; what was merged cannot be taken out again."""
+"""Min and max: exact, but merged numbers cannot be taken out again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from millstream.algebra.picking import Number, Of, gathering_numbers, given, number_picker
+from millstream.algebra.field_picker import Number, Of, gathering_numbers, given, number_picker
 from millstream.model.algebra import Algebra
 
 
@@ -25,7 +25,8 @@ def max_of(of: Of = None) -> Algebra:
 
 
 def settled(number: Number | None) -> Number | None:
-    """Zero without a sign: 0.0 and -0.0 are equal, so which came first must not show."""
+    """Returns zero without a sign: 0.0 and -0.0 are equal, so the order of arrival must not
+    show."""
     return 0.0 if type(number) is float and number == 0 else number
 
 
@@ -36,7 +37,7 @@ def _extreme(name: str, of: Of, before: Callable[[Number, Number], bool]) -> Alg
     def merge(a: Number | None, b: Number | None) -> Number | None:
         if a is None or b is None:
             return b if a is None else a
-        if a == b:  # 1 and 1.0: the int, whichever came first
+        if a == b:  # 1 and 1.0: take the int, in either order
             return a if type(a) is int else b
         return a if before(a, b) else b
 
@@ -47,7 +48,7 @@ def _extreme(name: str, of: Of, before: Callable[[Number, Number], bool]) -> Alg
             for key, number in zip(keys, numbers, strict=True):
                 best[key] = merge(best.get(key), number)
             return best
-        get = best.get  # the loop is written out twice: a call for each number would double it
+        get = best.get  # the loop is written twice: a call for each number would double its time
         if name == "min":
             for key, number in zip(keys, numbers, strict=True):
                 old = get(key)

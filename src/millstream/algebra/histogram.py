@@ -1,9 +1,9 @@
-"""How many numbers fall into each bin: bins that are named, or bins of one width.
+"""Counts numbers by bin: bins with given ends, or bins of one width.
 
-A bin holds its lower end and not its upper one. With `bins`, what is below the first or above the
-last has a bin too. With `width`, bins start at multiples of it (of the decimal that is written:
-0.3 starts the fourth bin of width 0.1), only those that are not empty are kept, and past 1000 of
-them the width doubles (`millstream.algebra.buckets`). The order of merging does not show.
+A bin includes its lower end and not its upper one. With `bins`, numbers below the first or above
+the last end have a bin too. With `width`, bins start at multiples of it (of its decimal value: 0.3
+starts the fourth bin of width 0.1). Only bins that are not empty are kept, and past 1000 of them
+the width doubles (`millstream.algebra.buckets`). The order of merging does not show.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Any
 
 from millstream.algebra.buckets import Buckets, gathered, merged, take_out
-from millstream.algebra.picking import (
+from millstream.algebra.field_picker import (
     Number,
     Of,
     finite,
@@ -35,13 +35,14 @@ LIMIT = 1000
 """The most bins."""
 
 FARTHEST = 2**50
-"""How many widths from zero a number may be: past that floats do not tell two bins apart."""
+"""The most widths from zero that a number may be away: past that, floats cannot tell two bins
+apart."""
 
 
 def histogram(
     of: Of = None, bins: Sequence[Number] | None = None, width: Number | None = None
 ) -> Algebra:
-    """How many numbers are in each bin: `{"histogram": [[low, high, count], ...], "count": n}`.
+    """Counts the numbers in each bin: `{"histogram": [[low, high, count], ...], "count": n}`.
 
     >>> algebra = histogram(bins=[0, 10])
     >>> algebra.write(algebra.zero())
@@ -67,7 +68,7 @@ def _of_bins(of: Of, ends: tuple[Number, ...]) -> Algebra:
         return counts
 
     def write(counts: list[int]) -> dict[str, Any]:
-        shown = [list(one) for one in zip(low, high, counts, strict=True)]
+        shown = [list(bin_) for bin_ in zip(low, high, counts, strict=True)]
         return {"histogram": shown, "count": sum(counts)}
 
     def gather(keys: Sequence[str], values: Sequence[Any]) -> dict[str, list[int]]:
@@ -94,21 +95,22 @@ def _of_bins(of: Of, ends: tuple[Number, ...]) -> Algebra:
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """Bins of one width, by their number: 0 starts at zero."""
+    """Bins of one width, identified by number: bin 0 starts at zero."""
 
     top: int
     bottom: int
 
     def start(self, place: int) -> Number:
-        """Where a bin starts: a whole number, or the float nearest to it."""
+        """Returns where a bin starts: a whole number, or the nearest float."""
         top = place * self.top
         return top // self.bottom if top % self.bottom == 0 else top / self.bottom
 
     def place(self, number: Number) -> int:
-        """The bin of a number, by the starts that are shown."""
+        """Returns the bin of a number, by the starts that are shown."""
         if type(number) is int:
             return number * self.bottom // self.top
-        near = math.floor(number / (self.top / self.bottom))  # may be off by one: floats round
+        # It may be off by one, since floats are rounded.
+        near = math.floor(number / (self.top / self.bottom))
         while number < self.start(near):
             near -= 1
         while number >= self.start(near + 1):

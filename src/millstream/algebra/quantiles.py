@@ -1,12 +1,12 @@
-"""Quantiles within a relative error: counts by buckets that are cut out of the floats' own bits.
+"""Quantiles within a relative error: counts by buckets of floats that share their first bits.
 
-The bits of a positive float, read as an int, grow with it. Their first bits are the exponent and
-the start of the mantissa, so dropping the last ones leaves a bucket whose ends are near each other:
-with b bits of the mantissa kept, any value in it is within `1 / (2**(b+1) + 1)` of its middle. The
-counts are ints and nothing is rounded, so the order of merging does not show, and the same floats
-give the same bytes on every machine. The buckets that are not empty are kept, 2048 at most for an
-error of 0.01; past that neighbours are joined and the error about doubles
-(`millstream.algebra.buckets`), which the slate then says.
+The bits of a positive float, read as an int, grow with it. The first bits are the exponent and the
+start of the mantissa. So dropping the last bits leaves a bucket whose ends are close: with b bits
+of the mantissa kept, any value in it is within `1 / (2**(b+1) + 1)` of its middle. The counts are
+ints and nothing is rounded, so the order of merging does not show, and the same floats give the
+same bytes on every machine. Only buckets that are not empty are kept, at most 2048 for an error of
+0.01. Past that, neighbours are joined and the error about doubles (`millstream.algebra.buckets`).
+The slate then states the greater error.
 
 A value nearer to zero than 1e-280 may count as zero.
 """
@@ -24,13 +24,13 @@ from itertools import accumulate
 from typing import Any
 
 from millstream.algebra.buckets import Buckets, gathered, merged, raise_to, take_out
-from millstream.algebra.picking import Number, Of, gathering_numbers, given, number_picker
+from millstream.algebra.field_picker import Number, Of, gathering_numbers, given, number_picker
 from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
 
 OCTAVES = 32
-"""How many doublings a key's numbers may span at the error that was asked for: a factor of four
-thousand million. So many times the buckets of a doubling are kept."""
+"""The number of doublings that a key's numbers may span at the requested error: a factor of four
+thousand million. The limit of buckets is this times the buckets of one doubling."""
 
 LEAST_ERROR, MOST_ERROR = 0.001, 0.3
 MANTISSA = 52
@@ -42,7 +42,8 @@ _GREATEST: int = _bits.unpack(_float.pack(sys.float_info.max))[0]
 def quantiles(
     of: Of = None, at: Sequence[float] = (0.5, 0.9, 0.99), error: float = 0.01
 ) -> Algebra:
-    """The values that a share `at` of all numbers is not above, each within a relative error.
+    """Computes the values that a share `at` of all numbers is not above, each within a relative
+    error.
 
     >>> algebra = quantiles("ms", at=[0.5])
     >>> algebra.write(algebra.zero())["quantiles"]
@@ -58,11 +59,11 @@ def quantiles(
         counts = sorted(buckets.counts.items())
         bits = kept - buckets.level
         return {
-            "quantiles": _found(counts, shares, bits),
+            "quantiles": _values_at(counts, shares, bits),
             "count": sum(buckets.counts.values()),
             "error": _stated(bits),
             "bits": bits,
-            "buckets": [list(one) for one in counts],
+            "buckets": [list(pair) for pair in counts],
         }
 
     def read(slate: dict[str, Any]) -> Buckets:
@@ -88,30 +89,33 @@ def quantiles(
 
 
 def bucket_of(number: Number, bits: int) -> int:
-    """The bucket of a number when so many bits of the mantissa are kept; below zero mirrored."""
+    """Returns the bucket of a number if `bits` bits of the mantissa are kept. Buckets below zero
+    are mirrored."""
     as_int: int = _bits.unpack(_float.pack(abs(number)))[0]
     bucket = as_int >> (MANTISSA - bits)
     return bucket if number > 0 else -bucket
 
 
 def join(bucket: int, levels: int) -> int:
-    """Buckets are joined in pairs, away from zero."""
+    """Joins buckets in pairs, mirrored at zero."""
     return bucket >> levels if bucket > 0 else -(-bucket >> levels)
 
 
 def middle_of(bucket: int, bits: int) -> float:
-    """The value whose relative distance to both ends of a bucket is the same."""
+    """Returns the value with the same relative distance to both ends of a bucket."""
     if bucket == 0:
         return 0.0
     if bucket < 0:
         return -middle_of(-bucket, bits)
     low, high = _start(bucket, bits), _start(bucket + 1, bits)
-    times = high / low  # neither their sum nor their product is sure to be a float
+    times = high / low  # their sum or their product might exceed the range of floats
     return low * (2 * times / (1 + times))
 
 
 def _start(bucket: int, bits: int) -> float:
-    as_int = min(bucket << (MANTISSA - bits), _GREATEST)  # the last bucket ends where floats do
+    as_int = min(
+        bucket << (MANTISSA - bits), _GREATEST
+    )  # the last bucket ends at the greatest float
     start: float = _float.unpack(_bits.pack(as_int))[0]
     return start
 
@@ -125,10 +129,11 @@ def _buckets(numbers: list[Number], bits: int) -> Iterable[int]:
     return listed
 
 
-def _found(
+def _values_at(
     counts: list[tuple[int, int]], shares: dict[str, Fraction], bits: int
 ) -> dict[str, float | None]:
-    """The quantile of each share: the value at its rank, the first one counting as rank 1."""
+    """Returns the quantile of each share: the value at its rank, where the first value has rank
+    1."""
     if not counts:
         return dict.fromkeys(shares)
     up_to = list(accumulate(n for _, n in counts))
@@ -139,13 +144,13 @@ def _found(
 
 
 def _stated(bits: int) -> str:
-    """The relative error, in words; past an octave a bucket spans 2 ** (2 ** -bits)."""
+    """Describes the relative error. If `bits` is below 0, a bucket spans 2 ** -bits octaves."""
     times = 1 + 2**-bits if bits >= 0 else 2.0 ** (2**-bits)
     return f"{100 * (times - 1) / (times + 1):.2g}% of the value"
 
 
 def _shares(at: Any) -> dict[str, Fraction]:
-    """The shares by how they are written: 0.9 is nine tenths, not the float nearest to it."""
+    """Returns the shares by their decimal text: 0.9 is nine tenths, not the nearest float."""
     listed = list(at) if isinstance(at, list | tuple) else [at]
     for share in listed:
         if type(share) not in (int, float) or not 0 <= share <= 1:
@@ -156,7 +161,7 @@ def _shares(at: Any) -> dict[str, Fraction]:
 
 
 def _kept(error: Any) -> int:
-    """How many bits of the mantissa an error needs."""
+    """Returns how many bits of the mantissa an error needs."""
     if type(error) not in (int, float) or not LEAST_ERROR <= error <= MOST_ERROR:
         raise DefinitionError(
             f"quantiles(error=) must be from {LEAST_ERROR} to {MOST_ERROR}; got {error!r}"

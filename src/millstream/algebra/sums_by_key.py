@@ -1,7 +1,7 @@
-"""The exact sums of many numbers by key, at once.
+"""Computes the exact sums of many numbers by key at once.
 
-Ints that cannot leave a machine's int are added by numpy. Others, and floats, are added as Python's
-ints, in units of one power of two that all of them are multiples of: nothing is rounded.
+Ints whose sums fit into a machine int are added by numpy. Others, and floats, are added as Python
+ints, in units of a power of two that divides all of them: nothing is rounded.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from millstream.algebra.exact import Exact
-from millstream.algebra.picking import Number
+from millstream.algebra.field_picker import Number
 
 
 def sums_by_key(
     keys: Sequence[str], numbers: list[Number], whole: bool, powers: int
 ) -> tuple[Iterable[str], list[int], list[list[Exact]]]:
-    """The keys, how many numbers each has, and their exact sums, of squares too for two powers.
+    """Returns the keys, how many numbers each has, and their exact sums (for `powers` 2 also of
+    squares).
 
-    Each key is numbered where it first comes, so that it is hashed once an event; after that
-    all is counted by number.
+    Each key gets a number where it first comes, so that it is hashed only once for each event.
+    After that everything is counted by this number.
     """
     import numpy as np
 
@@ -31,30 +32,31 @@ def sums_by_key(
     counts: list[int] = np.bincount(places, minlength=len(numbering)).tolist()
     units, e = _units(numbers, whole)
     if whole and _fit(units, powers):
-        of_machine = np.array(units, dtype=np.int64)
+        array = np.array(units, dtype=np.int64)
         sums = [np.zeros(len(numbering), np.int64) for _ in range(powers)]
         for power, total in enumerate(sums, 1):
-            np.add.at(total, places, of_machine**power)
+            np.add.at(total, places, array**power)
         return numbering, counts, [list(total.tolist()) for total in sums]
     listed = places.tolist()
-    several: list[list[Exact]] = []
+    exact_sums: list[list[Exact]] = []
     for power in range(1, powers + 1):
         totals = [0] * len(numbering)
         for place, unit in zip(listed, units, strict=True):
             totals[place] += unit if power == 1 else unit * unit
-        several.append([(total, power * e) if e else total for total in totals])
-    return numbering, counts, several
+        exact_sums.append([(total, power * e) if e else total for total in totals])
+    return numbering, counts, exact_sums
 
 
 def _fit(units: list[int], powers: int) -> bool:
-    """Whether no sum of so many powers of them can be past what a machine's int holds."""
+    """True if no sum of these powers can exceed a machine int."""
     greatest: int = max(map(abs, units), default=0)
     fits: bool = len(units) * greatest**powers < 2**63
     return fits
 
 
 def _units(numbers: list[Number], whole: bool) -> tuple[list[int], int]:
-    """The numbers as ints, counted in the same power of two: exact, whatever the floats are."""
+    """Returns the numbers as ints in units of one power of two, and its exponent. This is exact for
+    all floats."""
     if whole:
         return numbers, 0  # type: ignore[return-value]  # all are ints
     import numpy as np

@@ -1,15 +1,16 @@
 """The top k: the items with the greatest value, or the most frequent ones.
 
-- `top(k, of, by)` ranks items by a number; an item counts once, with its greatest. Exact, since an
-  item that is not among the k greatest of a part has k items before it in the whole.
-- `top(k, of)` ranks items by how often they come: a mergeable summary of Misra and Gries (Agarwal
-  et al., *Mergeable summaries*, 2012). It keeps `keep` items. While a key has no more, it is exact;
-  past that, all counts are lowered by the same amount, those at zero are dropped, and the sum of
-  what was taken is `short`: no count is too low by more, none is too high, and an item that is not
-  there came at most `short` times. `short` is at most the number of events divided by `keep + 1`.
-  Which items are dropped then depends on the order of merging: the bound does not.
+- `top(k, of, by)` ranks items by a number. An item counts once, with its greatest number. It is
+  exact, since an item that is not among the k greatest of a part has k items before it in the
+  whole.
+- `top(k, of)` ranks items by frequency, with a mergeable summary of Misra and Gries (Agarwal et
+  al., *Mergeable summaries*, 2012). It keeps `keep` items. While a key has no more, it is exact.
+  Past that, all counts are lowered by the same amount and those at zero are dropped. `short` is the
+  sum of these amounts: no count is too low by more than `short`, none is too high, and an item that
+  is not kept came at most `short` times. `short` is at most the number of events divided by
+  `keep + 1`. Which items are dropped depends on the order of merging, but the bound does not.
 
-Items are ordered by their canonical JSON where their numbers are equal.
+Items with equal numbers are ordered by their canonical JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.algebra.extremes import settled
-from millstream.algebra.picking import (
+from millstream.algebra.field_picker import (
     Number,
     Of,
     gathering_items,
@@ -35,7 +36,7 @@ from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
 
 MOST = 10_000
-"""The greatest k and the most items kept: a slate is read and written whole."""
+"""The limit of k and of the items kept: a slate is read and written whole."""
 
 
 Best = dict[str, Number]
@@ -43,9 +44,11 @@ Best = dict[str, Number]
 
 
 def top(k: int, of: Of = None, by: Of = None, keep: int | None = None) -> Algebra:
-    """The k items with the greatest `by`, or without it the k most frequent ones.
+    """Finds the k items with the greatest `by`, or without it the k most frequent ones.
 
-    `keep` (only without `by`) is how many items the summary holds: 8 * k, at least 256.
+    `keep` (only without `by`) is the number of items that the summary holds. Default: 8 * k, at
+    least
+    256.
     """
     _whole("k", k)
     if by is not None:
@@ -75,12 +78,12 @@ def _greatest(k: int, of: Of, by: Of) -> Algebra:
             best[item] = number
 
     def first(best: Best) -> list[tuple[str, Number]]:
-        return sorted(best.items(), key=lambda one: (-one[1], one[0]))[:k]
+        return sorted(best.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
 
     def merge(a: Best, b: Best) -> Best:
         for item, number in b.items():
             put(a, item, number)
-        return dict(first(a)) if len(a) > 2 * k else a  # not at every event: sorting is dear
+        return dict(first(a)) if len(a) > 2 * k else a  # not at every event: sorting is expensive
 
     def gather(keys: Sequence[str], values: Sequence[Any]) -> dict[str, Best]:
         partials: dict[str, Best] = {}
@@ -102,7 +105,7 @@ def _greatest(k: int, of: Of, by: Of) -> Algebra:
 
 @dataclass(slots=True)
 class Frequencies:
-    """How often items came: each count too low by at most `short`."""
+    """The counts of items. Each is too low by at most `short`."""
 
     counts: dict[str, int] = field(default_factory=dict)
     count: int = 0
@@ -129,7 +132,7 @@ def _frequent(k: int, of: Of, keep: int) -> Algebra:
         return fitted(a)
 
     def write(summary: Frequencies) -> dict[str, Any]:
-        ranked = sorted(summary.counts.items(), key=lambda one: (-one[1], one[0]))
+        ranked = sorted(summary.counts.items(), key=lambda pair: (-pair[1], pair[0]))
         items = [[_item(text), n] for text, n in ranked]
         low = f"each count is at most {summary.short} too low" if summary.short else "none: exact"
         return {

@@ -1,7 +1,7 @@
-"""How many, how much, how much on average and how far apart: count, sum, mean, variance.
+"""Count, sum, mean and variance.
 
-All are exact (`millstream.algebra.exact`): whatever order events are merged in, the slate has the
-same bytes. All can be unmerged.
+All are exact (`millstream.algebra.exact`): the slate has the same bytes for any order of merging.
+All can be unmerged.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from millstream.algebra.exact import (
     square,
     subtract,
 )
-from millstream.algebra.picking import Of, gathering_numbers, given, number_picker
+from millstream.algebra.field_picker import Of, gathering_numbers, given, number_picker
 from millstream.algebra.sums_by_key import sums_by_key
 from millstream.model.algebra import Algebra
 
@@ -32,7 +32,7 @@ Moments = tuple[int, Exact, Exact]
 
 
 def count() -> Algebra:
-    """How many events: `{"count": 5}`.
+    """The number of events: `{"count": 5}`.
 
     >>> algebra = count()
     >>> algebra.write(algebra.merge(2, 3))
@@ -53,7 +53,7 @@ def count() -> Algebra:
 
 
 def sum_of(of: Of = None) -> Algebra:
-    """The exact sum of a number: `{"sum": 7}`; what rounding would hide is in `exact`.
+    """The exact sum of a number: `{"sum": 7}`. If it would be rounded, `exact` has all of it.
 
     >>> algebra = sum_of("amount")
     >>> algebra.write(algebra.merge(algebra.read({"sum": 0.1}), algebra.read({"sum": 0.25})))
@@ -63,8 +63,8 @@ def sum_of(of: Of = None) -> Algebra:
     pick_all = gathering_numbers(of)
 
     def gather(keys: Sequence[str], values: Sequence[Any]) -> dict[str, Exact]:
-        several, _, (totals,) = sums_by_key(keys, *pick_all(values), powers=1)
-        return dict(zip(several, totals, strict=True))
+        distinct_keys, _, (totals,) = sums_by_key(keys, *pick_all(values), powers=1)
+        return dict(zip(distinct_keys, totals, strict=True))
 
     return Algebra(
         name="sum",
@@ -95,8 +95,8 @@ def mean(of: Of = None) -> Algebra:
         return _written({"mean": _mean(n, total), "count": n}, sum=total)
 
     def gather(keys: Sequence[str], values: Sequence[Any]) -> dict[str, Mean]:
-        several, counts, (totals,) = sums_by_key(keys, *pick_all(values), powers=1)
-        return dict(zip(several, zip(counts, totals, strict=True), strict=True))
+        distinct_keys, counts, (totals,) = sums_by_key(keys, *pick_all(values), powers=1)
+        return dict(zip(distinct_keys, zip(counts, totals, strict=True), strict=True))
 
     return Algebra(
         name="mean",
@@ -145,8 +145,8 @@ def variance(of: Of = None) -> Algebra:
         return _written(first, sum=total, squares=squares)
 
     def gather(keys: Sequence[str], values: Sequence[Any]) -> dict[str, Moments]:
-        several, counts, (totals, squares) = sums_by_key(keys, *pick_all(values), powers=2)
-        return dict(zip(several, zip(counts, totals, squares, strict=True), strict=True))
+        distinct_keys, counts, (totals, squares) = sums_by_key(keys, *pick_all(values), powers=2)
+        return dict(zip(distinct_keys, zip(counts, totals, squares, strict=True), strict=True))
 
     return Algebra(
         name="variance",
@@ -162,8 +162,8 @@ def variance(of: Of = None) -> Algebra:
 
 
 def _written(slate: dict[str, Any], **numbers: Exact) -> dict[str, Any]:
-    """The numbers as readers see them; `exact` (or `exact_squares`) holds what rounding would lose,
-    only when it would."""
+    """Adds the numbers for readers to a slate. Where a number would be rounded, `exact` (or
+    `exact_squares`) has the exact number."""
     for name, number in numbers.items():
         slate[name] = shown(number)
         text = rest(number)
@@ -188,7 +188,7 @@ def _mean(n: int, total: Exact) -> float | None:
 
 
 def _variance(n: int, total: Exact, squares: Exact) -> float | None:
-    """(squares - total**2 / n) / (n - 1), rounded once."""
+    """Computes (squares - total**2 / n) / (n - 1), rounded once."""
     if n < 2:
         return None
     top, bottom = ratio(total)

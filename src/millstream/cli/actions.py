@@ -1,7 +1,9 @@
-"""`millstream actions`: what was carried out, what waits, what failed, and trying that again."""
+"""`millstream actions`: shows done, waiting and failed actions, and retries failed ones."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +11,8 @@ import click
 import msgspec
 
 from millstream.cli.progress import moment
-from millstream.cli.store import chosen_store, store_options
+from millstream.cli.store import chosen_store, named_store, store_options
+from millstream.counted_nouns import counted, verb
 from millstream.errors import CommandError
 from millstream.nearest import did_you_mean
 
@@ -20,8 +23,8 @@ if TYPE_CHECKING:
 @click.group(invoke_without_command=True)
 @store_options
 @click.pass_context
-def actions(ctx: click.Context, store: Path | None, app: str | None) -> None:
-    """Show what was done outside: actions carried out, waiting and failed.
+def actions(ctx: click.Context, store: str | None, app: str | None) -> None:
+    """Show the actions: how many were carried out, are waiting and have failed.
 
     \b
     Examples:
@@ -31,25 +34,27 @@ def actions(ctx: click.Context, store: Path | None, app: str | None) -> None:
     """
     ctx.obj = (store, app)
     if ctx.invoked_subcommand is None:
-        _list(chosen_store(store, app), as_lines=False)
+        with _opened(store, app) as chosen:
+            _list(chosen, as_lines=False)
 
 
 @actions.command("list")
 @store_options
 @click.option("--json", "as_lines", is_flag=True, help="One JSON object a line.")
 @click.pass_context
-def list_(ctx: click.Context, store: Path | None, app: str | None, as_lines: bool) -> None:
-    """Show every action: how many are done, wait, are being retried, have failed."""
-    _list(_store(ctx, store, app), as_lines)
+def list_(ctx: click.Context, store: str | None, app: str | None, as_lines: bool) -> None:
+    """Show every action: how many are done, waiting, being retried, and failed."""
+    with _store(ctx, store, app) as chosen:
+        _list(chosen, as_lines)
 
 
 @actions.command()
 @click.argument("action")
 @store_options
-@click.option("--all", "every", is_flag=True, help="Those too that were put back since.")
+@click.option("--all", "every", is_flag=True, help="Include those that were put back since.")
 @click.pass_context
 def failed(
-    ctx: click.Context, action: str, store: Path | None, app: str | None, every: bool
+    ctx: click.Context, action: str, store: str | None, app: str | None, every: bool
 ) -> None:
     """Print the dead letters of ACTION as JSON lines: the event, the error, the tries, the times.
 
@@ -60,12 +65,13 @@ def failed(
     from millstream.actions.letters import letters
     from millstream.actions.record import retry_until
 
-    path = _known(_store(ctx, store, app), action)
-    start = 0 if every else retry_until(path, action)
     shown = 0
-    for _, letter in letters(path, action, start):
-        click.echo(msgspec.json.encode(letter).decode())
-        shown += 1
+    with _store(ctx, store, app) as chosen:
+        path = _known(chosen, action)
+        start = 0 if every else retry_until(path, action)
+        for _, letter in letters(path, action, start):
+            click.echo(msgspec.json.encode(letter).decode())
+            shown += 1
     if not shown:
         click.echo(f"no dead letters of action {action!r}", err=True)
 
@@ -74,33 +80,61 @@ def failed(
 @click.argument("action")
 @store_options
 @click.pass_context
-def retry(ctx: click.Context, action: str, store: Path | None, app: str | None) -> None:
+def retry(ctx: click.Context, action: str, store: str | None, app: str | None) -> None:
     """Put the dead letters of ACTION back: they are carried out again, under new ids.
 
-    At once if the application runs, else when it is next started. Those that fail again are dead
-    letters again.
+    This happens at once if the application runs, else when it is next started. Those that fail
+    again become dead letters again.
 
     \b
     Example:
         millstream actions retry notify
     """
-    from millstream.actions.letters import failed_log
-    from millstream.actions.overview import action_state, records_of
-    from millstream.actions.record import ask_retry
+    from millstream.actions.retry import put_back
+    from millstream.places.place_address import place_at
 
-    path = _known(_store(ctx, store, app), action)
-    count = action_state(path, action).failed
+    named = named_store(*_options(ctx, store, app))
+    place = None if isinstance(named, Path) else place_at(named)
+    with _store(ctx, store, app) as chosen:
+        count = put_back(_known(chosen, action), action, place)
     if not count:
         click.echo(f"no dead letters of action {action!r}", err=True)
         return
-    ask_retry(path, action, records_of(failed_log(path, action)))
-    what = "1 dead letter is" if count == 1 else f"{count:,} dead letters are"
-    click.echo(f"{what} put back; under new ids, which end in -r and a number", err=True)
+    letters = f"{counted(count, 'dead letter')} {verb(count, 'is', 'are')}"
+    click.echo(f"{letters} put back under new ids, which end in -r and a number", err=True)
 
 
-def _store(ctx: click.Context, store: Path | None, app: str | None) -> Path:
-    """The store of the command's own options, or of those before its name."""
-    return chosen_store(*((store, app) if store or app else ctx.obj))
+def _store(ctx: click.Context, store: str | None, app: str | None) -> AbstractContextManager[Path]:
+    """Opens the store of the command's own options, or of those before its name."""
+    return _opened(*_options(ctx, store, app))
+
+
+@contextmanager
+def _opened(store: str | None, app: str | None) -> Iterator[Path]:
+    """Opens a store with the records of its actions; those of a shared store are fetched."""
+    from millstream.actions.place_records import fetch_action_records
+    from millstream.actions.record import known
+    from millstream.log.logs_follower import bring_logs
+    from millstream.log.stream_logs import AT_THE_END
+    from millstream.model.workflow import FAILED
+    from millstream.places.place_address import place_at
+    from millstream.stores.shared.mirror_folder import followed_here
+
+    named = named_store(store, app)
+    with chosen_store(store, app) as chosen:
+        if not isinstance(named, Path) and followed_here(named) != chosen:
+            place = place_at(named)
+            fetch_action_records(place, chosen)
+            for action in known(chosen):
+                bring_logs(place, chosen / "logs", [action], AT_THE_END)
+                bring_logs(place, chosen / "logs", [f"{action}{FAILED}"])
+        yield chosen
+
+
+def _options(
+    ctx: click.Context, store: str | None, app: str | None
+) -> tuple[str | None, str | None]:
+    return (store, app) if store or app else ctx.obj
 
 
 def _known(store: Path, action: str) -> Path:
@@ -116,15 +150,15 @@ def _known(store: Path, action: str) -> Path:
 def _list(store: Path, as_lines: bool) -> None:
     from millstream.actions.overview import action_states
 
-    found = action_states(store)
-    if not found:
+    states = action_states(store)
+    if not states:
         click.echo("no actions", err=True)
-    for state in found:
+    for state in states:
         click.echo(msgspec.json.encode(state).decode() if as_lines else readable(state))
 
 
 def readable(state: ActionState) -> str:
-    """An action in a line, and one more for what it is stuck at."""
+    """Describes an action in one line, and a record that is being retried in a second."""
     if state.trouble is not None:
         return f"{state.name}: {state.trouble}"
     text = f"{state.name} ({state.address}): {state.done:,} done, {state.waiting:,} waiting"
@@ -132,6 +166,7 @@ def readable(state: ActionState) -> str:
     if state.missed:
         text += f", {state.missed:,} missed"
     if state.retrying is not None:
-        one = state.retrying
-        text += f"\n  retrying since {moment(one.since)}, {one.tries} tries: {one.error}"
+        stuck = state.retrying
+        tries = counted(stuck.tries, "try", "tries")
+        text += f"\n  retrying since {moment(stuck.since)}, {tries}: {stuck.error}"
     return text

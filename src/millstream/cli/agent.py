@@ -1,4 +1,4 @@
-"""`millstream agent`: the process on a log server, which makes panes where the logs are."""
+"""`millstream agent`: the process on a log server that makes panes where the logs are."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from millstream import __version__
-from millstream.cli.progress import say
-from millstream.cli.serving_options import token_of
-from millstream.cli.stopping import stoppable
+from millstream.cli.stop_signals import stoppable
 from millstream.errors import CommandError
 from millstream.model.place import shown_path
 from millstream.model.size import byte_count
+from millstream.notices import say
+from millstream.service.server_settings import token_of
 
 if TYPE_CHECKING:
-    from millstream.agent.options import Options
+    from millstream.agent.options import AgentOptions
     from millstream.windows.placed import PlacedJob
 
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     "jobs",
     multiple=True,
     metavar="NAME",
-    help="Which of its jobs. Repeatable.  [default: all that have the node]",
+    help="A job to run. Repeatable.  [default: all that have the node]",
 )
-@click.option("--node", required=True, metavar="NAME", help="Which of the jobs' nodes this is.")
+@click.option("--node", required=True, metavar="NAME", help="The name of this node in the jobs.")
 @click.option(
     "--log",
     "patterns",
@@ -40,35 +40,43 @@ if TYPE_CHECKING:
     help="The files of the log, rotated ones too, as in '/var/log/app.log*'. Repeatable.",
 )
 @click.option("--root", required=True, metavar="URL", help="The application's server.")
-@click.option("--parent", metavar="NODE=URL", help="By hand: who merges this one's panes.")
-@click.option("--tree", metavar="NODE", help="By hand: the topmost parent.")
+@click.option("--parent", metavar="NODE=URL", help="Set by hand: who merges this agent's panes.")
+@click.option("--tree", metavar="NODE", help="Set by hand: the topmost parent.")
 @click.option(
     "--state",
     type=click.Path(path_type=Path),
-    help="What it needs to go on.  [default: ./.millstream/agents/JOB-NODE; without APP, NODE]",
+    help="The folder of its state.  [default: ./.millstream/agents/JOB-NODE; without APP, NODE]",
 )
-@click.option("--memory", default="50MiB", show_default=True, help="Memory it may have.")
-@click.option("--buffer", default="256MiB", show_default=True, help="Panes that wait on disk.")
-@click.option("--nice", default=10, show_default=True, help="How it gives way to others.")
+@click.option("--memory", default="50MiB", show_default=True, help="The most memory it may use.")
+@click.option(
+    "--buffer", default="256MiB", show_default=True, help="The most panes that wait on disk."
+)
+@click.option(
+    "--nice", default=10, show_default=True, help="Its niceness, 0 to 19 (lowest priority)."
+)
 @click.option("--once", is_flag=True, help="Read the log to its end and stop.")
 @click.option(
     "--serve",
     metavar="[HOST:]PORT",
-    help="Where it takes children, if the root gives it some: 0.0.0.0:8480.",
+    help="Listen here for children that the root may assign, as in 0.0.0.0:8480.",
 )
-@click.option("--advertise", metavar="URL", help="How others reach that.  [default: found out]")
-@click.option("--most-children", default=32, show_default=True, help="How many it takes.")
-@click.option("--tls-cert", type=click.Path(path_type=Path), help="Serve HTTPS with this.")
-@click.option("--tls-key", type=click.Path(path_type=Path), help="Its key.")
 @click.option(
-    "--ca", type=click.Path(path_type=Path), help="Whom to trust.  [default: the system's]"
+    "--advertise", metavar="URL", help="The URL at which others reach it.  [default: detected]"
 )
-@click.option("--children", metavar="NODE,...", help="By hand: whose panes it merges.")
+@click.option("--most-children", default=32, show_default=True, help="The most children.")
+@click.option(
+    "--tls-cert", type=click.Path(path_type=Path), help="Serve HTTPS with this certificate."
+)
+@click.option("--tls-key", type=click.Path(path_type=Path), help="The certificate's key.")
+@click.option(
+    "--ca", type=click.Path(path_type=Path), help="Trusted certificates.  [default: the system's]"
+)
+@click.option("--children", metavar="NODE,...", help="Set by hand: whose panes it merges.")
 @click.option(
     "--allow",
     multiple=True,
     metavar="FILE.pub|DIR|sha256:HEX",
-    help="Which packages may run here: those signed by a key, or one by its hash. Repeatable.",
+    help="Packages that may run here: those signed by a key, or one by its hash. Repeatable.",
 )
 @click.option(
     "--token-file",
@@ -76,12 +84,12 @@ if TYPE_CHECKING:
     help="A file with the server's token.  [default: MILLSTREAM_TOKEN]",
 )
 def agent(app: str | None, jobs: tuple[str, ...], node: str, **flags: Any) -> None:
-    """Follow the log of a node and send its panes to jobs of an application that runs.
+    """Follow the log of a node and send its panes to the jobs of a running application.
 
     APP is the application's file, the same one that the root runs, or a package of it, which must
-    be allowed here. Without APP the root says which jobs the node has to run. All jobs share one
-    reading of the log. Started again, the agent goes on where it was: nothing is lost, nothing
-    counted twice. STATE/status.json says how it is.
+    be allowed here. Without APP the root says which jobs the node runs. The log is read once for
+    all jobs. After a restart the agent continues where it was: nothing is lost, nothing counted
+    twice. STATE/status.json has its status.
 
     \b
     Examples:
@@ -93,43 +101,43 @@ def agent(app: str | None, jobs: tuple[str, ...], node: str, **flags: Any) -> No
     from millstream.agent.agent import run_hosted, run_jobs
     from millstream.agent.options import jobs_of
     from millstream.agent.state import job_folder
-    from millstream.cli.packaged import application
     from millstream.packages.keys import allowed_of
+    from millstream.service.app_packages import application
 
     state: Path | None = flags["state"]
     if app is None:
-        for what, given in (("--once", flags["once"]), ("--job", jobs)):
-            if given:
+        for option, value in (("--once", flags["once"]), ("--job", jobs)):
+            if value:
                 raise CommandError(
-                    f"{what} needs the application's file: without it the root says which jobs "
+                    f"{option} needs the application's file: without it the root says which jobs "
                     "there are, and for how long"
                 )
         options = _options(node, state or Path(".millstream/agents") / node, flags)
         _give_way(flags["nice"])
-        kept = shown_path(options.state)
-        say(f"agent of node {node} for the jobs of {options.root}, state {kept}")
+        folder = shown_path(options.state)
+        say(f"agent of node {node} for the jobs of {options.root}, state {folder}")
         allowed = allowed_of(flags["allow"])
         stoppable(lambda stop: run_hosted(allowed, options, stop, say))
         return
     base = state or Path(".millstream/agents")
     placed = jobs_of(application(app, flags["allow"], base / "packages"), jobs, node)
     folders: dict[Path, PlacedJob] = {}
-    for one in placed:
+    for job in placed:
         if state is None:
-            folders[base / f"{one.name}-{node}"] = one
+            folders[base / f"{job.name}-{node}"] = job
         else:
-            folders[job_folder(state, one.name) if len(placed) > 1 else state] = one
+            folders[job_folder(state, job.name) if len(placed) > 1 else state] = job
     options = _options(node, state or next(iter(folders)), flags)
     _give_way(flags["nice"])
-    for folder, one in folders.items():
-        say(f"agent of job {one.name}, node {node}, state {shown_path(folder)}")
+    for job_state, job in folders.items():
+        say(f"agent of job {job.name}, node {node}, state {shown_path(job_state)}")
     stoppable(lambda stop: run_jobs(folders, options, stop, say))
 
 
-def _options(node: str, state: Path, flags: dict[str, Any]) -> Options:
-    from millstream.agent.options import Options
+def _options(node: str, state: Path, flags: dict[str, Any]) -> AgentOptions:
+    from millstream.agent.options import AgentOptions
 
-    return Options(
+    return AgentOptions(
         node=node,
         patterns=flags["patterns"],
         root=flags["root"],
@@ -174,7 +182,7 @@ def _parent(text: str | None) -> tuple[str, str] | None:
 
 
 def _address(text: str | None) -> str | None:
-    """`PORT` alone is at this machine only, as with every server of ours."""
+    """Returns HOST:PORT; a PORT alone listens on this machine only, as with all our servers."""
     if text is None or ":" in text:
         return text
     return f"127.0.0.1:{text}"

@@ -1,4 +1,4 @@
-"""`millstream agents`: who is there, who is whose parent, and what they run, in the terminal."""
+"""`millstream agents`: lists the agents, their parents and their jobs in the terminal."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from millstream.cli.serving_options import token_of
 from millstream.cli.slates import as_json
 from millstream.cli.which_server import chosen_url, url_options
+from millstream.service.server_settings import token_of
 from millstream.trees.messages import AgentRow, AgentsAnswer
 
 ROOT = "(root)"
@@ -20,10 +20,10 @@ ROOT = "(root)"
 @url_options
 @click.option("--json", "as_lines", is_flag=True, help="One JSON object a line.")
 def agents(url: str | None, token_file: Path | None, as_lines: bool) -> None:
-    """List the agents that the root has heard of lately, each below its parent.
+    """List the agents that the root has heard from recently, each below its parent.
 
-    A number after a node says how many are below it. HEARD is how long ago the root last heard of
-    it; one that is silent for half a minute is not listed any more.
+    A number after a node is the number of its children. HEARD is how long ago the root last heard
+    from it; an agent that has been silent for half a minute is no longer listed.
 
     \b
     Examples:
@@ -47,7 +47,7 @@ def agents(url: str | None, token_file: Path | None, as_lines: bool) -> None:
 
 
 def table(rows: list[AgentRow]) -> Iterator[str]:
-    """The agents as a tree, in columns."""
+    """Yields the agents as a tree, in columns."""
     heads = ("NODE", "PARENT", "ADDRESS", "JOBS", "HEARD", "VERSION")
     by_name = {row.node: row for row in rows}
     lines = [heads]
@@ -70,11 +70,12 @@ def table(rows: list[AgentRow]) -> Iterator[str]:
     parents = sum(bool(row.children) for row in rows)
     deepest = max(row.depth for row in rows)
     plural = "" if len(rows) == 1 else "s"
-    yield f"{len(rows):,} agent{plural}, {parents:,} of them parents, {deepest} deep"
+    which = "a parent" if parents == 1 else "parents"
+    yield f"{len(rows):,} agent{plural}, {parents:,} of them {which}, {deepest} deep"
 
 
 def _in_order(rows: list[AgentRow], by_name: dict[str, AgentRow]) -> Iterator[AgentRow]:
-    """Each agent, followed by those below it."""
+    """Yields each agent, followed by those below it."""
     waiting = [row for row in reversed(rows) if row.parent not in by_name]
     while waiting:
         row = waiting.pop()

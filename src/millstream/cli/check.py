@@ -1,4 +1,4 @@
-"""`millstream check`: is the application well defined?"""
+"""`millstream check`: checks that an application is well defined."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 from millstream.codec import slate_codec
 from millstream.config import load
 from millstream.errors import CommandError, DefinitionError
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow
 from millstream.setting_values import check_form
@@ -15,13 +15,13 @@ from millstream.setting_values import check_form
 
 @click.command()
 @click.argument("app")
-@click.option("--node", metavar="NAME", help="See whether the agent of this node could start.")
-@click.option("--job", metavar="NAME", help="For this job.  [default: all that have the node]")
+@click.option("--node", metavar="NAME", help="Check that the agent of this node could start.")
+@click.option("--job", metavar="NAME", help="The agent's job.  [default: all that have the node]")
 def check(app: str, node: str | None, job: str | None) -> None:
     """Check an application without running it.
 
-    Builds the whole graph, and looks at every name, argument and slate, and at how its sources and
-    logs are read. Exits 2 at the first mistake, and says where it is.
+    Builds the whole graph, and checks every name, argument and slate, and how its sources and logs
+    are read. Exits with 2 at the first mistake, and says where it is.
 
     \b
     Examples:
@@ -39,19 +39,21 @@ def check(app: str, node: str | None, job: str | None) -> None:
 
         jobs_of(target.app, [] if job is None else [job], node)
     elif job is not None:
-        raise CommandError("--job says of which job a node's agent is; say the node with --node")
+        raise CommandError("--job needs --node: it names the job of that node's agent")
     maps = len(workflow.functions) - len(workflow.updates)
-    counts = (
+    counts: tuple[str, ...] = (
         _count(len(workflow.sources), "source"),
         _count(maps, "map"),
         _count(len(workflow.updates), "update"),
         _count(len(workflow.outputs), "output"),
     )
+    if workflow.lookups:
+        counts += (_count(len(workflow.lookups), "lookup"),)
     click.echo(f"{workflow.name}: fine: {', '.join(counts)}")
 
 
-def checked(app: App) -> Workflow:
-    """The workflow, checked with its slates and not empty; what it warns of goes to stderr."""
+def checked(app: AppDefinition) -> Workflow:
+    """Returns the checked workflow, with functions and valid slates; warnings go to stderr."""
     workflow = app.checked()
     if not workflow.functions:
         raise DefinitionError(

@@ -1,7 +1,7 @@
-"""`millstream dev`: run an application in this process, without Spark, and again when it changes.
+"""`millstream dev`: runs an application in this process, without Spark, and reloads it on changes.
 
 The engine, the store, the server and the page are those of `run`; only the tasks run here, one
-after the other. The server goes on while the application is loaded anew, and the slates stay.
+after the other. The server keeps running while the application is reloaded, and the slates stay.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from millstream.cli.check import checked
-from millstream.cli.failing import show
+from millstream.cli.error_exit import show
 from millstream.cli.place_options import place_options
-from millstream.cli.progress import display, say
-from millstream.cli.serving import describe_app
-from millstream.cli.serving_options import options_of, serving_options
-from millstream.cli.stopping import stoppable
+from millstream.cli.progress import display
+from millstream.cli.serving_options import serving_options
+from millstream.cli.stop_signals import stoppable
 from millstream.config import Target, load
 from millstream.errors import MillstreamError
-from millstream.model.place import shown_path
 from millstream.modules import forget_user_modules, user_files
+from millstream.notices import say
+from millstream.service.app_description import describe_app
+from millstream.service.server_settings import options_of
 from millstream.settings import Settings, resolve
 
 if TYPE_CHECKING:
-    from millstream.server.options import Options
+    from millstream.server.options import ServerOptions
 
 LOOK_SECONDS = 0.2
-"""How often the application's files are looked at."""
+"""The time between two checks of the application's files."""
 Stamps = dict[Path, tuple[int, int]]
 
 
@@ -43,10 +44,10 @@ Stamps = dict[Path, tuple[int, int]]
 @place_options
 @serving_options
 def dev(app: str, **flags: Any) -> None:
-    """Run an application here, without Spark, and again whenever its files change.
+    """Run an application here, without Spark, and reload it whenever its files change.
 
-    For the edit-and-run loop: it starts without a JVM, has the same page, HTTP and slates
-    as `run`, and keeps the slates over a change. It uses one core; `run` is for real work.
+    For the edit-and-run loop: it starts without a JVM, has the same page, HTTP interface and slates
+    as `run`, and keeps the slates across changes. It uses one core; `run` is for production.
 
     \b
     Examples:
@@ -71,7 +72,7 @@ def _develop(app: str, named: Path, flags: dict[str, Any], stop: threading.Event
                 _run_until_changed(target, flags, server, stamps, stop, began)
             except MillstreamError as error:
                 show(error)
-                # A module that could not be imported is not known: it lies beside the application.
+                # A module that failed to import is not known; it lies beside the application.
                 beside = {*named.absolute().parent.glob("*.py"), *user_files()}
                 stamps |= _stamps(beside - stamps.keys())
                 say("waiting for a change of the application's files")
@@ -89,7 +90,7 @@ def _run_until_changed(
     stop: threading.Event,
     began: float,
 ) -> None:
-    """Run the application until one of its files changes, or a stop is asked for."""
+    """Runs the application until one of its files changes, or a stop is requested."""
     from millstream.driver.in_process import run
 
     app = target.app
@@ -105,9 +106,12 @@ def _run_until_changed(
 
     def ready() -> None:
         describe_app(app, settings)
-        server.start(options_of(settings))
+        if settings.place:
+            server.start_later(replace(options_of(settings), wait=True))
+        else:
+            server.start(options_of(settings))
         took = time.perf_counter() - began
-        say(f"{app.name} runs in this process, store {shown_path(settings.store)} ({took:.2f} s)")
+        say(f"{app.name} runs in this process, store {settings.shown_store} ({took:.2f} s)")
 
     shown = display(False, time.monotonic, lambda: f"{app.name} is running: {server.url}")
     try:
@@ -117,21 +121,24 @@ def _run_until_changed(
 
 
 def _settings(target: Target, flags: dict[str, Any]) -> Settings:
-    """As for `run`, but for the check of every row: that would take longer than the rest."""
+    """Returns the settings of `run`, without the check of every row, which would take longer than
+    the rest. All losses are accepted: an application in development may lose slates, with a
+    message."""
     settings = resolve(target.app, target.toml, os.environ, flags)
-    return replace(settings, check_store=False, available_now=False, final=False)
+    lost = settings.accept_loss or ("all",)
+    return replace(settings, check_store=False, available_now=False, final=False, accept_loss=lost)
 
 
 def _stamps(files: Iterable[Path]) -> Stamps:
-    """When each file was last changed, and its size; a file that is gone has neither."""
-    found = {}
+    """Returns the time of the last change and the size of each file; zeros for a missing file."""
+    stamps = {}
     for file in files:
         try:
             stat = file.stat()
-            found[file] = stat.st_mtime_ns, stat.st_size
+            stamps[file] = stat.st_mtime_ns, stat.st_size
         except OSError:
-            found[file] = 0, 0
-    return found
+            stamps[file] = 0, 0
+    return stamps
 
 
 def _wait_for_change(stamps: Stamps, stop: threading.Event) -> None:
@@ -145,25 +152,41 @@ class _Server:
 
     def __init__(self) -> None:
         self.url = ""
-        self._options: Options | None = None
+        self._options: ServerOptions | None = None
+        self._awaited: ServerOptions | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> _Server:
         return self
 
-    def start(self, options: Options) -> None:
-        """Serve as these options say, and go on if it does so already."""
+    def start_later(self, options: ServerOptions) -> None:
+        """Starts it in another thread: it waits for the first commit of a shared store, which only
+        comes later."""
+        if options == self._awaited:
+            return
+        self._awaited = options
+
+        def start() -> None:
+            try:
+                self.start(options)
+            except MillstreamError as error:
+                show(error)
+
+        threading.Thread(target=start, name="server-start", daemon=True).start()
+
+    def start(self, options: ServerOptions) -> None:
+        """Serves with these options; does nothing if it already does."""
         if self._options == options:
             return
         self.close()
         from millstream.server.lock import served_by
         from millstream.server.process import serve
 
-        there = served_by(options.store)
-        if there is not None and not there.beside:
-            self.url, self._options = there.url, options
-            say(f"a server is there already, and goes on: {there.url}")
+        holder = served_by(options.store)
+        if holder is not None and not holder.beside:
+            self.url, self._options = holder.url, options
+            say(f"using the server that is already running: {holder.url}")
             return
         up, failed = threading.Event(), []
         stop = self._stop = threading.Event()
@@ -177,18 +200,21 @@ class _Server:
                 serve(options, stop, ready, beside=True)
             except MillstreamError as error:
                 failed.append(error)
+            finally:
                 up.set()
 
         self._thread = threading.Thread(target=work, name="millstream-server", daemon=True)
         self._thread.start()
         up.wait()
+        if stop.is_set():
+            return
         if failed:
             raise failed[0]
         self._options = options
         say(f"live page and HTTP: {self.url}")
 
     def close(self) -> None:
-        """Stop serving."""
+        """Stops serving."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join()

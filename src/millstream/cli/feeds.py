@@ -1,4 +1,4 @@
-"""`millstream feeds`: read feeds, follow, post, and verify that each feed is what it must be."""
+"""`millstream feeds`: reads feeds, follows, posts, and verifies that feeds are correct."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from millstream.cli.which_server import open_client, url_instead_options, url_op
 from millstream.errors import CommandError
 
 if TYPE_CHECKING:
-    from millstream.client import Feeds
+    from millstream.client import FeedsClient
     from millstream.client.client import Client
 
 NAMED = click.option("--feeds", "name", metavar="NAME", help="Which feeds, if there are several.")
 MOST_SHOWN = 20
-"""Differences of one consumer that are told; `--json` tells all."""
+"""The most differences of one consumer that are shown; `--json` shows all."""
 
 
 @click.group()
 def feeds() -> None:
-    """Read feeds, follow and post; and verify that every feed is what it must be.
+    """Read feeds, follow and post; and verify that feeds are correct.
 
     \b
     Examples:
@@ -44,14 +44,14 @@ def feeds() -> None:
 @store_options
 @url_instead_options
 @NAMED
-@click.option("--limit", type=click.IntRange(1), help="Items of the page.")
-@click.option("--cursor", help="From here on: what a page before gave as next or previous.")
+@click.option("--limit", type=click.IntRange(1), help="The most items of the page.")
+@click.option("--cursor", help="Where to start: the next or previous cursor of another page.")
 @click.option("--coherency", type=click.Choice(["global", "per-producer"]))
-@click.option("--why", is_flag=True, help="Why each item was pushed or pulled.")
-@click.option("--json", "as_lines", is_flag=True, help="As the server's answer, whole.")
+@click.option("--why", is_flag=True, help="Show why each item was pushed or pulled.")
+@click.option("--json", "as_lines", is_flag=True, help="Print the server's whole answer as JSON.")
 def show(
     consumer: str,
-    store: Path | None,
+    store: str | None,
     app: str | None,
     url: str | None,
     token_file: Path | None,
@@ -62,10 +62,10 @@ def show(
     why: bool,
     as_lines: bool,
 ) -> None:
-    """Show the feed of CONSUMER, newest first, as the store has it or as a server answers.
+    """Show the feed of CONSUMER, newest first, from the store or from a server.
 
-    Only a server shows what it has acknowledged and the application has not taken in yet. That
-    somebody has a look in this way changes nothing.
+    Only a server also shows records that it has acknowledged and the application has not processed
+    yet. This command does not count as a view of the feed.
 
     \b
     Examples:
@@ -78,17 +78,18 @@ def show(
         raise CommandError("--token-file is for a server; name it with --url")
     if url is not None:
         with open_client(url, token_file) as client:
-            found = _feeds(client, name).read(
+            served = _feeds(client, name).read(
                 consumer, limit=limit, cursor=cursor, coherency=coherency, why=why, view=False
             )
-            page = msgspec.to_builtins(found)
+            page = msgspec.to_builtins(served)
     else:
         from millstream.cli.stored_feeds import page_of
 
-        given = {"limit": limit, "cursor": cursor, "coherency": coherency, "why": int(why)}
-        asked = {name: str(value) for name, value in given.items() if value is not None}
+        options = {"limit": limit, "cursor": cursor, "coherency": coherency, "why": int(why)}
+        query = {option: str(value) for option, value in options.items() if value is not None}
         now = time.time_ns() // 1_000
-        page = page_of(chosen_store(store, app), name, consumer, asked, now)
+        with chosen_store(store, app) as chosen:
+            page = page_of(chosen, name, consumer, query, now)
     if as_lines:
         click.echo(as_json(page))
     else:
@@ -101,7 +102,7 @@ def show(
 
 
 def one_item(item: Mapping[str, Any]) -> str:
-    """An item in a line: when, whose, which, how it came there, and what it says."""
+    """Formats an item in one line: time, producer, id, pushed or pulled, and value."""
     words = [moment(item["ts"]), item["producer"], item["id"], item["how"]]
     words += ["edited"] if item["edited"] is not None else []
     words += [f"via {item['via']}"] if item["via"] else []
@@ -131,7 +132,7 @@ def follow(
 def unfollow(
     consumer: str, producer: str, url: str | None, token_file: Path | None, name: str | None
 ) -> None:
-    """Let CONSUMER no longer follow PRODUCER: its posts are gone from the feed at once."""
+    """Let CONSUMER no longer follow PRODUCER: its posts leave the feed at once."""
     with open_client(url, token_file) as client:
         _feeds(client, name).unfollow(consumer, producer)
     click.echo(f"{consumer} does not follow {producer}")
@@ -140,7 +141,7 @@ def unfollow(
 @feeds.command()
 @click.argument("consumer")
 @click.argument("producer")
-@click.option("--undo", is_flag=True, help="Unblock: it may be followed again.")
+@click.option("--undo", is_flag=True, help="Unblock: PRODUCER may be followed again.")
 @url_options
 @NAMED
 def block(
@@ -151,7 +152,7 @@ def block(
     token_file: Path | None,
     name: str | None,
 ) -> None:
-    """Let CONSUMER see nothing of PRODUCER, nor follow it."""
+    """Let CONSUMER neither see anything of PRODUCER nor follow it."""
     with open_client(url, token_file) as client:
         change = _feeds(client, name).unblock if undo else _feeds(client, name).block
         change(consumer, producer)
@@ -191,7 +192,7 @@ def post(
 def delete(
     producer: str, post_id: str, url: str | None, token_file: Path | None, name: str | None
 ) -> None:
-    """Delete the post ID of PRODUCER: it is gone from all feeds at once."""
+    """Delete the post ID of PRODUCER: it leaves all feeds at once."""
     with open_client(url, token_file) as client:
         _feeds(client, name).delete(producer, post_id)
     click.echo(f"{producer}: {post_id} is deleted")
@@ -199,22 +200,22 @@ def delete(
 
 @feeds.command()
 @url_options
-@click.option("--json", "as_lines", is_flag=True, help="As JSON, whole.")
+@click.option("--json", "as_lines", is_flag=True, help="Print everything as JSON.")
 def network(url: str | None, token_file: Path | None, as_lines: bool) -> None:
     """Show how many pairs are pushed and pulled, and what that costs."""
     with open_client(url, token_file) as client:
-        found = client.feeds.network()
+        networks = client.feeds.network()
     if as_lines:
-        click.echo(as_json(found))
+        click.echo(as_json(networks))
         return
-    if not found:
+    if not networks:
         click.echo("no feeds", err=True)
-    for name, of in found.items():
-        click.echo(one_line(name, of))
+    for name, figures in networks.items():
+        click.echo(one_line(name, figures))
 
 
 def one_line(name: str, of: Mapping[str, Any]) -> str:
-    """Some feeds in a line."""
+    """Describes the feeds of one name in one line."""
     counts = [f"{of[what]:,} {what}" for what in ("producers", "consumers", "pairs")]
     counts += [f"{of['pushed']:,} pushed", f"{of['pulled']:,} pulled"]
     counts += [f"{of['under_way']:,} under way"] if of["under_way"] else []
@@ -229,19 +230,21 @@ def one_line(name: str, of: Mapping[str, Any]) -> str:
 
 @feeds.command()
 @store_options
-@click.option("--url", metavar="URL", help="Read the same feeds from this server too.")
+@click.option("--url", metavar="URL", help="Also read the same feeds from this server.")
 @click.option(
     "--token-file", type=click.Path(path_type=Path), help="A file with the server's token."
 )
 @NAMED
-@click.option("--sample", type=click.IntRange(1), help="So many consumers.  [default: 1000]")
+@click.option(
+    "--sample", type=click.IntRange(1), help="The number of random consumers.  [default: 1000]"
+)
 @click.option("--all", "everyone", is_flag=True, help="All consumers.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Which ones, by chance.")
-@click.option("--json", "as_lines", is_flag=True, help="Each difference as a line of JSON.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The seed of the sample.")
+@click.option("--json", "as_lines", is_flag=True, help="Print each difference as a line of JSON.")
 @click.pass_context
 def verify(
     ctx: click.Context,
-    store: Path | None,
+    store: str | None,
     app: str | None,
     url: str | None,
     token_file: Path | None,
@@ -253,10 +256,10 @@ def verify(
 ) -> None:
     """Compare feeds with a brute-force query over all posts; exit 1 if anything differs.
 
-    Reads each consumer's feed whole, by pages in both directions, as of one committed batch, and
-    looks at the tables that it rests on. Changes nothing; the application may run meanwhile. With
-    --url the same feeds are also read from a server, as long as nothing is on its way to the
-    application; if that is so for none of them, this ends with 1 too.
+    Reads each consumer's whole feed, by pages in both directions, as of one committed batch, and
+    checks the tables that it is made from. Changes nothing; the application may run meanwhile. With
+    --url the same feeds are also read from a server, if no record is on its way to the application;
+    if no feed could be compared in this way, the command also exits with 1.
 
     \b
     Examples:
@@ -268,26 +271,27 @@ def verify(
     from millstream.cli.verify_feeds import Verifying
 
     client = None if url is None else open_client(url, token_file)
-    run = Verifying(chosen_store(store, app), name, client)
-    count = None if everyone else sample or 1_000
-    for verified in run.consumers(count, seed):
-        told = [one.record() for one in verified.differences]
-        lines = [*map(as_json, told)] if as_lines else [*map(str, verified.differences)]
-        for line in lines if as_lines else lines[:MOST_SHOWN]:
-            click.echo(line)
-        if len(lines) > MOST_SHOWN and not as_lines:
-            more = len(lines) - MOST_SHOWN
-            click.echo(f"consumer {verified.consumer!r}: ... and {more:,} more differences")
+    with chosen_store(store, app) as chosen:
+        run = Verifying(chosen, name, client)
+        count = None if everyone else sample or 1_000
+        for verified in run.consumers(count, seed):
+            records = [difference.record() for difference in verified.differences]
+            lines = [*map(as_json, records)] if as_lines else [*map(str, verified.differences)]
+            for line in lines if as_lines else lines[:MOST_SHOWN]:
+                click.echo(line)
+            if len(lines) > MOST_SHOWN and not as_lines:
+                more = len(lines) - MOST_SHOWN
+                click.echo(f"consumer {verified.consumer!r}: ... and {more:,} more differences")
     click.echo(run.words(), err=as_lines)
     ctx.exit(1 if run.differences or run.compared_none else 0)
 
 
-def _feeds(client: Client, name: str | None) -> Feeds:
+def _feeds(client: Client, name: str | None) -> FeedsClient:
     return client.feeds if name is None else client.feeds.named(name)
 
 
 def _value(text: str) -> Any:
-    """What a post says: JSON if it is some, else the text itself."""
+    """Returns the value of a post: parsed JSON if the text is JSON, else the text itself."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""`millstream graph`: draw the workflow."""
+"""`millstream graph`: draws the workflow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUFFIXES = {".svg": "svg", ".mmd": "mermaid", ".mermaid": "mermaid"}
 @click.command()
 @click.argument("app")
 @click.option(
-    "--format", "form", type=click.Choice(list(DRAWINGS)), help="Default: by FILE's name, or text."
+    "--format", "form", type=click.Choice(list(DRAWINGS)), help="[default: by FILE's name, or text]"
 )
 @click.option(
     "--to",

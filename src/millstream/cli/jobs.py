@@ -1,4 +1,4 @@
-"""`millstream jobs`: the jobs over windows, and the scoreboard of one, in the terminal."""
+"""`millstream jobs`: lists jobs over windows, and shows the scoreboard of one, in the terminal."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from urllib.parse import quote
 import click
 
 from millstream.cli.progress import moment
-from millstream.cli.serving_options import token_of
 from millstream.cli.slates import as_json
 from millstream.cli.store import chosen_store, store_options
 from millstream.cli.which_server import chosen_url, url_instead_options
 from millstream.errors import CommandError
 from millstream.nearest import did_you_mean
+from millstream.service.server_settings import token_of
 
 View = Mapping[str, Any]
 MARKS = {"empty": ".", "lost": "x", "missing": "-", "awaited": "?"}
@@ -32,10 +32,10 @@ MOST_CLOSED = 10
 @click.argument("name", required=False)
 @store_options
 @url_instead_options
-@click.option("--json", "as_lines", is_flag=True, help="As JSON, whole.")
+@click.option("--json", "as_lines", is_flag=True, help="Print everything as JSON.")
 def jobs(
     name: str | None,
-    store: Path | None,
+    store: str | None,
     app: str | None,
     url: str | None,
     token_file: Path | None,
@@ -51,7 +51,11 @@ def jobs(
     """
     if url is not None and (store is not None or app is not None):
         raise CommandError("name a server with --url, or a store with --store or --app, not both")
-    views = _served(url, token_file) if url is not None else _stored(chosen_store(store, app))
+    if url is not None:
+        views = _served(url, token_file)
+    else:
+        with chosen_store(store, app) as folder:
+            views = _stored(folder)
     if name is not None and name not in views:
         hint = did_you_mean(name, views) if views else "the application has none"
         raise CommandError(f"there is no job {name!r}; {hint}")
@@ -92,28 +96,28 @@ def _served(url: str, token_file: Path | None) -> dict[str, View]:
 
 
 def one_line(view: View) -> str:
-    """A job in a line."""
+    """Describes a job in one line."""
     totals = view["totals"]
-    made = "panes from agents" if view["agents"] else "panes made on Spark"
+    origin = "panes from agents" if view["agents"] else "panes made on Spark"
     counts = [f"{view['open']:,} open", f"{view['closed']:,} closed"]
     counts += [f"{totals['read']:,} read", f"residual {totals['residual']:,}"]
     nodes = f"{len(view['nodes']):,} node{'' if len(view['nodes']) == 1 else 's'}"
-    return f"{view['name']}: {nodes}, {made}: {', '.join(counts)}"
+    return f"{view['name']}: {nodes}, {origin}: {', '.join(counts)}"
 
 
 def board(view: View) -> Iterator[str]:
-    """A job in lines: the scoreboard, the windows, the accounts."""
+    """Yields a job in lines: the scoreboard, the windows, the accounts."""
     yield one_line(view)
     if view["panes"]:
         yield ""
         yield from _scoreboard(view)
     windows = view["windows"]
     if windows:
-        closed = [one for one in windows if one["state"] == "closed"][-MOST_CLOSED:]
+        closed = [window for window in windows if window["state"] == "closed"][-MOST_CLOSED:]
         yield ""
         yield from _columns(
             ["window", "", "area", "time", "space", "records", "records %", "bytes %", "missing"],
-            [_window(view, one) for one in windows if one["state"] == "open" or one in closed],
+            [_window(view, window) for window in windows if _is_shown(window, closed)],
             texts=2,
         )
     yield ""
@@ -121,7 +125,7 @@ def board(view: View) -> Iterator[str]:
     accounts = {**view["accounts"], "all": view["totals"]}
     yield from _columns(
         ["node", "read", "on time", "late", "shed", "dead", "residual", "gaps"],
-        [[node, *(f"{of[fate]:,}" for fate in fates)] for node, of in accounts.items()],
+        [[node, *(f"{account[fate]:,}" for fate in fates)] for node, account in accounts.items()],
         texts=1,
     )
     if view["ended"]:
@@ -130,10 +134,17 @@ def board(view: View) -> Iterator[str]:
         yield f"warning: {warning}"
 
 
+def _is_shown(window: View, closed: list[Any]) -> bool:
+    return window["state"] == "open" or window in closed
+
+
 def _ended(view: View) -> str:
-    """Which logs have ended, and where: the first few."""
+    """Names the first few logs that have ended, and their ends."""
     ended = view["ended"]
-    named = [f"{node} at {_at(view, end)}" for node, end in [*ended.items()][:MOST_NAMED]]
+    named = [
+        f"{node}, empty" if end is None else f"{node} at {_at(view, end)}"
+        for node, end in [*ended.items()][:MOST_NAMED]
+    ]
     more = f" and {len(ended) - MOST_NAMED:,} more" if len(ended) > MOST_NAMED else ""
     return f"ended: {', '.join(named)}{more}"
 
@@ -167,7 +178,7 @@ def _window(view: View, window: Mapping[str, Any]) -> list[str]:
     return [
         f"{_at(view, window['from'])} to {_at(view, window['to'])}",
         "open" if window["state"] == "open" else f"closed: {window['why']}",
-        *(_percent(coverage[one]) for one in ("area", "time", "space")),
+        *(_percent(coverage[kind]) for kind in ("area", "time", "space")),
         f"{window['account']['on_time']:,}",
         _percent(complete["records"]),
         _percent(complete["bytes"]),
@@ -184,7 +195,7 @@ def _at(view: View, position: int) -> str:
 
 
 def _columns(heads: list[str], rows: list[list[str]], texts: int) -> Iterator[str]:
-    """Rows under their heads; the first columns are `texts`, the others numbers."""
+    """Yields aligned rows under their heads; the first `texts` columns are text, others numbers."""
     lines = [heads, *rows]
     widths = [max(len(line[at]) for line in lines) for at in range(len(heads))]
     for line in lines:

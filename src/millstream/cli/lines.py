@@ -1,7 +1,7 @@
-"""Lines out of a stream of bytes, as they come.
+"""Splits a stream of bytes into lines as they come.
 
-Whoever writes a line into a pipe expects it to arrive, however little follows. So each piece that
-was read is followed by None, which means: this is all there is for now.
+A line that is written into a pipe must be sent even if nothing follows. So each piece that was read
+is followed by None, which means that this is all there is for now.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 
 PIECE = 1024 * 1024
 LONGEST = 1024 * 1024
-"""The server takes no longer line; of one, only as much is kept as shows that it is too long."""
+"""The longest line that the server accepts. One byte more is kept of a longer line, which shows
+that it is too long."""
 
 
 def lines_of(read: Callable[[int], bytes]) -> Iterator[bytes | None]:
-    """The lines that `read` gives, without their ends, and None whenever it has to be asked again.
+    """Yields the lines from `read` without their ends, and None before each further call of it.
 
     >>> from io import BytesIO
     >>> list(lines_of(BytesIO(b"1" + bytes([10]) + b"2").read))

@@ -1,4 +1,4 @@
-"""What a run that goes on shows in a terminal: two calm lines that stay where they are.
+"""The terminal display of a continuous run: two lines that stay in place.
 
     retail is running: http://127.0.0.1:8470
     4,012 events/s   latency 0.21 s   behind 0   slates 1,204   dead letters 0   batch 482
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from millstream.driver.report import BatchSummary
 
 WINDOW = 5.0
-"""Seconds that a rate is taken over."""
+"""The seconds over which a rate is computed."""
 
 
-class Rate:
-    """Events a second, from the totals of the last few seconds."""
+class EventRate:
+    """The events per second, from the totals of the last few seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._seen: deque[tuple[float, int]] = deque()
 
     def add(self, total: int, before: int) -> None:
-        """The total after a batch, and before it."""
+        """Adds the totals after and before a batch."""
         now = self._clock()
         if not self._seen:
             self._seen.append((now, before))
         self._seen.append((now, total))
 
     def __call__(self) -> float:
-        """The rate now: it falls while nothing comes."""
+        """Returns the present rate, which falls while nothing comes."""
         now = self._clock()
         while len(self._seen) > 1 and self._seen[1][0] < now - WINDOW:
             self._seen.popleft()
@@ -48,8 +48,8 @@ class Rate:
         return (last - first) / max(1.0, now - since)
 
 
-class Live:
-    """The lines. `title` is asked for each time, because the address comes a little later."""
+class LiveLines:
+    """The display. `title` is called at each refresh, because the address is known later."""
 
     def __init__(
         self,
@@ -61,14 +61,15 @@ class Live:
         from rich.live import Live as RichLive
 
         self._title = title
-        self._rate = Rate(clock)
+        self._rate = EventRate(clock)
         self._report: BatchSummary | None = None
         self._latency: float | None = None
+        self._waited = 0.0
         self._live = RichLive(
             console=console or Console(stderr=True),
             get_renderable=self.lines,
             refresh_per_second=2,
-            transient=True,  # the summary takes its place
+            transient=True,  # the summary replaces the lines
             redirect_stdout=False,
             redirect_stderr=True,  # a warning of the planner goes above the lines
         )
@@ -78,13 +79,13 @@ class Live:
         self._report = report
         self._rate.add(report.total_events, report.total_events - report.events)
         if report.latency is not None:
-            self._latency = report.latency
+            self._latency, self._waited = report.latency, report.waited
 
     def close(self) -> None:
         self._live.stop()
 
     def lines(self) -> Text:
-        """The two lines as they are now."""
+        """Returns the two lines in their present state."""
         from rich.text import Text
 
         text = Text(f"{self._title()}\n", no_wrap=True, overflow="ellipsis")
@@ -92,6 +93,7 @@ class Live:
         if report is None:
             return text.append("starting Spark ...", style="dim")
         latency = "-" if self._latency is None else f"{self._latency:.2f} s"
+        latency += f" ({self._waited:.2f} s waiting for the horizon)" if self._waited else ""
         text.append(f"{self._rate():,.0f}", style="bold").append(" events/s", style="dim")
         figures = [("latency", latency), ("behind", f"{report.behind:,}")]
         figures.append(("slates", f"{report.slates:,}"))

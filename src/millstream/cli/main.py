@@ -1,8 +1,8 @@
-"""The command line's front door: its commands, its errors, its exit codes.
+"""The entry point of the command line: its commands, errors and exit codes.
 
-Exit codes: 0 all is well, 1 the application or the run failed, 2 the command or the definition is
-wrong. A user's mistake is one line, `error: ...`, on stderr; `--debug` anywhere on the command line
-shows where it was raised.
+Exit codes: 0 success, 1 the application or the run failed, 2 the command or the definition is
+wrong. A user's mistake is shown as one line, `error: ...`, on stderr; `--debug` anywhere on the
+command line shows where it was raised.
 """
 
 from __future__ import annotations
@@ -16,28 +16,34 @@ from millstream import __version__
 from millstream.cli.actions import actions
 from millstream.cli.agent import agent
 from millstream.cli.agents import agents
+from millstream.cli.backup import backup, copy, restore
 from millstream.cli.check import check
 from millstream.cli.deadletters import deadletters
 from millstream.cli.dev import dev
-from millstream.cli.failing import exit_code, show
+from millstream.cli.error_exit import exit_code, show
 from millstream.cli.feeds import feeds
 from millstream.cli.graph import graph
 from millstream.cli.jobs import jobs
+from millstream.cli.migrate import migrate
 from millstream.cli.new import new
 from millstream.cli.pack import pack
+from millstream.cli.plan import plan
 from millstream.cli.reducers import reducers
+from millstream.cli.reshard import reshard
 from millstream.cli.run import run
 from millstream.cli.send import send
 from millstream.cli.serve import serve
 from millstream.cli.slates import slates
 from millstream.cli.tail import tail
+from millstream.cli.tokens import tokens
 from millstream.cli.vacuum import vacuum
 from millstream.cli.verify import verify
 from millstream.errors import MillstreamError
+from millstream.extras import needed_by
 
 
 class Commands(click.Group):
-    """A group that takes `--debug` anywhere and words Millstream's errors."""
+    """A group that accepts `--debug` anywhere and shows Millstream's errors."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
@@ -50,7 +56,8 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with needed_by("this command"):
+                return super().invoke(ctx)
         except MillstreamError as error:
             if ctx.meta["millstream.debug"]:
                 click.echo("".join(traceback.format_exception(error)).rstrip(), err=True)
@@ -75,7 +82,26 @@ def main(debug: bool) -> None:
 
 
 READING = (tail, slates, jobs, agents, feeds, deadletters, actions, check, graph)
-for command in (new, dev, run, serve, send, pack, agent, reducers, *READING, verify, vacuum):
+for command in (
+    new,
+    dev,
+    run,
+    serve,
+    tokens,
+    send,
+    pack,
+    agent,
+    reducers,
+    *READING,
+    plan,
+    migrate,
+    backup,
+    restore,
+    copy,
+    verify,
+    vacuum,
+    reshard,
+):
     main.add_command(command)
 
 

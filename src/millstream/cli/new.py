@@ -1,4 +1,4 @@
-"""`millstream new`: an application to start from, with sample data and a test that passes."""
+"""`millstream new`: writes an application to start from, with sample data and a passing test."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ README = """\
 
 Counts check-ins by retailer: `app.py` is the application, `data/` some check-ins.
 
-Run it on Spark over what is there, then read a slate, then run the tests (these without Spark):
+Run it on Spark over the sample data, then read a slate, then run the tests (without Spark):
 
     millstream run app.py --source checkins=json:data/checkins --available-now
     millstream slates get count Walmart
     pytest
 
-The slate is `{{"count":10}}`. Run the first command again: nothing is counted twice. Leave out
-`--available-now` and it goes on: put another file into `data/checkins` and watch it.
+The slate is `{{"count":10}}`. Run the first command again: nothing is counted twice. Without
+`--available-now` it keeps running: put another file into `data/checkins` and watch it.
 `millstream graph app.py` draws the application.
 """
 
@@ -95,7 +95,7 @@ def new(directory: Path) -> None:
     name = directory.name
     check_name(name, "app")
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise CommandError(f"{directory} is there already and not empty; choose another name")
+        raise CommandError(f"{directory} exists already and is not empty; choose another name")
     files = {
         "app.py": APP.format(name=name),
         "test_app.py": TEST,
@@ -118,7 +118,7 @@ def new(directory: Path) -> None:
 
 
 def _sample() -> Iterator[str]:
-    """The text of each sample file: the same at every call, so that the README's count holds."""
+    """Yields the text of each sample file, always the same, so that the README's count is right."""
     for file in range(FILES):
         lines = []
         for line in range(LINES):

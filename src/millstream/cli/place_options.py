@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -16,13 +15,15 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def addresses(
     ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
 ) -> dict[str, str] | None:
-    """`NAME=FORMAT:PATH`, repeated, as a mapping."""
+    """Parses repeated `NAME=FORMAT:PATH` into a mapping."""
     flag, addresses = param.opts[0], dict[str, str]()
     for text in given:
         name, equals, address = text.partition("=")
         if not (name and equals and address):
-            such = "out=stderr" if flag == "--action" else "in=json:data"
-            raise CommandError(f"{flag} must be {param.metavar}, as in {flag} {such}; got {text!r}")
+            example = "out=stderr" if flag == "--action" else "in=json:data"
+            raise CommandError(
+                f"{flag} must be {param.metavar}, as in {flag} {example}; got {text!r}"
+            )
         if name in addresses:
             raise CommandError(f"{flag}: {name!r} is given twice")
         addresses[name] = address
@@ -30,10 +31,16 @@ def addresses(
 
 
 def place_options(command: Command) -> Command:
-    """Add the addresses of sources, sinks and actions, and the store, to a command."""
+    """Adds the addresses of sources, sinks and actions, and the store, to a command."""
     for option in (
         click.option(
-            "--store", type=click.Path(path_type=Path), help="Default: ./.millstream/APP'S-NAME."
+            "--store",
+            metavar="DIR|ADDRESS",
+            help="A folder, or s3://BUCKET/PREFIX, gs://, az://, shared:DIR.  "
+            "[default: ./.millstream/APP'S-NAME]",
+        ),
+        click.option(
+            "--cache", metavar="DIR", help="The folder for each host's copies of a shared store."
         ),
         click.option(
             "--action",
@@ -50,7 +57,7 @@ def place_options(command: Command) -> Command:
             metavar="NAME=FORMAT:PATH",
             callback=addresses,
             help="Where to write an output stream, or 'late' or 'deadletters', as in "
-            "hot=parquet:out or, the latest value of each key, counts=sqlite:counts.db. "
+            "hot=parquet:out, counts=sqlite:counts.db or counts=postgres:counts?server=db. "
             "Repeatable.",
         ),
         click.option(
@@ -59,7 +66,7 @@ def place_options(command: Command) -> Command:
             multiple=True,
             metavar="NAME=FORMAT:PATH",
             callback=addresses,
-            help="Where a source's events are, as in checkins=json:data/checkins. Repeatable.",
+            help="Where to read a source's events, as in checkins=json:data/checkins. Repeatable.",
         ),
     ):
         command = option(command)

@@ -1,8 +1,8 @@
-"""What a run shows of itself on stderr: a bar, live lines or a line now and then, and a summary.
+"""The progress of a run on stderr: a bar, live lines or occasional lines, and a summary.
 
-A run over what is there has an end, so a terminal gets a bar; of a run that goes on it gets two
-lines that stay (see `live`). Elsewhere, as in a log, there are plain lines about every five
-seconds, and one for what came last. The clock is an argument.
+On a terminal, a run over available input shows a bar, since it has an end; a continuous run shows
+two lines that stay in place (see `live`). Elsewhere, as in a log, there are plain lines about every
+five seconds, and one for the last batch. The clock is an argument.
 """
 
 from __future__ import annotations
@@ -13,19 +13,21 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from millstream.cli.live import Live
+from millstream.cli.live import LiveLines
+from millstream.counted_nouns import counted
+from millstream.notices import say
 
 if TYPE_CHECKING:
     from millstream.driver.report import BatchSummary, RunSummary
 
 SECONDS_BETWEEN_LINES = 5.0
 SECONDS_OF_QUIET = 2.0
-"""After these without a batch, a line that was held back is shown."""
+"""After this time without a batch, a line that was held back is shown."""
 Cancel = Callable[[], None]
 
 
 class Display(Protocol):
-    """Takes the report of each batch; `close` before anything else is printed."""
+    """Takes the report of each batch. Call `close` before anything else is printed."""
 
     def __call__(self, report: BatchSummary) -> None: ...
 
@@ -35,14 +37,14 @@ class Display(Protocol):
 def display(
     available_now: bool, clock: Callable[[], float], title: Callable[[], str] = str
 ) -> Display:
-    """The display that fits where we are; `title` heads the lines of a run that goes on."""
+    """Returns the display for this terminal or log; `title` heads the lines of a continuous run."""
     if sys.stderr.isatty():
-        return Bar() if available_now else Live(title, clock)
+        return Bar() if available_now else LiveLines(title, clock)
     return Lines(clock, endless=not available_now)
 
 
 def after(seconds: float, call: Callable[[], None]) -> Cancel:
-    """Call in a while, unless it is cancelled or the process ends first."""
+    """Calls `call` after a time, unless it is cancelled or the process ends first."""
     timer = threading.Timer(seconds, call)
     timer.daemon = True
     timer.start()
@@ -52,8 +54,8 @@ def after(seconds: float, call: Callable[[], None]) -> Cancel:
 class Lines:
     """A line at the first batch, then at most one every few seconds, and one after the last.
 
-    A batch in which nothing happened has no line. A run that is `endless` says once when it has
-    caught up, and from then on does not speak of the input's end.
+    A batch in which nothing happened has no line. An `endless` run says once that it has caught up,
+    and shows no share of the input from then on while it keeps up.
     """
 
     def __init__(
@@ -68,9 +70,9 @@ class Lines:
         self._later = later
         self._lock = threading.Lock()
         self._shown: tuple[float, int] | None = None
-        """When the batch of the last line came, and the events until then."""
+        """The time of the batch that was last shown, and the number of events until then."""
         self._held: tuple[float, BatchSummary] | None = None
-        """A batch that has no line yet, and when it came."""
+        """A batch that has not been shown yet, and its time."""
         self._cancel: Cancel | None = None
         self._waiting = 0
         self._caught_up = False
@@ -96,7 +98,7 @@ class Lines:
             self._show()
 
     def _quiet(self) -> None:
-        """Show what was held back if no batch has come for a while, else look again then."""
+        """Shows the held batch if no other has come for a while, else checks again later."""
         with self._lock:
             self._cancel = None
             if self._held is None:
@@ -138,7 +140,7 @@ class Bar:
             TextColumn("{task.fields[words]}"),
             TimeElapsedColumn(),
             console=Console(stderr=True),
-            transient=True,  # the summary takes its place; a copy would stick to what users print
+            transient=True,  # the summary replaces it; a copy would mix with the user's own output
         )
         self._task = self._progress.add_task("", total=None, words="starting Spark")
         self._progress.start()
@@ -155,7 +157,7 @@ class Bar:
             self._task,
             total=max(report.bytes_total, 1),
             completed=report.bytes_done if report.bytes_total else 1,
-            words=f"{report.total_events:,} events{troubles}",
+            words=f"{counted(report.total_events, 'event')}{troubles}",
         )
 
     def close(self) -> None:
@@ -163,10 +165,11 @@ class Bar:
 
 
 def line(report: BatchSummary, rate: float, *, endless: bool = False) -> str:
-    """One batch, and all so far, in one line."""
+    """Describes one batch, and the totals so far, in one line."""
     words = [
         f"batch {report.batch}",
-        f"{report.total_events:,} events ({rate:,.0f}/s)"
+        counted(report.total_events, "event")
+        + (f" ({rate:,.0f}/s)" if rate >= 0.5 else "")
         + _troubles(
             report.total_late,
             report.total_dead_letters,
@@ -185,32 +188,24 @@ def line(report: BatchSummary, rate: float, *, endless: bool = False) -> str:
 
 
 def summary(result: RunSummary) -> str:
-    """The whole run in one line."""
+    """Describes the whole run in one line."""
     speed = result.events / result.seconds if result.seconds > 0 else 0.0
-    rate = f" ({speed:,.0f} events/s)" if speed >= 1 else ""  # a few events: it is Spark's start
-    events = "event" if result.events == 1 else "events"
-    batches = "batch" if result.batches == 1 else "batches"
-    return (
-        f"{result.events:,} {events} in {result.batches:,} {batches}, {result.seconds:.1f} s{rate}"
-        + _troubles(
-            result.late, result.dead_letters, result.dropped, result.diverted, result.evicted
-        )
+    # With a few events only, the rate would measure the start of Spark.
+    rate = f" ({speed:,.0f} events/s)" if speed >= 1 else ""
+    events, batches = counted(result.events, "event"), counted(result.batches, "batch", "batches")
+    return f"{events} in {batches}, {result.seconds:.1f} s{rate}" + _troubles(
+        result.late, result.dead_letters, result.dropped, result.diverted, result.evicted
     )
 
 
 def moment(ts: int) -> str:
-    """A ts as people read it; as a number where the calendar ends."""
+    """Formats a ts for people; as a number if it is outside the calendar."""
     try:
         text = datetime.fromtimestamp(ts // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     except (ValueError, OverflowError, OSError):
         return str(ts)
     micros = ts % 1_000_000
     return f"{text}.{micros:06d}Z" if micros else f"{text}Z"
-
-
-def say(message: str) -> None:
-    """A line on stderr: above the live lines, if there are any, which take the place of stderr."""
-    print(f"millstream: {message}", file=sys.stderr, flush=True)
 
 
 def _troubles(late: int, dead: int, dropped: int = 0, diverted: int = 0, evicted: int = 0) -> str:
@@ -222,7 +217,7 @@ def _troubles(late: int, dead: int, dropped: int = 0, diverted: int = 0, evicted
 
 
 def end_hints(result: RunSummary, *, final: bool) -> Iterator[str]:
-    """What to say when a run over what is there has ended: of what waits, or of the end of time."""
+    """Yields hints after a run over available input: on what waits, or on the end of event time."""
     if result.waiting:
         waits = "event waits" if result.waiting == 1 else "events wait"
         them = "it" if result.waiting == 1 else "them"
@@ -231,6 +226,6 @@ def end_hints(result: RunSummary, *, final: bool) -> Iterator[str]:
         yield "timers wait for event time to go on (open sessions, windows); --final fires them"
     if result.ended is not None:
         yield (
-            f"event time was ended at {moment(result.ended)}: an event that comes from now on with "
-            "a time up to that is late"
+            f"event time was ended at {moment(result.ended)}: from now on, an event with a time up "
+            "to that is late"
         )

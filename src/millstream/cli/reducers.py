@@ -1,4 +1,4 @@
-"""`millstream reducers`: another number of reducers for a job, while it runs."""
+"""`millstream reducers`: changes the number of reducers of a running job."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PANES = ".panes"
 @click.argument("number", type=click.IntRange(1, MOST))
 @url_options
 def reducers(job: str, number: int, url: str | None, token_file: Path | None) -> None:
-    """Change how many reducers JOB has, while it runs: its windows are worked out by so many from
-    the first one on that no node has reached yet.
+    """Change the number of reducers of JOB while it runs, from the first window that no node has
+    reached yet.
 
-    The job's panes must come from agents. It stays so when the application is started again, until
-    the number in its definition is another.
+    The job's panes must come from agents. The number stays after a restart of the application,
+    until the number in the job's definition changes.
 
     \b
     Examples:
@@ -31,8 +31,8 @@ def reducers(job: str, number: int, url: str | None, token_file: Path | None) ->
         millstream reducers errors 1 --url http://127.0.0.1:8470
     """
     with open_client(url, token_file) as client:
-        posts = {one["name"] for one in client.streams() if one["posts"]}
-        jobs = sorted(one.removesuffix(PANES) for one in posts if one.endswith(PANES))
+        posts = {stream["name"] for stream in client.streams() if stream["posts"]}
+        jobs = sorted(name.removesuffix(PANES) for name in posts if name.endswith(PANES))
         if job not in jobs:
             hint = did_you_mean(job, jobs) if jobs else "the application has none"
             raise CommandError(f"there is no job {job!r} with agents; {hint}")

@@ -1,7 +1,7 @@
-"""`millstream send`: events from files, a pipe or the command line to a stream of a server.
+"""`millstream send`: sends events from files, a pipe or the command line to a server's stream.
 
-Lines go as they are; the server says which of them it refuses, and why. What comes through a pipe
-is sent as it comes, and a file in batches.
+Lines are sent unchanged; the server says which of them it refuses, and why. Lines from a pipe are
+sent as they come, and a file in batches.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from millstream.cli.lines import lines_of
-from millstream.cli.progress import say
 from millstream.cli.which_server import open_client, url_options
 from millstream.errors import CommandError, MillstreamError
+from millstream.notices import say
 
 if TYPE_CHECKING:
     from millstream.client import Sent
@@ -44,8 +44,9 @@ def send(
 ) -> None:
     """Send events to a source: one JSON value a line, from files or from stdin.
 
-    An event counts as accepted once it is on the server's disk. A connection that breaks is made
-    again, and nothing counts twice. Each refused line is shown, with the reason; exit 1 if any was.
+    An event counts as accepted once it is on the server's disk. A broken connection is opened
+    again, and nothing counts twice. Each refused line is shown, with the reason; the command then
+    exits with 1.
 
     \b
     Examples:
@@ -55,7 +56,7 @@ def send(
     """
     if files and events:
         raise CommandError("send files or --event, not both")
-    tally = Tally(_size(files), time.monotonic)
+    tally = SendTally(_size(files), time.monotonic)
     try:
         with open_client(url, token_file) as client:
             for name, lines in _inputs(files, events, tally):
@@ -74,7 +75,7 @@ def send(
 
 
 def _size(files: tuple[Path, ...]) -> int:
-    """The bytes of all files, which must be there before any of them is sent; 0 for a pipe."""
+    """Returns the bytes of all files, 0 for a pipe; all must exist before any of them is sent."""
     try:
         return sum(os.stat(file).st_size for file in files)
     except OSError as error:
@@ -82,11 +83,11 @@ def _size(files: tuple[Path, ...]) -> int:
 
 
 def _inputs(
-    files: tuple[Path, ...], events: tuple[str, ...], tally: Tally
+    files: tuple[Path, ...], events: tuple[str, ...], tally: SendTally
 ) -> Iterator[tuple[str, Iterator[bytes | None]]]:
-    """What there is to send, each with its name."""
+    """Yields the inputs, each with its name."""
     if events:
-        # No string of JSON holds a line break as such: it can only be a blank between its parts.
+        # A JSON string cannot contain a raw line break: here it can only be white space.
         yield "--event", iter([event.replace("\n", " ").encode() for event in events])
     for file in files:
         yield str(file), _lines_in(file, tally)
@@ -96,7 +97,7 @@ def _inputs(
         yield "stdin", lines_of(cast(BufferedReader, sys.stdin.buffer).read1)
 
 
-def _lines_in(file: Path, tally: Tally) -> Iterator[bytes | None]:
+def _lines_in(file: Path, tally: SendTally) -> Iterator[bytes | None]:
     try:
         with file.open("rb") as opened:
 
@@ -105,7 +106,7 @@ def _lines_in(file: Path, tally: Tally) -> Iterator[bytes | None]:
                 tally.read += len(piece)
                 return piece
 
-            # All of a file is there, so its batches may be as large as they like.
+            # The whole file is there, so no pause (None) needs to end a batch.
             yield from (line for line in lines_of(read) if line is not None)
     except OSError as error:
         raise _unreadable(file, error) from None
@@ -115,12 +116,12 @@ def _unreadable(file: Path, error: OSError) -> CommandError:
     return CommandError(f"cannot read {file}: {error.strerror or error}")
 
 
-class Tally:
-    """Counts what was sent, shows each refused line, and on a terminal how far it is."""
+class SendTally:
+    """Counts the sent lines, shows each refused one, and on a terminal the progress."""
 
     def __init__(self, total: int, clock: Callable[[], float]) -> None:
         self.name = ""
-        """What is being sent."""
+        """The name of the current input."""
         self.accepted = 0
         self.refused = 0
         self.read = 0
@@ -133,18 +134,18 @@ class Tally:
         self.refused += sent.refused_count
         if sent.refused:
             self.clear()
-        for one in sent.refused:
-            click.echo(f"{self.name}:{one.line}: {one.error}: {one.text}", err=True)
+        for refused in sent.refused:
+            click.echo(f"{self.name}:{refused.line}: {refused.error}: {refused.text}", err=True)
         more = sent.refused_count - len(sent.refused)
         if more:
-            click.echo(f"{self.name}: ... and {more:,} more after line {one.line}", err=True)
+            click.echo(f"{self.name}: ... and {more:,} more after line {refused.line}", err=True)
         self._show()
 
     def words(self) -> str:
         return f"accepted {self.accepted:,}, refused {self.refused:,}"
 
     def clear(self) -> None:
-        """Take away what was shown of the progress."""
+        """Erases the progress line."""
         if self._shown is not None:
             click.echo("\r\x1b[K", nl=False, err=True)
 

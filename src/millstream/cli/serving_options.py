@@ -1,87 +1,76 @@
-"""How a server is to serve: the flags of `run` and `serve`, and the options that settings become.
+"""The flags of the HTTP server, for `run` and `serve`.
 
-The token never is a word of the command line, where every user of the machine can read it: it comes
-from a file or from MILLSTREAM_TOKEN.
+The token is never an argument on the command line, where every user of the machine could read it:
+it comes from a file or from MILLSTREAM_TOKEN.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from millstream.errors import DefinitionError
-from millstream.log.retention import Retention
-from millstream.server.options import PORT, Options, check
-from millstream.settings import Settings
+from millstream.server.options import PORT
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def serving_options(command: Command) -> Command:
-    """Add the options of the HTTP server to a command."""
+    """Adds the options of the HTTP server to a command."""
     for option in (
         click.option(
-            "--fan-out", metavar="N", help="Agents that send to the root itself.  [default: 32]"
+            "--fan-out",
+            metavar="N",
+            help="The most agents that send to the root itself.  [default: 32]",
         ),
         click.option(
-            "--connections", metavar="N", help="At once; agents have up to 3 each.  [default: 4096]"
+            "--connections",
+            metavar="N",
+            help="The most connections; agents have up to 3 each.  [default: 4096]",
         ),
-        click.option("--tls-key", type=click.Path(path_type=Path), help="Its key."),
-        click.option("--tls-cert", type=click.Path(path_type=Path), help="Serve HTTPS with this."),
+        click.option("--tls-key", type=click.Path(path_type=Path), help="The certificate's key."),
+        click.option(
+            "--tls-cert",
+            type=click.Path(path_type=Path),
+            help="Serve HTTPS with this certificate.",
+        ),
         click.option(
             "--token-file",
             type=click.Path(path_type=Path),
-            help="The secret that every request must bring; or MILLSTREAM_TOKEN holds it.",
+            help="A file with the secret of every request; or MILLSTREAM_TOKEN holds it.",
         ),
-        click.option("--port", metavar="N", help=f"0: any that is free.  [default: {PORT}]"),
-        click.option("--host", metavar="NAME", help="Where to listen.  [default: 127.0.0.1]"),
+        click.option(
+            "--tokens",
+            type=click.Path(path_type=Path),
+            help="A file of tokens, each with its rights: see millstream tokens.",
+        ),
+        click.option(
+            "--access-log",
+            metavar="FILE",
+            help="Log every request as a line of JSON; - for stderr.",
+        ),
+        click.option(
+            "--trusted-proxy",
+            "trusted_proxies",
+            multiple=True,
+            callback=lambda ctx, param, given: given or None,
+            metavar="ADDRESS",
+            help="A proxy, or a network of them, whose X-Forwarded-For is trusted. Repeatable.",
+        ),
+        click.option("--port", metavar="N", help=f"The port; 0: any free port.  [default: {PORT}]"),
+        click.option(
+            "--host", metavar="NAME", help="The address to listen on.  [default: 127.0.0.1]"
+        ),
         click.option(
             "--allow-host",
             "hosts",
             multiple=True,
             callback=lambda ctx, param, given: given or None,
             metavar="NAME",
-            help="A name, besides its own, that the server is called by. Repeatable.",
+            help="A host name that the server accepts besides its own. Repeatable.",
         ),
     ):
         command = option(command)
     return command
-
-
-def options_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> Options:
-    """How the server of a run is to serve; DefinitionError if that is not safe."""
-    options = Options(
-        store=settings.store.absolute(),
-        host=settings.host,
-        port=settings.port,
-        token=token_of(settings.token_file, environ),
-        tls_cert=settings.tls_cert,
-        tls_key=settings.tls_key,
-        hosts=settings.hosts,
-        max_body=settings.max_body,
-        rate=settings.rate,
-        connections=settings.connections,
-        fan_out=settings.fan_out,
-        backlog_bytes=settings.backlog_bytes,
-        retention=Retention(settings.retain_age, settings.retain_bytes),
-    )
-    check(options)
-    return options
-
-
-def token_of(file: Path | None, environ: Mapping[str, str] = os.environ) -> str | None:
-    """The secret: from its file, else from MILLSTREAM_TOKEN."""
-    if file is None:
-        return environ.get("MILLSTREAM_TOKEN") or None
-    try:
-        token = file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        what = getattr(error, "strerror", None) or error
-        raise DefinitionError(f"the token file {file} cannot be read: {what}") from None
-    if not token:
-        raise DefinitionError(f"the token file {file} is empty; write one line of text into it")
-    return token

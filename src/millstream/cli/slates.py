@@ -1,10 +1,11 @@
-"""`millstream slates`: read slates while they change, always as of one committed batch.
+"""`millstream slates`: reads slates while they change, always as of one committed batch.
 
-From the store itself, where it is; over HTTP, from anywhere, with `--url`.
+It reads the store itself or, with `--url`, a server over HTTP from anywhere.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,10 @@ import msgspec
 
 from millstream.cli.store import chosen_store, store_options
 from millstream.cli.which_server import open_client, url_instead_options, url_options
+from millstream.counted_nouns import counted
 from millstream.errors import CommandError, DefinitionError
 from millstream.nearest import did_you_mean
+from millstream.notices import say
 
 if TYPE_CHECKING:
     from millstream.client import Slate
@@ -45,7 +48,7 @@ def get(
     ctx: click.Context,
     update: str,
     key: str,
-    store: Path | None,
+    store: str | None,
     app: str | None,
     url: str | None,
     token_file: Path | None,
@@ -57,29 +60,31 @@ def get(
         millstream slates get count Walmart
         millstream slates get count Walmart --url http://127.0.0.1:8470
     """
-    found: StoredSlate | Slate | None
+    slate: StoredSlate | Slate | None
     if _over_http(url, token_file, store, app):
         with open_client(url, token_file) as client:
-            found = client.get(update, key)
+            slate = client.get(update, key)
     else:
-        with open_reader(chosen_store(store, app), update) as reader:
-            found = reader.get(update, key)
-    if found is None:
+        with chosen_store(store, app) as chosen, open_reader(chosen, update) as reader:
+            slate = reader.get(update, key)
+    if slate is None:
         click.echo(f"update {update!r} has no slate for key {key!r}", err=True)
         ctx.exit(1)
-    click.echo(as_json(found.value))
+    click.echo(as_json(slate.value))
 
 
 @slates.command()
 @click.argument("update")
 @store_options
 @url_instead_options
-@click.option("--prefix", default="", help="Only keys that begin so.")
-@click.option("--after", metavar="KEY", help="Only keys after this one: the last of a page before.")
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
+@click.option("--prefix", default="", help="Only keys that begin with this.")
+@click.option("--after", metavar="KEY", help="Only keys after this one, the last of the last page.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=100, show_default=True, help="At most so many."
+)
 def scan(
     update: str,
-    store: Path | None,
+    store: str | None,
     app: str | None,
     url: str | None,
     token_file: Path | None,
@@ -95,12 +100,21 @@ def scan(
     """
     if _over_http(url, token_file, store, app):
         with open_client(url, token_file) as client:
-            for found in client.scan(update, prefix=prefix, after=after, limit=limit):
-                click.echo(as_json(record(found)))
+            _show(client.scan(update, prefix=prefix, after=after, limit=limit + 1), limit)
         return
-    with open_reader(chosen_store(store, app), update) as reader:
-        for slate in reader.scan(update, prefix=prefix, after=after, limit=limit):
+    with chosen_store(store, app) as chosen, open_reader(chosen, update) as reader:
+        _show(reader.scan(update, prefix=prefix, after=after, limit=limit + 1), limit)
+
+
+def _show(slates: Iterable[StoredSlate | Slate], limit: int) -> None:
+    """Prints at most `limit` slates, and says if there are more."""
+    last = ""
+    for number, slate in enumerate(slates):
+        if number == limit:
+            say(f"there are more: go on with --after {last!r}, or give a higher --limit")
+        else:
             click.echo(as_json(record(slate)))
+            last = slate.key
 
 
 @slates.command()
@@ -113,12 +127,15 @@ def scan(
 @click.option(
     "--spark/--no-spark",
     default=None,
-    help="In parallel, in parts, or not.  [default: if the store has over 256 MiB]",
+    help="Write parts in parallel through Spark.  [default: if the store has over 256 MiB]",
 )
 def dump(
-    update: str, store: Path | None, app: str | None, to: str, overwrite: bool, spark: bool | None
+    update: str, store: str | None, app: str | None, to: str, overwrite: bool, spark: bool | None
 ) -> None:
     """Write every slate of an update to a file, as of one committed batch.
+
+    In Parquet, slates of a dataclass have a column for each field, and others are JSON text, as
+    with parquet:DIR?columns=json.
 
     A large store is read in parallel, through Spark, into a directory of part files; each of them
     is in key order.
@@ -128,18 +145,19 @@ def dump(
         millstream slates dump count --to parquet:counts
         millstream slates dump count --to jsonl:counts.jsonl
     """
-    from millstream.cli.dump import destination, is_large, write, write_parts
+    from millstream.cli.dump import destination, is_large, record_of, write, write_parts
 
-    place, chosen = destination(to, update, overwrite), chosen_store(store, app)
-    with open_reader(chosen, update) as reader:
-        if spark is None:
-            spark = place.folder is not None and is_large(chosen)
-        if not spark:
-            count = write(reader.scan(update), place)
-            click.echo(f"wrote {_counted(count, 'slate')} to {place.file}", err=True)
-            return
-    dumped = write_parts(chosen, update, place)
-    wrote, parts = _counted(dumped.slates, "slate"), _counted(dumped.parts, "part")
+    place = destination(to, update, overwrite)
+    with chosen_store(store, app) as chosen:
+        with open_reader(chosen, update) as reader:
+            if spark is None:
+                spark = place.folder is not None and is_large(chosen)
+            if not spark:
+                count = write(reader.scan(update), place, record_of(chosen, update, place))
+                click.echo(f"wrote {counted(count, 'slate')} to {place.file}", err=True)
+                return
+        dumped = write_parts(chosen, update, place)
+    wrote, parts = counted(dumped.slates, "slate"), counted(dumped.parts, "part")
     click.echo(f"wrote {wrote} to {place.folder} ({parts})", err=True)
 
 
@@ -147,14 +165,14 @@ def dump(
 @click.argument("update")
 @click.argument("key")
 @url_options
-@click.option("--limit", type=click.IntRange(1), help="Stop after so many.  [default: never]")
+@click.option("--limit", type=click.IntRange(1), help="Stop after this many.  [default: never]")
 def watch(
     update: str, key: str, url: str | None, token_file: Path | None, limit: int | None
 ) -> None:
     """Print the slate of KEY now and whenever it changes, one JSON object a line, until Ctrl-C.
 
-    It comes from a server, which may be restarted meanwhile. Where there is no slate, null stands
-    for it.
+    It is read from a server, which may be restarted meanwhile. If there is no slate, null is
+    printed in its place.
 
     \b
     Example:
@@ -162,15 +180,15 @@ def watch(
     """
     try:
         with open_client(url, token_file) as client:
-            for found in islice(client.watch(update, key), limit):
+            for slate in islice(client.watch(update, key), limit):
                 none = {"key": key, "slate": None, "ts": None}
-                click.echo(as_json(none if found is None else record(found)))
+                click.echo(as_json(none if slate is None else record(slate)))
     except KeyboardInterrupt:
-        pass  # how a watch ends
+        pass  # the usual end of a watch
 
 
-def _over_http(url: str | None, token: Path | None, store: Path | None, app: str | None) -> bool:
-    """Whether to ask a server, which only `--url` says: a store needs none."""
+def _over_http(url: str | None, token: Path | None, store: str | None, app: str | None) -> bool:
+    """True if `--url` names a server to ask; CommandError if the options contradict each other."""
     if url is not None and (store is not None or app is not None):
         raise CommandError("name a server with --url, or a store with --store or --app, not both")
     if url is None and token is not None:
@@ -178,12 +196,8 @@ def _over_http(url: str | None, token: Path | None, store: Path | None, app: str
     return url is not None
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def open_reader(store: Path, update: str) -> SlateReader:
-    """A reader of a store that has slates of `update`."""
+    """Opens a reader of a store; DefinitionError if the store has no slates of `update`."""
     from millstream.stores.reader import SlateReader
 
     reader = SlateReader(store)
@@ -197,10 +211,10 @@ def open_reader(store: Path, update: str) -> SlateReader:
 
 
 def record(slate: StoredSlate | Slate) -> dict[str, Any]:
-    """A slate as one line of output."""
+    """Returns a slate as the object of one output line."""
     return {"key": slate.key, "slate": slate.value, "ts": slate.ts}
 
 
 def as_json(value: Any) -> str:
-    """JSON text; bytes, which JSON cannot carry, become base64."""
+    """Returns JSON text; bytes, which JSON cannot carry, become base64."""
     return msgspec.json.encode(value).decode()

@@ -1,4 +1,4 @@
-"""`millstream tail`: the records of a stream as they are appended."""
+"""`millstream tail`: prints the records of a stream as they are appended."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def _start(ctx: click.Context, param: click.Parameter, given: str) -> Start:
     callback=_start,
     help="The first record to show; -N for N before the end.",
 )
-@click.option("--limit", type=click.IntRange(1), help="Stop after so many.  [default: never]")
-@click.option("--json", "numbered", is_flag=True, help="With its number: {record, value}.")
+@click.option("--limit", type=click.IntRange(1), help="Stop after this many.  [default: never]")
+@click.option("--json", "numbered", is_flag=True, help="Print {record, value}, with its number.")
 @url_options
 def tail(
     stream: str,
@@ -51,7 +51,7 @@ def tail(
 ) -> None:
     """Print the records of a stream as they come, one JSON value a line, until Ctrl-C.
 
-    A source or an output that lies in a log can be tailed, and so can late and deadletters. The
+    A source or an output that is kept in a log can be tailed, and so can late and deadletters. The
     server may be restarted meanwhile.
 
     \b
@@ -72,10 +72,10 @@ def tail(
                 else:
                     click.echo(as_json(record.value))
     except KeyboardInterrupt:
-        pass  # how a tail ends
+        pass  # the usual end of a tail
 
 
 def _gone(gap: Gap) -> str:
     if gap.last < gap.first:
-        return f"the log was begun anew; this goes on at record {gap.last + 1}"
+        return f"the log was recreated; continuing at record {gap.last + 1}"
     return f"records {gap.first} to {gap.last} are gone: the log's retention has removed them"

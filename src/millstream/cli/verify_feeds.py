@@ -1,12 +1,12 @@
-"""The work of `millstream feeds verify`: which consumers, each as of one batch, and over HTTP too.
+"""The work of `millstream feeds verify`: checks consumers, each as of one batch, also over HTTP.
 
-Each consumer is read as of the batch that is the last one then: reads are short and hold up
-nothing, however many consumers there are. Whether what consumers and producers know of each other
-can be judged is asked of the same batch.
+Each consumer is read as of the last batch at that moment: reads are short and block nothing,
+however many consumers there are. The same batch decides if the tables of consumers and producers
+can be compared with each other.
 
-A server lays over the batch what the application has not taken in. So its feeds are compared only
-while that is nothing but views and marks of what was seen, which change no feed; and if its batch
-is the one that the tables were read as of.
+A server adds to the batch the records that the application has not processed yet. So its feeds are
+compared only while these are nothing but views and marks of what was seen, which change no feed;
+and only if its batch is the one as of which the tables were read.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from millstream.cli.stored_feeds import placed_in
+from millstream.counted_nouns import counted
 from millstream.errors import CommandError
 from millstream.feeds.differences import Difference
-from millstream.feeds.items import Item
-from millstream.feeds.verifying import Posts, Verified, brute_force, compared, merged, verify_feed
+from millstream.feeds.feed_check import Posts, Verified, brute_force, compared, merged, verify_feed
+from millstream.feeds.items import FeedItem
 from millstream.log.reader import NOWHERE, LogReader
 from millstream.stores.reader import SlateReader
 from millstream.stores.soft import read_committed
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 TRIES = 3
 HTTP_PAGE = 100
 HARMLESS = ("view", "seen")
-"""Kinds of records that change what no feed shows."""
+"""Kinds of records that do not change what a feed shows."""
 
 
 class Verifying:
@@ -61,7 +62,7 @@ class Verifying:
         self._unsettled = 0
 
     def consumers(self, count: int | None, seed: int) -> Iterator[Verified]:
-        """Look at so many consumers, or at all of them; in the order of their names."""
+        """Verifies `count` random consumers, or all of them, in the order of their names."""
         if read_committed(self._store).batch < 0:
             return
         with SlateReader(self._store) as reader:
@@ -79,31 +80,34 @@ class Verifying:
 
     @property
     def compared_none(self) -> bool:
-        """Whether a server was to be asked, and nothing that it said could be compared."""
+        """True if a server was to be compared, and none of its feeds could be."""
         return self._client is not None and self._consumers > 0 and not self._asked
 
     def words(self) -> str:
-        """What was looked at, and what came of it, in a line."""
+        """Summarizes in one line what was checked, and the result."""
         batches = sorted(self._batches)
-        of = "" if not batches else f" as of batch {batches[0]:,}"
-        of += f" to {batches[-1]:,}" if len(batches) > 1 else ""
-        words = [f"looked at the feeds of {_counted(self._consumers, 'consumer')}{of}"]
-        words += [f"{_counted(self._follows, 'pair')}, {_counted(self._posts, 'post')}"]
+        as_of = "" if not batches else f" as of batch {batches[0]:,}"
+        as_of += f" to {batches[-1]:,}" if len(batches) > 1 else ""
+        words = [f"looked at the feeds of {counted(self._consumers, 'consumer')}{as_of}"]
+        words += [f"{counted(self._follows, 'pair')}, {counted(self._posts, 'post')}"]
         if self._unsettled:
-            of = _counted(self._unsettled, "consumer")
-            words += [f"of {of} the producers' side was not judged, as events were on their way"]
+            skipped_for = counted(self._unsettled, "consumer")
+            words += [
+                f"the producers' side of {skipped_for} was not checked: events were on their way"
+            ]
         if self._client is not None:
             skipped = self._consumers - self._asked
-            words += [f"{_counted(self._asked, 'feed')} over HTTP ({skipped:,} skipped)"]
+            words += [f"{counted(self._asked, 'feed')} over HTTP ({skipped:,} skipped)"]
         if not self.differences and self.compared_none:
-            told = (
-                "records are pending, or batches go by: nothing was compared over HTTP; try again"
+            result = (
+                "in the store all is well, but nothing was compared over HTTP, because records are "
+                "pending or batches go by; try again when it is calm"
             )
-            return "; ".join([*words, f"in the store all is well, but {told} when it is calm"])
+            return "; ".join([*words, result])
         if not self.differences:
             return "; ".join([*words, "all is well"])
-        wrong = _counted(self._wrong, "feed")
-        return "; ".join([*words, f"{_counted(self.differences, 'difference')} in {wrong}"])
+        wrong = counted(self._wrong, "feed")
+        return "; ".join([*words, f"{counted(self.differences, 'difference')} in {wrong}"])
 
     def _verified(self, reader: SlateReader, consumer: str) -> Verified:
         progress = read_committed(self._store)
@@ -111,8 +115,8 @@ class Verifying:
 
         def look(tables: BatchTables) -> tuple[int, bool, Verified]:
             settled = is_settled and tables.batch == progress.batch
-            found = verify_feed(self._placed, tables, consumer, settled=settled)
-            return tables.batch, settled, found
+            verified = verify_feed(self._placed, tables, consumer, settled=settled)
+            return tables.batch, settled, verified
 
         batch, settled, verified = reader.read_tables(look, progress.batch)
         self._batches.add(batch)
@@ -125,7 +129,7 @@ class Verifying:
     def _over_http(
         self, client: Client, reader: SlateReader, consumer: str
     ) -> tuple[Difference, ...]:
-        """What differs in the feed that the server gives; nothing if that cannot be said."""
+        """Returns the differences in the server's feed; empty if it cannot be compared."""
 
         def look(tables: BatchTables) -> tuple[int, Posts]:
             return tables.batch, merged(brute_force(self._placed, tables, consumer))
@@ -141,15 +145,17 @@ class Verifying:
                 continue
             self._asked += 1
             items = (
-                Item(one.ts, one.producer, one.id, one.value, one.how, one.edited, one.via)
+                FeedItem(
+                    item.ts, item.producer, item.id, item.value, item.how, item.edited, item.via
+                )
                 for page in pages
-                for one in page.items
+                for item in page.items
             )
             return tuple(compared(consumer, "over HTTP", expected, items))
         return ()
 
     def _is_idle(self) -> bool:
-        """Whether the application has taken in all that may change a feed."""
+        """True if the application has processed all records that may change a feed."""
         if self._log is None:
             return True
         source = read_committed(self._store).sources.get(self._placed.events)
@@ -166,12 +172,8 @@ class _Kind(msgspec.Struct):
     kind: str = ""
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def _shown(consumers: list[str]) -> Iterable[str]:
-    """The consumers, with a bar on a terminal."""
+    """Returns the consumers; iterating over them shows a bar on a terminal."""
     if not sys.stderr.isatty():
         return consumers
     from rich.console import Console

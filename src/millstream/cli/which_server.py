@@ -1,7 +1,7 @@
-"""Which server a command talks to: `--url`, MILLSTREAM_URL, or the one that serves here.
+"""Finds the server that a command talks to: `--url`, MILLSTREAM_URL, or the one that serves here.
 
-A server leaves its process and its address in its store's server.lock. So where one application
-runs, its commands need no address.
+A server writes its process and its address into its store's server.lock. So if only one application
+runs here, commands need no address.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from millstream.cli.serving_options import token_of
 from millstream.errors import CommandError
+from millstream.places.place_address import is_place
 from millstream.server.lock import FILE, served_at
 from millstream.server.options import PORT
+from millstream.service.server_settings import token_of
 
 if TYPE_CHECKING:
     from millstream.client import Client
@@ -26,13 +27,16 @@ DEFAULT_URL = f"http://127.0.0.1:{PORT}"
 
 
 def url_options(command: Command) -> Command:
-    """Add `--url` and `--token-file` to a command that talks to a server."""
-    where = f"The server.  [default: MILLSTREAM_URL, the one that serves here, or {DEFAULT_URL}]"
+    """Adds `--url` and `--token-file` to a command that talks to a server."""
+    where = (
+        "The server, or several, separated by commas.  [default: MILLSTREAM_URL, the one that "
+        f"serves here, or {DEFAULT_URL}]"
+    )
     return _options(where)(command)
 
 
 def url_instead_options(command: Command) -> Command:
-    """The same for a command that reads a store, unless it is told to ask a server."""
+    """Adds the same to a command that reads a store, unless `--url` names a server."""
     return _options("Ask this server instead of reading a store.")(command)
 
 
@@ -50,7 +54,7 @@ def _options(where: str) -> Callable[[Command], Command]:
 
 
 def open_client(url: str | None, token_file: Path | None) -> Client:
-    """A client of the server that the options name; the only place that loads one."""
+    """Returns a client of the server that the options name; the client is imported only here."""
     from millstream.client import Client
 
     chosen = chosen_url(url, os.environ, Path(".millstream"))
@@ -58,15 +62,18 @@ def open_client(url: str | None, token_file: Path | None) -> Client:
 
 
 def chosen_url(url: str | None, environ: Mapping[str, str], stores: Path) -> str:
-    """The server's address; of several that serve here, none is chosen."""
+    """Returns the server's address; CommandError if several servers run here."""
     named = url or environ.get("MILLSTREAM_URL")
     if named:
         return named
     if environ.get("MILLSTREAM_STORE"):
-        places = [Path(environ["MILLSTREAM_STORE"])]
+        from millstream.stores.shared.mirror_folder import mirrors_of
+
+        store = environ["MILLSTREAM_STORE"]
+        places = mirrors_of(store) if is_place(store) else [Path(store)]
     else:
         places = sorted(lock.parent for lock in stores.glob(f"*/{FILE}"))
-    found = [served for served in map(served_at, places) if served is not None]
-    if len(found) > 1:
-        raise CommandError(f"several servers run here; name one with --url: {', '.join(found)}")
-    return found[0] if found else DEFAULT_URL
+    urls = [address for address in map(served_at, places) if address is not None]
+    if len(urls) > 1:
+        raise CommandError(f"several servers run here; name one with --url: {', '.join(urls)}")
+    return urls[0] if urls else DEFAULT_URL

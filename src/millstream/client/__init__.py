@@ -1,25 +1,31 @@
-"""A Python client of a Millstream server: small, typed, synchronous.
+"""A small, typed Python client of a Millstream server.
 
-client       the calls
-feeds        those about feeds, and feed_values what they give back
-values       what they give back
-batches      events as NDJSON bodies
-wire         one server over HTTP: asking, trying again, wording errors
-retrying     when to try again
-listening    server-sent events over as many connections as it takes
-sse          how server-sent events are read
+client        the calls
+async_client  the same calls for asyncio
+feeds         the calls for feeds
+feed_values   results of the calls for feeds
+values        results of the other calls
+answers       the server's JSON answers
+batches       events as NDJSON bodies
+wire          HTTP to one or several servers: requests, retries, errors
+retry_pause   when to retry
+event_stream  server-sent events over as many connections as it takes
+sse           parses server-sent events
 """
 
+from millstream.client.async_client import AsyncClient, AsyncFeeds
 from millstream.client.client import DEFAULT_URL, Client
 from millstream.client.feed_values import FeedPage, Follow, Item, Live, Unread
-from millstream.client.feeds import Feeds, FeedsSent
-from millstream.client.values import Gap, Record, Refused, Sent, Slate
+from millstream.client.feeds import FeedsClient, FeedsSent
+from millstream.client.values import Gap, Record, Refused, Retried, Sent, Slate
 
 __all__ = [
     "DEFAULT_URL",
+    "AsyncClient",
+    "AsyncFeeds",
     "Client",
     "FeedPage",
-    "Feeds",
+    "FeedsClient",
     "FeedsSent",
     "Follow",
     "Gap",
@@ -27,6 +33,7 @@ __all__ = [
     "Live",
     "Record",
     "Refused",
+    "Retried",
     "Sent",
     "Slate",
     "Unread",

@@ -1,4 +1,4 @@
-"""What the server's answers look like, as far as the client reads them."""
+"""The server's answers, as far as the client reads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from millstream.client.values import Refused
 
 
 class Taken(msgspec.Struct):
-    """To events; without `refused` it is an error that is not about single lines."""
+    """The answer to events. Without `refused` it is an error that is not about single lines."""
 
     refused: list[Refused] | None = None
     accepted: int = 0
@@ -19,7 +19,7 @@ class Taken(msgspec.Struct):
 
 
 class Row(msgspec.Struct):
-    """A slate in a page, and a line of a dump."""
+    """A slate in a page, or a line of a dump."""
 
     key: str
     slate: Any
@@ -60,11 +60,11 @@ class Records(msgspec.Struct):
 class GapSaid(msgspec.Struct, rename={"start": "from"}):
     start: int
     to: int
-    """The first record that is there again."""
+    """The first record after the gap."""
 
 
 class FeedsTaken(msgspec.Struct):
-    """To records of feeds; `ids` are those of the accepted posts, None if they are not known."""
+    """The answer to records of feeds. `ids` are those of the accepted posts, None if unknown."""
 
     refused: list[Refused] | None = None
     accepted: int = 0
@@ -73,7 +73,7 @@ class FeedsTaken(msgspec.Struct):
 
 
 class Follows(msgspec.Struct):
-    """A page of whom a consumer follows."""
+    """A page of the producers that a consumer follows."""
 
     follows: list[Follow]
     next: str | None = None

@@ -1,8 +1,8 @@
-"""Events as NDJSON bodies: cut into batches, and each line remembers which event it was.
+"""Cuts events into NDJSON bodies, and remembers which event each line was.
 
-A batch has at most 500 events and 1 MiB. Events are taken one at a time and a batch is given as
-soon as it is full, so a generator of any length is never held whole. A line that no server takes,
-because it is too long, is not sent at all.
+A batch has at most 500 events and 1 MiB. Events are taken one at a time, and a batch is yielded as
+soon as it is full, so a generator of any length is never held in memory. A line that is too long
+for the server is not sent at all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from millstream.errors import CodecError
 
 MAX_EVENTS = 500
 MAX_BYTES = 1024 * 1024
-"""Of a body, and of one line: the server takes no longer one."""
+"""The maximum size of a body, and of one line: the server accepts no more."""
 TEXT_WIDTH = 200
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 _BYTES = (bytes, bytearray, memoryview)
@@ -31,7 +31,7 @@ class Batch:
 
     lines: list[bytes] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
-    """Which event each line is, from 1, among all of the call."""
+    """The number of the event of each line, from 1, among all events of the call."""
     refused: list[Refused] = field(default_factory=list)
     size: int = 0
 
@@ -62,7 +62,7 @@ class Batch:
 
 
 def batches(lines: Iterable[bytes | None]) -> Iterator[Batch]:
-    """The lines in batches; blank ones are left out and count, and None ends a batch."""
+    """Groups lines into batches. Blank lines are skipped but numbered. None ends a batch."""
     batch, number = Batch(), 0
     for line in lines:
         number += line is not None
@@ -80,7 +80,7 @@ def batches(lines: Iterable[bytes | None]) -> Iterator[Batch]:
 
 
 def encoded(events: Iterable[Any]) -> Iterator[bytes]:
-    """Each event as a line of JSON; CodecError if one is not what JSON can carry."""
+    """Encodes each event as a line of JSON. Raises CodecError if JSON cannot represent it."""
     for number, event in enumerate(events, 1):
         try:
             yield encode_event(event)
@@ -89,7 +89,8 @@ def encoded(events: Iterable[Any]) -> Iterator[bytes]:
 
 
 def encode_event(event: Any) -> bytes:
-    """An event as JSON. Bytes are refused at any depth: they would arrive as base64 text."""
+    """Encodes an event as JSON. Bytes are refused at any depth: they would arrive as base64
+    text."""
     line = b"" if isinstance(event, bytes) else encode_value(event)
     if _has_bytes(event):
         raise CodecError(
@@ -108,11 +109,11 @@ def _has_bytes(value: Any) -> bool:
             return True
         plain = msgspec.to_builtins(value, builtin_types=_BYTES)
         return type(plain) is not kind and _has_bytes(plain)
-    return any(type(one) not in _PLAIN and _has_bytes(one) for one in value)
+    return any(type(part) not in _PLAIN and _has_bytes(part) for part in value)
 
 
 def as_lines(texts: Iterable[bytes | str | None]) -> Iterator[bytes | None]:
-    """Lines of JSON text, without their ends; CodecError if one holds a line break."""
+    """Strips lines of JSON text. Raises CodecError if one contains a line break."""
     number = 0
     for text in texts:
         if text is None:

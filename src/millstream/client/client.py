@@ -1,13 +1,13 @@
-"""The client itself: events in, slates and records out.
+"""The client: sends events, reads slates and records.
 
-Every call may be retried (see retrying.py), and what counts, counts once: each batch of events has
-an idempotency key of its own. `watch` and `tail` connect again by themselves and go on where they
-were. Threads may share a client; an iterator belongs to the thread that reads it.
+Every call may be retried (see retrying.py), and every event counts once: each batch of events has
+its own idempotency key. `watch` and `tail` reconnect by themselves and continue where they were.
+Threads may share a client; an iterator belongs to the thread that reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 from uuid import uuid4
@@ -17,10 +17,11 @@ import msgspec
 
 from millstream.client.answers import GapSaid, Page, Records, Row, Streams, Taken, Updates
 from millstream.client.batches import Batch, as_lines, batches, encode_event, encoded
-from millstream.client.feeds import Feeds
-from millstream.client.listening import listen
-from millstream.client.values import Gap, Record, Refused, Sent, Slate
+from millstream.client.event_stream import listen
+from millstream.client.feeds import FeedsClient
+from millstream.client.values import Gap, Record, Refused, Retried, Sent, Slate
 from millstream.client.wire import Wire, path_of
+from millstream.counted_nouns import counted, verb
 from millstream.errors import ClientError, CodecError
 
 T = TypeVar("T")
@@ -28,34 +29,37 @@ Progress = Callable[[Sent], None]
 DEFAULT_URL = "http://127.0.0.1:8470"
 PAGE = 1000
 KEPT_REFUSALS = 1000
-"""Of one call; past them the refused are only counted, so that a long call needs no memory."""
+"""The maximum number of refused events that one call reports. Further ones are only counted, so
+that the memory of a long call is bounded."""
 
 
 class Client:
     """A Millstream server.
 
-        with Client() as client:
-            client.send("checkins", [{"user": "ann", "venue": "Walmart"}])
-            print(client.get("count", "Walmart"))
+            with Client() as client:
+                client.send("checkins", [{"user": "ann", "venue": "Walmart"}])
+                print(client.get("count", "Walmart"))
 
-    `token` is what the server was started with, if it was with one. `timeout` is in seconds. At
-    most `retries` tries in a row follow one that failed; None tries for ever. If the server has an
-    https certificate of your own making, name its file in the variable SSL_CERT_FILE.
+    `url` may name several servers of one application, as a list or separated by commas. If one does
+    not answer, the client goes on with the next. `token` is the token that the server was started
+    with, if any. `timeout` is in seconds. `retries` is the maximum number of retries in a row after
+    a failure, at each server; None retries for ever. If you made the server's https
+    certificate yourself, name its file in the environment variable SSL_CERT_FILE.
     """
 
     def __init__(
         self,
-        url: str = DEFAULT_URL,
+        url: str | Sequence[str] = DEFAULT_URL,
         *,
         token: str | None = None,
         timeout: float = 10.0,
         retries: int | None = 8,
     ) -> None:
         self._wire = Wire(url, token, timeout, retries)
-        self.feeds = Feeds(self._wire)
+        self.feeds = FeedsClient(self._wire)
         """Follow, post and read feeds, if the application has them."""
         self._updates: set[str] = set()
-        """Those that are known to be there, so that a 404 means that there is no slate."""
+        """The updates that are known to exist, so that a 404 means that there is no slate."""
 
     def __enter__(self) -> Client:
         return self
@@ -73,9 +77,10 @@ class Client:
 
     @property
     def url(self) -> str:
+        """The address of the current server; of several, the one that answered last."""
         return self._wire.url
 
-    # events in
+    # sending events
 
     def send(
         self,
@@ -85,12 +90,12 @@ class Client:
         idempotency_key: str | None = None,
         progress: Progress | None = None,
     ) -> Sent:
-        """Send events, each what JSON can carry; returns when they are on the server's disk.
+        """Sends events, each a JSON value. Returns when they are on the server's disk.
 
-        They go in batches of at most 500 events and 1 MiB, as a generator gives them. With an
-        `idempotency_key` the whole call may be repeated, with the same events, and counts once;
-        without one a batch is counted once however often this call has to send it. `progress` is
-        called with what became of each batch.
+        They are sent in batches of at most 500 events and 1 MiB, as a generator produces them. With
+        an `idempotency_key` the whole call may be repeated with the same events, and counts once.
+        Without one, a batch counts once however often this call has to send it. `progress` is
+        called with the result of each batch.
         """
         if isinstance(events, Mapping | str | bytes):
             raise CodecError(
@@ -107,14 +112,14 @@ class Client:
         idempotency_key: str | None = None,
         progress: Progress | None = None,
     ) -> Sent:
-        """`send` of events that are JSON already, one a line; blank lines are skipped.
+        """Like `send`, for events that are JSON text, one on each line. Blank lines are skipped.
 
-        None among them sends those before it at once.
+        A None among the lines sends those before it at once.
         """
         return self._send(stream, as_lines(lines), idempotency_key, progress)
 
     def send_one(self, stream: str, event: Any, *, idempotency_key: str | None = None) -> None:
-        """Send one event; ClientError if it is refused."""
+        """Sends one event. Raises ClientError if it is refused."""
         sent = self._send(stream, [encode_event(event)], idempotency_key)
         if sent.refused:
             raise ClientError(sent.refused[0].error, 422)
@@ -129,19 +134,23 @@ class Client:
         base = uuid4().hex if key is None else key
         if not (base and base.isascii() and base.isprintable()):
             raise ClientError(f"an idempotency key must be printable ASCII characters; got {key!r}")
-        accepted, count, refused = 0, 0, list[Refused]()
+        accepted, refused_count, refused = 0, 0, list[Refused]()
         try:
             for number, batch in enumerate(batches(lines)):
                 sent = self._send_batch(stream, batch, f"{base}-{number}")
-                accepted, count = accepted + sent.accepted, count + sent.refused_count
+                accepted, refused_count = (
+                    accepted + sent.accepted,
+                    refused_count + sent.refused_count,
+                )
                 refused += sent.refused[: KEPT_REFUSALS - len(refused)]
                 if progress is not None:
                     progress(sent)
         except (ClientError, CodecError) as error:
             if accepted:
-                error.args = (f"{error}; {accepted:,} events before were accepted",)
+                before = f"{counted(accepted, 'event')} before {verb(accepted, 'was', 'were')}"
+                error.args = (f"{error}; {before} accepted",)
             raise
-        return Sent(accepted, tuple(refused), count)
+        return Sent(accepted, tuple(refused), refused_count)
 
     def _send_batch(self, stream: str, batch: Batch, key: str) -> Sent:
         if not batch.lines:
@@ -159,14 +168,52 @@ class Client:
         taken = self._wire.decoded(response.content, Taken)
         if taken.refused is None:
             raise self._wire.refusal(response)  # a 422 that is not about the lines
-        refused = [Refused(batch.numbers[r.line - 1], r.error, r.text) for r in taken.refused]
-        refused = sorted(refused + batch.refused, key=lambda one: one.line)
+        refused = [
+            Refused(batch.numbers[event.line - 1], event.error, event.text)
+            for event in taken.refused
+        ]
+        refused = sorted(refused + batch.refused, key=lambda event: event.line)
         return Sent(taken.accepted, tuple(refused), taken.refused_count + len(batch.refused))
 
-    # slates out
+    def retry(
+        self,
+        *,
+        kind: str = "deadletters",
+        function: str | None = None,
+        error: str | None = None,
+        key: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        limit: int | None = None,
+        dry_run: bool = False,
+    ) -> Retried:
+        """Retries dead letters, or `late`, `dropped` or `diverted` events: gives them to their
+        functions again.
+
+        Filters: a function, a part of the error text, a key, and the times `since` and `until`
+        between which they were set aside (microseconds). Each is retried once, however often this
+        is called.
+        """
+        wanted = {
+            "kind": kind,
+            "function": function,
+            "error": error,
+            "key": key,
+            "since": since,
+            "until": until,
+            "limit": limit,
+            "dry_run": dry_run,
+        }
+        headers = {"Content-Type": "application/json"}
+        response = self._wire.post(path_of("deadletters", "retry"), encode_event(wanted), headers)
+        if response.status_code != 200:
+            raise self._wire.refusal(response)
+        return self._wire.decoded(response.content, Retried)
+
+    # reading slates
 
     def get(self, update: str, key: str) -> Slate | None:
-        """The slate of a key as of the last committed batch, or None."""
+        """Returns the slate of a key as of the last committed batch; None if there is none."""
         response = self._wire.ask(path_of("slates", update), {"key": key}, missing=True)
         if response.status_code == 404:
             if not self._has(update):
@@ -177,7 +224,7 @@ class Client:
     def scan(
         self, update: str, *, prefix: str = "", after: str | None = None, limit: int | None = None
     ) -> Iterator[Slate]:
-        """Slates in key order: keys with the prefix, past `after`, at most `limit` of them.
+        """Yields slates in key order: keys with `prefix`, past `after`, at most `limit` of them.
 
         They come in pages of up to 1,000, each as of one committed batch; see `Slate.batch`.
         """
@@ -193,10 +240,10 @@ class Client:
                 return
 
     def dump(self, update: str) -> Iterator[Slate]:
-        """Every slate in key order, all as of one committed batch, read as they come.
+        """Yields every slate in key order, all as of one committed batch, as they arrive.
 
-        A dump that breaks off raises ClientError: what another one gives is of another batch. Read
-        it without long pauses: a server cuts off who takes nothing for half a minute.
+        Raises ClientError if the dump breaks off: a new dump would be of a different batch. Read it
+        without long pauses: the server disconnects a client that reads nothing for half a minute.
         """
         decode, tries, count = msgspec.json.Decoder(Row).decode, 0, 0
         while True:
@@ -212,34 +259,37 @@ class Client:
                 raise self._wire.strange(error) from error
             except (httpx.HTTPError, ClientError) as error:
                 if count:
-                    why = f"the dump of {update!r} broke off after {count:,} slates: {error}"
+                    why = (
+                        f"the dump of {update!r} broke off after {counted(count, 'slate')}: {error}"
+                    )
                     raise ClientError(why) from error
                 tries += 1
                 self._wire.wait(tries, error)
 
     def watch(self, update: str, key: str) -> Iterator[Slate | None]:
-        """The slate of a key now and whenever it changes; None while there is none. Never ends."""
+        """Yields the slate of a key now and whenever it changes; None while there is none. Never
+        ends."""
         for event in listen(self._wire, path_of("slates", update, "watch"), {"key": key}):
             if event.kind == "slate":
                 yield self._wire.decoded(event.data, Slate)
             elif event.kind == "gone":
                 yield None
 
-    # records out
+    # reading records
 
     def tail(
         self, stream: str, *, start: int | Literal["end", "start"] = "end", limit: int | None = None
     ) -> Iterator[Record | Gap]:
-        """The records of a stream's log as they are appended; never ends without a `limit`.
+        """Yields the records of a stream's log as they are appended. Never ends without a `limit`.
 
-        `start` is the number of the first record wanted, "start" for the first there is, "end" for
-        those appended from now on, or -5 for the last five too. If the log's retention has removed
-        records that were to come, a `Gap` says which, and the tail goes on after them.
+        `start` is the number of the first record wanted, "start" for the oldest one, "end" for
+        those appended from now on, or a negative number: -5 starts with the last five. If the log's
+        retention has removed wanted records, a `Gap` says which, and the tail continues after them.
         """
         page = self._asked(
             path_of("streams", stream, "records"), Records, {"from": start, "limit": 1}
         )
-        if not isinstance(start, int) or start < 0:  # the number means the same when asked again
+        if not isinstance(start, int) or start < 0:  # a record number stays valid on reconnection
             start = page.records[0].record if page.records else page.next
         return self._tail(stream, start, limit)
 
@@ -262,30 +312,32 @@ class Client:
     # the server itself
 
     def status(self) -> dict[str, Any]:
-        """How the application does: its batches, rates, lags, queues and dead letters."""
+        """Returns the state of the application: its batches, rates, lags, queues and dead
+        letters."""
         return self._asked("/status", dict[str, Any])
 
     def streams(self) -> list[dict[str, Any]]:
-        """The streams, which of them take events and which can be tailed."""
+        """Returns the streams, with whether each accepts events and whether it can be tailed."""
         return self._asked("/streams", Streams).streams
 
     def graph(self) -> dict[str, Any]:
-        """The application: its sources, its functions and how they are connected."""
+        """Returns the application's graph: its sources, its functions and how they are
+        connected."""
         return self._asked("/graph", dict[str, Any])
 
     def _asked(self, path: str, kind: type[T], query: Mapping[str, Any] | None = None) -> T:
         return self._wire.decoded(self._wire.ask(path, query).content, kind)
 
     def _has(self, update: str) -> bool:
-        """Whether there is such an update: a 404 alone does not tell."""
+        """True if there is such an update; a 404 alone does not tell."""
         if update not in self._updates:
-            found = self._asked("/slates", Updates)
-            self._updates = {one.name for one in found.updates}
+            known = self._asked("/slates", Updates)
+            self._updates = {known_update.name for known_update in known.updates}
         return update in self._updates
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Lines that end in a line feed and in nothing else: JSON text may hold other line ends."""
+    """Splits into lines at line feeds only: JSON text may contain other line ends."""
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")

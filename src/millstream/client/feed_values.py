@@ -1,4 +1,4 @@
-"""What the client gives back of feeds."""
+"""The results of the client's calls for feeds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 Position = tuple[int, str, str]
-"""Where a post stands in every feed: its time, its producer, its id."""
+"""The position of a post in every feed: its time, its producer, its id."""
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -16,18 +16,18 @@ class Item(msgspec.Struct, frozen=True):
     id: str
     producer: str
     ts: int
-    """When it was posted, in microseconds since the epoch."""
+    """The time of the post, in microseconds since the epoch."""
     value: Any
     how: Literal["push", "pull", "pending"]
-    """From the consumer's own table, from its producer's, or from a record that the application has
-    not taken in yet."""
+    """The origin of the item. `push`: the consumer's own table. `pull`: its producer's table.
+    `pending`: a record that the application has not taken in yet."""
     edited: int | None = None
     via: str | None = None
-    """The aggregated producer by which it is here, if its own is not followed."""
+    """The aggregated producer that brings it here, if its own producer is not followed."""
     unread: bool | None = None
-    """Whether it is newer than what was `seen`; None if nothing was."""
+    """True if it is newer than the post that was `seen`; None if none was."""
     why: dict[str, Any] | None = None
-    """Why its pair is on its side; only if that was asked for."""
+    """Why its pair is on its side; only if `why` was requested."""
 
     @property
     def position(self) -> Position:
@@ -35,27 +35,27 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Unread(msgspec.Struct, frozen=True):
-    """How many posts were not seen."""
+    """The number of unread posts."""
 
     count: int
     more: bool
-    """Whether there are more than were counted."""
+    """True if there are more than were counted."""
 
 
 class FeedPage(msgspec.Struct, frozen=True):
-    """A part of a feed, newest first, as of one committed batch and with all that was acknowledged
-    since."""
+    """A part of a feed, newest first, as of one committed batch and with everything that was
+    acknowledged since."""
 
     consumer: str
     batch: int
     items: tuple[Item, ...]
     coherency: str
     complete: bool
-    """Whether all is there that must be; if not, `left_out` says what is not."""
+    """True if the page is complete. If not, `left_out` says what is missing."""
     next: str | None = None
-    """The cursor of what is older; None at the end."""
+    """The cursor to older items; None at the end."""
     previous: str | None = None
-    """The cursor of what is newer than the first item: there may be something later."""
+    """The cursor to items newer than the first one. There may be some later."""
     unread: Unread | None = None
     seen: Position | None = None
     left_out: dict[str, Any] | None = None
@@ -65,22 +65,22 @@ class FeedPage(msgspec.Struct, frozen=True):
 
 
 class Follow(msgspec.Struct, frozen=True):
-    """A producer that is followed."""
+    """A followed producer."""
 
     producer: str
     side: Literal["push", "pull"]
 
 
 class Live(msgspec.Struct, frozen=True):
-    """What has changed in a feed while it was listened to."""
+    """A change of a feed."""
 
     items: tuple[Item, ...] = ()
-    """New, or changed."""
+    """New or edited items."""
     gone: tuple[Position, ...] = ()
-    """Posts that are no longer to be shown."""
+    """Posts that must no longer be shown."""
     kept: tuple[Position, ...] | None = None
-    """After a break: the posts from `since` on that are still there. Whatever else one has of that
-    time is no longer to be shown."""
+    """After a break: the posts from `since` on that still exist. Any other post of that time must
+    no longer be shown."""
     since: int = 0
     cursor: str | None = None
-    """From here on is what comes next."""
+    """The cursor to continue from."""

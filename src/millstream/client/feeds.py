@@ -6,8 +6,8 @@
         for item in client.feeds.read("xena").items:
             print(item.producer, item.value)
 
-What a call has done, the next read shows, whether the application has taken it in or not. Each call
-may be retried and counts once, as all of the client's.
+The effect of a call is visible in the next read, whether the application has taken it in or not.
+Each call may be retried and counts once, like all calls of the client.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import msgspec
 
 from millstream.client.answers import FeedsTaken, Follows, Gone, GonePost, Kept, NewItems
 from millstream.client.batches import batches, encoded
+from millstream.client.event_stream import listen
 from millstream.client.feed_values import FeedPage, Follow, Item, Live, Position
-from millstream.client.listening import listen
 from millstream.client.values import Refused
 from millstream.client.wire import Wire, path_of, target
 from millstream.errors import ClientError
@@ -32,76 +32,78 @@ MANY = "application/x-ndjson"
 
 
 class FeedsSent(msgspec.Struct, frozen=True):
-    """What became of the records of one call."""
+    """The result of sending the records of one call."""
 
     accepted: int = 0
     refused: tuple[Refused, ...] = ()
     refused_count: int = 0
     ids: tuple[str, ...] = ()
-    """Of each accepted post the id, made if it had none."""
+    """The id of each accepted post, generated if it had none."""
 
 
-class Feeds:
-    """The feeds of a server; of an application that has several, those of a `name`."""
+class FeedsClient:
+    """The feeds of a server. `name` selects one if the application has several."""
 
     def __init__(self, wire: Wire, name: str | None = None) -> None:
         self._wire = wire
         self._name = name
 
-    def named(self, name: str) -> Feeds:
-        """The feeds of this name, of an application with several."""
-        return Feeds(self._wire, name)
+    def named(self, name: str) -> FeedsClient:
+        """Returns the feeds with this name, for an application with several."""
+        return FeedsClient(self._wire, name)
 
     # what producers do
 
     def post(self, producer: str, value: Any, *, id: str | None = None) -> str:
-        """Post; returns the id, which is made if none is given.
+        """Posts a value. Returns the id, which is generated if none is given.
 
-        The same id again is the same post, and changes nothing.
+        Posting with the same id again is the same post, and changes nothing.
         """
         record = {"kind": "post", "producer": producer, "value": value}
         ids = self._one(record if id is None else record | {"id": id}).ids
-        found = id if id is not None else ids[0] if ids else None
-        if found is None:
+        post_id = id if id is not None else ids[0] if ids else None
+        if post_id is None:
             raise self._wire.strange("it names no id for a post")
-        return found
+        return post_id
 
     def edit(self, producer: str, id: str, value: Any) -> None:
-        """Change a post; its place in feeds stays."""
+        """Edits a post. It keeps its place in feeds."""
         self._one({"kind": "edit", "producer": producer, "id": id, "value": value})
 
     def delete(self, producer: str, id: str) -> None:
-        """Take a post out of all feeds, for ever."""
+        """Deletes a post from all feeds, for ever."""
         self._one({"kind": "delete", "producer": producer, "id": id})
 
     def aggregate(self, producer: str, sources: Iterable[str]) -> None:
-        """Let a producer have the posts of others, in the place of those that it had before."""
+        """Makes a producer aggregate the posts of `sources`, which replace its previous sources."""
         self._one({"kind": "aggregate", "producer": producer, "sources": list(sources)})
 
     # what consumers do
 
     def follow(self, consumer: str, producer: str) -> None:
-        """Follow; ClientError with status 409 if the consumer has blocked the producer."""
+        """Follows a producer. Raises ClientError with status 409 if the consumer has blocked it."""
         self._change("PUT", consumer, producer)
 
     def unfollow(self, consumer: str, producer: str) -> None:
         self._change("DELETE", consumer, producer)
 
     def block(self, consumer: str, producer: str) -> None:
-        """See no post of a producer, and not follow it, until it is unblocked."""
+        """Blocks a producer: it is unfollowed, and none of its posts are shown until it is
+        unblocked."""
         self._one({"kind": "block", "consumer": consumer, "producer": producer})
 
     def unblock(self, consumer: str, producer: str) -> None:
-        """The producer may be followed again; it is not by this alone."""
+        """Allows the producer to be followed again. This does not follow it."""
         self._one({"kind": "unblock", "consumer": consumer, "producer": producer})
 
     def seen(self, consumer: str, upto: Item | Position) -> None:
-        """The feed was read up to this post."""
+        """Records that the feed was read up to this post."""
         position = upto.position if isinstance(upto, Item) else upto
         self._one({"kind": "seen", "consumer": consumer, "upto": list(position)})
 
     def send(self, records: Iterable[Record], *, idempotency_key: str | None = None) -> FeedsSent:
-        """Records of any kind, in batches of at most 500; see the server's POST /feeds/events."""
+        """Sends records of any kind, in batches of at most 500; see the server's POST
+        /feeds/events."""
         base = uuid4().hex if idempotency_key is None else idempotency_key
         accepted, count, refused, ids = 0, 0, list[Refused](), list[str]()
         for number, batch in enumerate(batches(encoded(records))):
@@ -110,12 +112,12 @@ class Feeds:
                 accepted, count = accepted + taken.accepted, count + taken.refused_count
                 ids += taken.ids or ()
                 refused += [
-                    Refused(batch.numbers[one.line - 1], one.error, one.text)
-                    for one in taken.refused or ()
+                    Refused(batch.numbers[record.line - 1], record.error, record.text)
+                    for record in taken.refused or ()
                 ]
             refused += batch.refused
             count += len(batch.refused)
-        refused.sort(key=lambda one: one.line)
+        refused.sort(key=lambda record: record.line)
         return FeedsSent(accepted, tuple(refused), count, tuple(ids))
 
     # reading
@@ -133,12 +135,13 @@ class Feeds:
         unread: bool = False,
         view: bool = True,
     ) -> FeedPage:
-        """A page of a feed: the newest items, or those before or after a `cursor`.
+        """Returns a page of a feed: the newest items, or those before or after a `cursor`.
 
-        `coherency` is global or per-producer, with `k` items of each producer and `t`, as "7d", how
-        old a post may be to be sure of a place. `unread` counts what was not seen, `why` says of
-        each item why it was pushed or pulled. Without `view` this does not count as a look at the
-        feed: how often a consumer looks decides what is pushed to it.
+        `coherency` is global or per-producer. The latter shows `k` items of each producer; `t`,
+        such as "7d", is how old a producer's newest post may be to be shown ahead of others.
+        `unread` counts unread posts; `why` explains for each item why it was pushed or pulled. With
+        `view=False` this read does not count as a view of the feed: how often a consumer views its
+        feed decides what is pushed to it.
         """
         query = {
             "limit": limit,
@@ -148,14 +151,14 @@ class Feeds:
             "t": t,
             "why": 1 if why else None,
             "unread": 1 if unread else None,
-            "view": None if view else 0,
         }
-        return self._asked(path_of("feeds", consumer), FeedPage, query)
+        headers = {"Millstream-View": "1"} if view else None
+        return self._asked(path_of("feeds", consumer), FeedPage, query, headers)
 
     def older(
         self, consumer: str, *, cursor: str | None = None, **options: Any
     ) -> Iterator[FeedPage]:
-        """Pages from the newest, or from a cursor, to the first post that there is."""
+        """Yields pages from the newest, or from a cursor, to the oldest post."""
         while True:
             page = self.read(consumer, cursor=cursor, **options)
             yield page
@@ -164,9 +167,10 @@ class Feeds:
                 return
 
     def newer(self, consumer: str, cursor: str, **options: Any) -> Iterator[FeedPage]:
-        """Pages of what is newer than `cursor`, a page's `previous`, until there is no more now.
+        """Yields pages of items newer than `cursor`, a page's `previous`, until there are no more
+        now.
 
-        The cursor to go on with later is the `previous` of the last page that had one.
+        To continue later, use the `previous` of the last page that had one.
         """
         while True:
             page = self.read(consumer, cursor=cursor, **options)
@@ -178,12 +182,12 @@ class Feeds:
             cursor = page.previous
 
     def items(self, consumer: str, **options: Any) -> Iterator[Item]:
-        """A whole feed, newest first, read as it is taken."""
+        """Yields a whole feed, newest first, read lazily."""
         for page in self.older(consumer, **options):
             yield from page.items
 
     def follows(self, consumer: str) -> Iterator[Follow]:
-        """Whom a consumer follows, and on which side each pair is."""
+        """Yields the producers that a consumer follows, with the side of each pair."""
         cursor: str | None = None
         while True:
             path = path_of("feeds", consumer, "follows")
@@ -194,35 +198,35 @@ class Feeds:
                 return
 
     def live(self, consumer: str, *, cursor: str | None = None) -> Iterator[Live]:
-        """What comes into a feed, or goes, from now on or from a page's `previous` on. Never ends.
+        """Yields changes of a feed, from now on or from a page's `previous` on. Never ends.
 
-        A connection that breaks is made again, and what came meanwhile is told then: what is new,
-        what was edited, and what is still there (`kept`). The same if a cursor is given.
+        A broken connection is made again. What happened meanwhile is then reported: what is new,
+        what was edited, and what still exists (`kept`). The same happens if a cursor is given.
         """
         query = {"cursor": cursor, "feeds": self._name}
         for event in listen(self._wire, path_of("feeds", consumer, "live"), query):
             if event.kind == "items":
-                found = self._wire.decoded(event.data, NewItems)
-                yield Live(items=found.items, cursor=event.id or None)
+                new = self._wire.decoded(event.data, NewItems)
+                yield Live(items=new.items, cursor=event.id or None)
             elif event.kind == "gone":
                 posts = self._wire.decoded(event.data, Gone).items
                 yield Live(gone=_positions(posts), cursor=event.id or None)
             elif event.kind == "kept":
                 kept = self._wire.decoded(event.data, Kept)
-                there = _positions(kept.items)
-                yield Live(kept=there, since=kept.since, cursor=event.id or None)
+                positions = _positions(kept.items)
+                yield Live(kept=positions, since=kept.since, cursor=event.id or None)
 
     def network(self) -> dict[str, Any]:
-        """Of all feeds by name: producers, consumers, pairs, how many are pushed and pulled, what
-        it costs."""
-        found = self._wire.decoded(self._wire.ask("/feeds").content, dict[str, Any])
-        feeds: dict[str, Any] = found["feeds"]
+        """Returns, for all feeds by name: producers, consumers, pairs, how many are pushed and
+        pulled, and the cost."""
+        answer = self._wire.decoded(self._wire.ask("/feeds").content, dict[str, Any])
+        feeds: dict[str, Any] = answer["feeds"]
         return feeds
 
-    # how it goes over the wire
+    # requests
 
     def _one(self, record: Record) -> FeedsTaken:
-        """Send one record; ClientError if it is refused."""
+        """Sends one record. Raises ClientError if it is refused."""
         (line,) = encoded([record])
         taken = self._events(line, MANY, uuid4().hex)
         if taken.refused:
@@ -245,10 +249,16 @@ class Feeds:
         if response.status_code != 200:
             raise self._wire.refusal(response)
 
-    def _asked(self, path: str, kind: type[T], query: Mapping[str, Any]) -> T:
-        asked = {**query, "feeds": self._name}
-        return self._wire.decoded(self._wire.ask(path, asked).content, kind)
+    def _asked(
+        self,
+        path: str,
+        kind: type[T],
+        query: Mapping[str, Any],
+        headers: Mapping[str, str] | None = None,
+    ) -> T:
+        named_query = {**query, "feeds": self._name}
+        return self._wire.decoded(self._wire.ask(path, named_query, headers).content, kind)
 
 
 def _positions(posts: Iterable[GonePost]) -> tuple[Position, ...]:
-    return tuple((one.ts, one.producer, one.id) for one in posts)
+    return tuple((post.ts, post.producer, post.id) for post in posts)

@@ -1,7 +1,7 @@
-"""Server-sent events, as the HTML standard says how to read them (section 9.2.6).
+"""Parses server-sent events as specified by the HTML standard (section 9.2.6).
 
-A parser is fed bytes as they come, cut anywhere, and gives the events that are whole. What the end
-of a connection leaves unfinished is never an event. No input or output: `client.py` has those.
+A parser is fed bytes as they come, cut anywhere, and yields complete events. An event that is
+unfinished when the connection ends is dropped. This module does no I/O: `event_stream` does.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One event; `id` is the last that was said, in this event or in one before."""
+    """One event. `id` is the last id received, with this event or an earlier one."""
 
     kind: str
     data: str
@@ -24,7 +24,7 @@ class ServerEvent:
 
 
 class EventParser:
-    """The events in a stream of bytes.
+    """Parses the events in a stream of bytes.
 
     >>> parser = EventParser(last_id="6")
     >>> list(parser.feed(b"event: record" + bytes([10]) + b"data: 1" + bytes([10])))
@@ -35,9 +35,9 @@ class EventParser:
 
     def __init__(self, last_id: str = "") -> None:
         self.last_id = last_id
-        """What to say as Last-Event-ID to go on after the events so far."""
+        """The Last-Event-ID to send in order to continue after the events so far."""
         self.retry: float | None = None
-        """Seconds to wait before connecting again, if the server has said."""
+        """Seconds to wait before reconnecting, if the server has said so."""
         self._id = last_id
         self._rest = b""
         self._kind = ""
@@ -46,13 +46,13 @@ class EventParser:
         self._after_cr = False
 
     def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
-        """The events that end in this chunk."""
+        """Yields the events that end in this chunk."""
         if self._after_cr and chunk:
-            chunk = chunk.removeprefix(b"\n")  # the second half of a line end that was cut in two
+            chunk = chunk.removeprefix(b"\n")  # the second half of a line end that was split
         data = self._rest + chunk
         if not self._began:
             if _BOM.startswith(data):
-                self._rest = data  # perhaps the beginning of a mark, or all of it: wait for more
+                self._rest = data  # may be a byte order mark, or part of one: wait for more
                 return
             self._began, data = True, data.removeprefix(_BOM)
         if chunk:

@@ -1,4 +1,4 @@
-"""What the client gives back."""
+"""The results of the client's calls."""
 
 from __future__ import annotations
 
@@ -21,23 +21,34 @@ class Slate(msgspec.Struct, frozen=True, rename={"value": "slate"}):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """An event that the server did not take."""
+    """An event that the server refused."""
 
     line: int
-    """Which one it was, from 1, among all that were sent in the call."""
+    """The number of the event, from 1, among all events of the call."""
     error: str
     text: str
-    """How it begins."""
+    """The beginning of the event."""
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What became of the events of one call."""
+    """The result of sending the events of one call."""
 
     accepted: int = 0
     """Events that are on the server's disk."""
     refused: tuple[Refused, ...] = ()
-    """The first of those refused; see `refused_count`."""
+    """The first refused events; see `refused_count`."""
     refused_count: int = 0
+
+
+class Retried(msgspec.Struct, frozen=True):
+    """The result of a retry of letters."""
+
+    given: int
+    """Letters that are retried."""
+    before: int
+    """Letters that were retried earlier, and are not retried again."""
+    impossible: dict[str, int] = {}
+    """Letters that cannot be retried, by reason."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -48,10 +59,10 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Records that were to come and are not there: the log's retention has removed them.
+    """Records that are missing because the log's retention has removed them.
 
-    The next record is number `last` + 1. If that is less than `first`, the log is not the one that
-    it was: it was removed, and another begun.
+    The next record is number `last` + 1. If that is less than `first`, this is a different log: the
+    old one was removed and a new one started.
     """
 
     first: int

@@ -1,15 +1,20 @@
-"""One server over HTTP: asks, tries again, and words what goes wrong.
+"""HTTP to a server, or to several of one application: makes requests, retries, words errors.
 
-`ask` takes a whole answer and `open` one that is read as it comes. Both raise ClientError with the
-server's own sentence if it refuses. A server that was never reached is not waited for: the address
-is then more likely wrong than the server away.
+Of several servers, one is used for as long as it answers; then the next. A round is one try at each
+server, and there is a pause only after a failed round. A server that does not have the requested
+shard (421) is skipped.
+
+`ask` reads a whole answer; `open` streams one. Both raise ClientError with the server's message if
+it refuses. If no server was ever reached, the client does not wait for it: a wrong address is more
+likely than a server that is down.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -17,43 +22,76 @@ from urllib.parse import quote, urlencode
 import httpx
 import msgspec
 
-from millstream.client.retrying import NOT_NOW, pause, retry_after
+from millstream.client.retry_pause import NOT_NOW, pause, retry_after
 from millstream.errors import ClientError
 
 T = TypeVar("T")
 _DOTS = {".": "%2E", "..": "%2E%2E"}
+ELSEWHERE = 421
+"""The status of a server that has only some shards, and not the requested one."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Wire:
-    """A server's address and the connections to it. Threads may share one."""
+    """The addresses of servers and the connections to them. Threads may share one."""
 
-    def __init__(self, url: str, token: str | None, timeout: float, retries: int | None) -> None:
-        self._http = _connections(url, token, timeout)
-        self.url = str(self._http.base_url.copy_with(userinfo=b"")).rstrip("/")
+    def __init__(
+        self, url: str | Sequence[str], token: str | None, timeout: float, retries: int | None
+    ) -> None:
+        self._servers = [_connections(address, token, timeout) for address in addresses_in(url)]
+        self._at = 0
+        """The index of the current server."""
+        self._asked = threading.local()
+        """The server that this thread used last."""
         self._timeout = timeout
         self._retries = retries
         self.reached = False
-        """Whether a connection was made, ever: if not, nothing that was sent can have arrived."""
+        """True if a connection was ever made. If not, nothing that was sent can have arrived."""
+
+    @property
+    def url(self) -> str:
+        """The address of the current server."""
+        return _address(self._servers[self._at])
+
+    @property
+    def _urls(self) -> str:
+        return ", ".join(map(_address, self._servers))
 
     def close(self) -> None:
-        self._http.close()
+        for server in self._servers:
+            server.close()
+
+    def _server(self) -> httpx.Client:
+        self._asked.at = self._at
+        return self._servers[self._at]
+
+    def _go_on(self) -> None:
+        """Switches to the next server, unless another thread has done so already."""
+        used = getattr(self._asked, "at", self._at)
+        if self._at == used:
+            self._at = (used + 1) % len(self._servers)
 
     def ask(
-        self, path: str, query: Mapping[str, Any] | None = None, *, missing: bool = False
+        self,
+        path: str,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        missing: bool = False,
     ) -> httpx.Response:
-        """A GET; also a 404 is an answer if what is asked for may be `missing`."""
-        response = self._tried(self._http.build_request("GET", target(path, query)))
+        """Makes a GET request. With `missing`, a 404 is returned and not raised."""
+        response = self._tried("GET", target(path, query), headers=headers)
         return response if missing and response.status_code == 404 else self._checked(response)
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> httpx.Response:
-        """A POST that may be made twice, whatever it is answered with."""
-        request = self._http.build_request("POST", path, content=body, headers=dict(headers))
-        return self._tried(request)
+        """Makes a POST request, with an idempotency key so that it can be retried. Returns any
+        answer."""
+        assert "Idempotency-Key" in headers, "without one it may count twice"
+        return self._tried("POST", path, body, headers)
 
     def change(self, method: str, path: str) -> httpx.Response:
-        """A PUT or a DELETE without a body, made again if need be, whatever it is answered with."""
-        return self._tried(self._http.build_request(method, path))
+        """Makes a PUT or DELETE request without a body, with retries. Returns any answer."""
+        return self._tried(method, path)
 
     @contextmanager
     def open(
@@ -63,15 +101,17 @@ class Wire:
         headers: Mapping[str, str] | None = None,
         silence: float | None = None,
     ) -> Iterator[httpx.Response]:
-        """One GET whose answer is read as it comes; `silence` is how long no byte may come.
+        """Makes one GET request and streams the answer. `silence` is the longest time without a
+        byte.
 
-        Errors of the connection are httpx's, here and while it is read: give them to `wait`.
+        Connection errors are httpx's, here and during reading: pass them to `wait`.
         """
         timeout = httpx.Timeout(self._timeout, read=silence or self._timeout)
-        request = self._http.build_request(
+        server = self._server()
+        request = server.build_request(
             "GET", target(path, query), headers=dict(headers or {}), timeout=timeout
         )
-        response = self._http.send(request, stream=True)
+        response = server.send(request, stream=True)
         try:
             self.reached = True
             if response.status_code != 200:
@@ -81,21 +121,28 @@ class Wire:
             response.close()
 
     def wait(self, tries: int, error: Exception, asked: float | None = None) -> None:
-        """Wait before the next try, after so many in a row that ended in `error`.
+        """Waits before the next try, after `tries` in a row that ended in `error`.
 
-        Raises ClientError instead once there were enough, or if `error` is no reason to try again.
+        Raises ClientError instead if there were enough tries, or if `error` is no reason to retry.
         """
         unconnected = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
         self.reached = self.reached or not unconnected
+        rounds, left = divmod(tries, len(self._servers))
         if isinstance(error, ClientError):
-            if error.status not in NOT_NOW or self._enough(tries):
+            elsewhere = error.status == ELSEWHERE and left
+            if (error.status not in NOT_NOW and not elsewhere) or self._enough(rounds, left):
                 raise error
-        elif not self.reached or self._enough(tries) or not isinstance(error, httpx.TransportError):
-            raise self._silent(error) from error
-        time.sleep(pause(tries, asked))
+        else:
+            unreached = not left and not self.reached
+            broken = isinstance(error, httpx.TransportError)
+            if unreached or not broken or self._enough(rounds, left):
+                raise self._silent(error) from error
+        self._go_on()
+        if not left:
+            time.sleep(pause(rounds, asked))
 
     def decoded(self, content: bytes | str, kind: type[T]) -> T:
-        """JSON that the server sent."""
+        """Decodes JSON from the server."""
         try:
             return msgspec.json.decode(content, type=kind)
         except msgspec.DecodeError as error:
@@ -106,26 +153,38 @@ class Wire:
             f"{self.url} does not answer as a Millstream server does ({why}); is it one?", status
         )
 
-    def _tried(self, request: httpx.Request) -> httpx.Response:
-        """The answer, which may be a refusal; a later try's if one before failed."""
+    def _tried(
+        self,
+        method: str,
+        where: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Returns the answer of the first try that got one. It may be a refusal."""
         tries = 0
         while True:
             tries += 1
+            server = self._server()
             try:
-                response = self._http.send(request)
+                response = server.request(method, where, content=body, headers=dict(headers or {}))
             except httpx.HTTPError as error:
-                if request.method == "GET" and isinstance(error, httpx.ReadTimeout):
-                    raise self._silent(error) from error  # it waited as long as it was told to
+                timed_out = method == "GET" and isinstance(error, httpx.ReadTimeout)
+                if timed_out and tries >= len(self._servers):
+                    raise self._silent(error) from error  # it has waited for the whole timeout
                 self.wait(tries, error)
                 continue
             self.reached = True
+            if response.status_code == ELSEWHERE and tries < len(self._servers):
+                self._go_on()
+                continue
             if response.status_code not in NOT_NOW:
                 return response
-            asked = retry_after(response.headers.get("Retry-After"))
-            self.wait(tries, self.refusal(response), asked)
+            seconds = retry_after(response.headers.get("Retry-After"))
+            self.wait(tries, self.refusal(response), seconds)
 
-    def _enough(self, tries: int) -> bool:
-        return self._retries is not None and tries > self._retries
+    def _enough(self, rounds: int, left: int) -> bool:
+        """True if there were enough tries: `rounds` whole rounds and `left` tries of the next."""
+        return not left and self._retries is not None and rounds > self._retries
 
     def _checked(self, response: httpx.Response) -> httpx.Response:
         if response.status_code != 200:
@@ -133,7 +192,7 @@ class Wire:
         return response
 
     def refusal(self, response: httpx.Response) -> ClientError:
-        """What the server said, as an error."""
+        """Returns the server's message as an error."""
         status = response.status_code
         try:
             return ClientError(msgspec.json.decode(response.content, type=_Error).error, status)
@@ -145,7 +204,7 @@ class Wire:
             if "refused" not in str(error).lower():
                 return ClientError(f"cannot connect to {self.url}: {error}")
             return ClientError(
-                f"no server answers at {self.url}; start one with millstream run or "
+                f"no server answers at {self._urls}; start one with millstream run or "
                 "millstream serve"
             )
         if isinstance(error, httpx.TimeoutException):
@@ -157,20 +216,38 @@ class Wire:
         )
 
 
+def addresses_in(url: str | Sequence[str]) -> list[str]:
+    """Parses the addresses of servers: a list, or text separated by commas.
+
+    >>> addresses_in("http://a:8470, http://b:8470")
+    ['http://a:8470', 'http://b:8470']
+    """
+    entries = url.split(",") if isinstance(url, str) else [*url]
+    addresses = [address.strip() for address in entries]
+    if not addresses or not all(addresses):
+        raise ClientError(f"the server's url must not be empty; got {url!r}")
+    return addresses
+
+
+def _address(server: httpx.Client) -> str:
+    return str(server.base_url.copy_with(userinfo=b"")).rstrip("/")
+
+
 def path_of(*parts: str) -> str:
-    """A path; a part's own slashes are no slashes of it, nor do its dots lead up."""
+    """Builds a path. Slashes within a part are quoted, and a part of dots does not lead upwards."""
     quoted = (quote(part, safe="") for part in parts)
     return "".join(f"/{_DOTS.get(part, part)}" for part in quoted)
 
 
 def target(path: str, query: Mapping[str, Any] | None) -> str:
-    """A path with a query; what is None is left out. A blank is %20, which means one thing only."""
-    given = {name: value for name, value in (query or {}).items() if value is not None}
+    """Adds a query to a path, without parameters that are None. A blank is written as %20, which is
+    unambiguous."""
+    parameters = {name: value for name, value in (query or {}).items() if value is not None}
     try:
-        words = urlencode(given, quote_via=quote, safe="")
+        encoded = urlencode(parameters, quote_via=quote, safe="")
     except UnicodeEncodeError as error:
         raise ClientError(f"a key must be text that UTF-8 can carry: {error}") from None
-    return f"{path}?{words}" if words else path
+    return f"{path}?{encoded}" if encoded else path
 
 
 def _connections(url: str, token: str | None, timeout: float) -> httpx.Client:
@@ -188,8 +265,8 @@ def _connections(url: str, token: str | None, timeout: float) -> httpx.Client:
         headers={"Authorization": f"Bearer {token}"} if token else {},
         timeout=timeout,
         limits=httpx.Limits(max_connections=None),  # each watch and tail holds one
-        verify=not local,  # no certificates are needed then, and they take a while to load
-        mounts={f"all://{host}": None for host in LOOPBACK},  # a proxy is not asked for these
+        verify=not local,  # no certificates are needed, and they take a while to load
+        mounts={f"all://{host}": None for host in LOOPBACK},  # no proxy for these
     )
 
 

@@ -1,9 +1,10 @@
-"""The addresses of a run: where its sources read and its sinks write; checked first."""
+"""The addresses that a run's sources read from and its sinks write to, checked before it starts."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from millstream.errors import InputError
@@ -14,26 +15,47 @@ from millstream.stores.home import log_of
 
 
 def addresses(given: dict[str, str], store: Path) -> dict[str, Address]:
-    """Addresses by stream, with whole paths; a stream's own log lies in the store."""
-    found = {}
+    """Parses addresses by stream and makes their paths absolute.
+
+    An address without a path is the stream's own log in the store.
+    """
+    parsed = {}
     for name, text in given.items():
         address = parse_address(text, name)
+        if address.is_service:
+            parsed[name] = address
+            continue
         path = address.path or str(log_of(store, name))
-        found[name] = Address(address.format, os.path.abspath(path))
-    return found
+        parsed[name] = replace(address, path=os.path.abspath(path))
+    return parsed
+
+
+def in_store(address: Address, store: Path) -> Address:
+    """Returns the address in a form valid on any host: a log in the store by its relative path.
+
+    >>> str(in_store(Address("log", "/work/logs/clicks"), Path("/work")))
+    'log:logs/clicks'
+    """
+    path, folder = Path(address.path), store.absolute()
+    if address.format == LOG and path.parent == log_of(folder, ""):
+        return Address(LOG, str(path.relative_to(folder)))
+    return address
 
 
 def check_places(settings: Settings, outputs: Iterable[str] = ()) -> None:
-    """See that sources can be read and do not feed on what the run writes."""
+    """Checks that sources can be read and do not read what the run itself writes."""
     sources = addresses(settings.sources, settings.store)
     logged = {name for name, address in sources.items() if address.format == LOG}
     written = {"the store": settings.store.absolute()}
     for name, address in addresses(settings.sinks, settings.store).items():
-        written[f"sink {name!r}"] = Path(address.path)
+        if not address.is_service:
+            written[f"sink {name!r}"] = Path(address.path)
     for name in {*outputs, *RESERVED_STREAMS} - logged:
         written[f"the output {name!r}"] = log_of(settings.store, name)
     for name, address in sources.items():
         path = Path(address.path)
+        if address.is_service:
+            continue
         if address.format == LOG:
             _check_log(name, path, written)
         else:
@@ -43,24 +65,24 @@ def check_places(settings: Settings, outputs: Iterable[str] = ()) -> None:
 def _check_log(name: str, path: Path, written: dict[str, Path]) -> None:
     if path.exists() and not path.is_dir():
         raise InputError(f"source {name!r}: the log {path} must be a directory; it is a file")
-    for what, place in written.items():
+    for writer, place in written.items():
         if place.resolve() == path.resolve():
             raise InputError(
-                f"source {name!r}: {what} writes to the log that the source reads, {path}; to feed "
-                "events back, let the function publish the stream that it reads"
+                f"source {name!r}: {writer} writes to the log that the source reads, {path}; to "
+                "feed events back, let the function publish the stream that it reads"
             )
 
 
 def _check_directory(name: str, path: Path, written: dict[str, Path]) -> None:
     if not path.is_dir():
-        what = "it is a file" if path.exists() else "it does not exist: make it"
+        problem = "it is a file" if path.exists() else "it does not exist: make it"
         raise InputError(
-            f"source {name!r}: {path} must be a directory; {what}, or name another with "
+            f"source {name!r}: {path} must be a directory; {problem}, or name another with "
             f"--source {name}=FORMAT:DIRECTORY"
         )
-    for what, place in written.items():
+    for writer, place in written.items():
         if place.resolve().is_relative_to(path.resolve()):
             raise InputError(
-                f"source {name!r}: {what}, {place}, must not lie in the source's directory "
+                f"source {name!r}: {writer}, {place}, must not lie in the source's directory "
                 f"{path}: what is written there would be read as events; name another place"
             )

@@ -1,4 +1,4 @@
-"""A run in a thread of its own, for a caller that hands it events and waits until it has them."""
+"""A run in a background thread, for a caller that sends it events and waits until they are in."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Work(Protocol):
 
 
 class BackgroundRun:
-    """Runs an application; its methods may be called in any thread."""
+    """Runs an application in a background thread. Its methods may be called from any thread."""
 
     def __init__(self, store: Path, work: Work) -> None:
         self._store = store
@@ -37,7 +37,7 @@ class BackgroundRun:
         self._thread = threading.Thread(target=self._run, name="millstream-run", daemon=True)
 
     def start(self) -> None:
-        """Start it, and wait until it holds its store; raises what kept it from that."""
+        """Starts the run and waits until it holds its store; raises the error if it cannot."""
         self._thread.start()
         with self._changed:
             self._changed.wait_for(lambda: self._ready or self.ended)
@@ -45,7 +45,10 @@ class BackgroundRun:
             self.check()
 
     def wait_for(self, source: str, position: Sequence[int]) -> None:
-        """Wait until it has committed the source up to a position; RunError if it ends first."""
+        """Waits until the run has committed the source up to `position`.
+
+        Raises RunError if the run ends first.
+        """
         while True:
             with self._changed:
                 batches, ended = self._batches, self.ended
@@ -59,7 +62,7 @@ class BackgroundRun:
                 self._changed.wait_for(lambda: self.ended or self._batches != batches)  # noqa: B023  # called at once
 
     def check(self) -> None:
-        """Raise what ended it, if something did."""
+        """Raises the error that ended the run, if there was one."""
         if isinstance(self._error, MillstreamError):
             raise self._error
         if self._error is not None:
@@ -67,11 +70,11 @@ class BackgroundRun:
             raise RunError(f"the run failed with {kind}: {self._error}") from self._error
 
     def stop(self) -> None:
-        """Ask for its end, after the batch that is running."""
+        """Asks the run to stop after the current batch."""
         self._stop.set()
 
     def close(self) -> None:
-        """Stop it, and wait until it has let go of the store."""
+        """Stops the run and waits until it has released the store."""
         self.stop()
         if self._thread.ident is not None:
             self._thread.join()

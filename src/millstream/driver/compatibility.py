@@ -1,4 +1,4 @@
-"""Whether an application that was changed can go on from what its store holds."""
+"""Checks that a changed application can continue from the contents of its store."""
 
 from __future__ import annotations
 
@@ -14,53 +14,67 @@ from millstream.stores.layout import queue_directory, waiting_of
 from millstream.stores.progress import Progress
 
 
-def check_continues(workflow: Workflow, home: Home, store: Store, progress: Progress) -> None:
-    """Refuse a change that would leave events that were taken in lying for ever, or slates that
-    mean something else by now."""
+def check_continues(
+    workflow: Workflow, home: Home, store: Store, progress: Progress, renamed: Mapping[str, str]
+) -> None:
+    """Refuses a change that would strand stored events or give stored slates another meaning.
+
+    `renamed` maps updates that are being renamed to their former names.
+    """
     check_parts(workflow.parts, home, progress)
     if workflow.order == "arrival" and progress.waiting > progress.held:
         raise StoreError(
-            f"{home.path}: {progress.waiting - progress.held} events wait for the horizon, and in "
-            'arrival order nothing would let them through; run once more with order="event-time" '
-            "and --final, then change the order"
+            f"{home.path}: events wait for the horizon ({progress.waiting - progress.held:,}), and "
+            "in arrival order nothing would let them through; run once more with "
+            'order="event-time" and --final, then change the order'
         )
     if not (progress.waiting or progress.feedback):
         return
-    placed = {function.name for layer in workflow.layers for function in layer}
-    emitters = {emitter for emitter, _, _ in workflow.feedback}
-    updates = {update.name for update in workflow.updates}  # no other function has a queue
+
+    def stored(name: str) -> str:
+        return home.facts.stored(renamed.get(name, name))
+
+    placed = {stored(function.name) for layer in workflow.layers for function in layer}
+    emitters = {stored(emitter) for emitter, _, _ in workflow.feedback}
+    updates = {stored(update.name) for update in workflow.updates}  # only updates have queues
+    known = {stored(function.name) for function in workflow.functions}
     for name in home.facts.functions:
         for waiting, takers in ((waiting_of(name), placed), (queue_directory(name), updates)):
             if name not in takers and _has_rows(store, waiting, progress.batch):
                 raise StoreError(_stranded(home, f"events wait for {name!r}"))
         for target in _feedback_targets(store, name, progress.batch):
-            if name not in emitters or target not in {f.name for f in workflow.functions}:
+            if name not in emitters or target not in known:
                 raise StoreError(_stranded(home, f"{name!r} has sent events back to {target!r}"))
 
 
 def check_parts(parts: Mapping[str, Any], home: Home, progress: Progress) -> None:
-    """Refuse another form of a part, such as a job, that has slates of the form that it had: the
-    panes of a job cannot be put into other windows, and would be taken for theirs."""
-    for name, said in lasting(parts).items():
-        had = home.facts.parts.get(name, said)
-        taken = any(of.startswith(f"{name}.") and count for of, count in progress.processed.items())
-        if had != said and taken:
+    """Refuses a change to a part, such as a job, that has slates of its former form.
+
+    The panes of a job cannot be put into other windows, and would be taken for panes of those.
+    """
+    for name, form in lasting(parts).items():
+        stored = home.facts.parts.get(name, form)
+        used = any(
+            function.startswith(f"{name}.") and count
+            for function, count in progress.processed.items()
+        )
+        if stored != form and used:
             raise StoreError(
-                f"{home.path}: {name!r} has {had} here, and the application now says {said}: what "
-                "is here would be taken for the new ones; give the job another name, or start "
+                f"{home.path}: {name!r} has {stored} here, and the application now says {form}: "
+                "what is here would be taken for the new ones; give the job another name, or start "
                 "with a new store"
             )
 
 
 def lasting(parts: Mapping[str, Any]) -> dict[str, str]:
-    """What must not change of the parts of an application, by their names."""
+    """Returns, by name, the properties of an application's parts that must not change."""
     return {name: part["lasting"] for name, part in parts.items() if "lasting" in part}
 
 
-def _stranded(home: Home, what: str) -> str:
+def _stranded(home: Home, events: str) -> str:
     return (
-        f"{home.path}: {what}, and the application was changed so that they would be lost; run it "
-        "once more as it was with --final, then change it"
+        f"{home.path}: {events}, and the application was changed so that they would be lost; run "
+        "it once more as it was with --final, then change it"
     )
 
 
@@ -73,8 +87,8 @@ def _has_rows(store: Store, prefix: bytes, committed: int) -> bool:
 
 
 def _feedback_targets(store: Store, function: str, committed: int) -> set[str]:
-    found: set[str] = set()
+    targets: set[str] = set()
     for number in range(store.shards):
         with store.shard(number).at(committed) as view:
-            found.update(target for target, _ in stored_outbox(view, function))
-    return found
+            targets.update(target for target, _ in stored_outbox(view, function))
+    return targets

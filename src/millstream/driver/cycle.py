@@ -1,27 +1,27 @@
-"""The state machine of an application's batches: it is told what happened and says what to do.
+"""The state machine of an application's batches: takes what happened, returns instructions.
 
 DESIGN
 ------
 A batch b passes these points, in this order:
 
-1. *plan*: how far b goes in each source, from the last commit's positions.
-2. *run*: b's tasks; each shard commits b. Large output is staged on disk by the tasks.
-3. *stage*: the rest of its output is on disk.
-4. *commit*: `progress` is written. This is the one moment that counts: readers see b from here on,
-   and before it b never happened. A start undoes in every shard what came after it.
-5. *publish*: the sinks get what is staged, and the staged files go. Again after a crash, a sink
-   that has it already changes nothing.
-6. *tell*: sources learn what is no longer needed of them, whoever watches learns of b.
+1. *plan*: decide how far b goes in each source, from the last commit's positions.
+2. *run*: run b's tasks; each shard commits b. The tasks stage large output on disk.
+3. *stage*: put the rest of the output on disk.
+4. *commit*: write `progress`. This is the one moment that counts: readers see b from here on, and
+   before it b never happened. A start undoes in every shard what came after it.
+5. *publish*: give the sinks the staged output, then delete the staged files. This is repeated
+   after a crash; a sink that already has the batch changes nothing.
+6. *tell*: tell the sources what is no longer needed of them, and tell the watchers about b.
 
-Publishing and telling b run beside b + 1; b + 1 is committed only after b was published, so that
-`progress` names one batch to publish after a crash. A batch that waits for that is whole and
-staged; if the run ends first, it never happened.
+Publishing and telling b overlap with b + 1. But b + 1 is committed only after b was published, so
+that `progress` names a single batch to publish after a crash. A batch that waits for this is
+complete and staged; if the run ends first, it never happened.
 
-With a flush interval, nothing is published after a commit: a *flush* does it for many batches at
+With a flush interval, a commit is not followed by publishing: a *flush* publishes many batches at
 once (see `flush`), while no batch runs.
 
-Nothing here waits, reads a clock or does I/O. `driver` carries out what is said; a test cuts it
-off after every step.
+This module does not wait, read a clock or do I/O. `driver` carries out the instructions; a test
+interrupts it after every step.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ from millstream.stores.progress import Progress
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """The store was recovered: `progress` is what stands."""
+    """The store was recovered; `progress` is its last committed batch."""
 
     progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What the next batch takes; None: there is nothing to do now."""
+    """The next batch was planned; None if there is nothing to do now."""
 
     plan: BatchPlan | None
 
 
 @dataclass(frozen=True, slots=True)
 class Woken:
-    """While there was nothing to do, a source changed or time passed."""
+    """A source changed, or time passed, while there was nothing to do."""
 
     flush_due: bool
 
@@ -82,43 +82,43 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The sinks have the last committed batch."""
+    """All sinks have the last committed batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerFlushed:
-    """What was committed is flushed and published; `progress` is what stands."""
+    """All committed batches are flushed and published, up to `progress`."""
 
     progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
-    """The application is to stop."""
+    """The application was asked to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatienceEnded:
-    """The running batch did not end in time after a stop was asked for."""
+    """The running batch did not end in time after the request to stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepFailed:
-    """A step of the batch, or a flush, failed for good; None: it gave way to a stop."""
+    """A step of the batch, or a flush, failed permanently; None: it was abandoned for a stop."""
 
     error: Exception | None
 
 
 @dataclass(frozen=True, slots=True)
 class SideFailed:
-    """Something beside the batches failed for good: a look at the sources, or telling."""
+    """Something outside the batches failed permanently: checking the sources, or telling."""
 
     error: Exception
 
 
 @dataclass(frozen=True, slots=True)
 class PublishFailed:
-    """The sinks did not get the last committed batch; None: that gave way to a stop."""
+    """Publishing the last committed batch failed; None: it was abandoned for a stop."""
 
     error: Exception | None
 
@@ -142,21 +142,21 @@ Happening: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class PlanNext:
-    """Look for what the next batch takes: answered by Planned."""
+    """Plan the next batch: answered by Planned."""
 
     progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait for input or time: answered by Woken, not sooner than `rest` seconds from now."""
+    """Wait for input or time: answered by Woken, no sooner than `rest` seconds from now."""
 
     rest: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunBatch:
-    """Run a batch beside everything else: answered by Ran or StepFailed."""
+    """Run a batch in its own thread: answered by Ran or StepFailed."""
 
     plan: BatchPlan
     before: Progress
@@ -164,7 +164,7 @@ class RunBatch:
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Let the running batch fail soon."""
+    """Cancel the running batch, so that it fails soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,14 +185,17 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Give the sinks a committed batch, beside everything else: Published or PublishFailed."""
+    """Publish a committed batch in the background: answered by Published or PublishFailed."""
 
     progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """Flush what is committed; `ended`: nothing more is to come. LayerFlushed or StepFailed."""
+    """Flush all committed batches: answered by LayerFlushed or StepFailed.
+
+    `ended`: no further batch follows.
+    """
 
     progress: Progress
     ended: bool = False
@@ -200,7 +203,7 @@ class Flush:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Tell sources and watchers of a committed batch. No answer but SideFailed."""
+    """Tell sources and watchers about a committed batch: answered only if it fails (SideFailed)."""
 
     before: Progress
     after: Progress
@@ -208,7 +211,7 @@ class Tell:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """It is over; with the error that ended it, if one did."""
+    """The run has ended, with the error that ended it, if there was one."""
 
     error: Exception | None
 
@@ -219,40 +222,40 @@ Instruction: TypeAlias = (
 
 
 class Phase(Enum):
-    """What the next batch is at."""
+    """The state of the next batch."""
 
-    IDLE = "there is none"
+    IDLE = "there is no batch"
     PLANNING = "it is being planned"
     RUNNING = "its tasks run"
-    CANCELLED = "its tasks run, and are to fail"
+    CANCELLED = "its tasks were cancelled and have not ended yet"
     STAGING = "its output is being staged"
-    STAGED = "it waits until the last one is published"
+    STAGED = "it waits until the previous batch is published"
     COMMITTING = "it is being committed"
-    FLUSHING = "there is none, and what is committed is being flushed"
-    ENDED = "it is over"
+    FLUSHING = "there is no batch, and the committed ones are being flushed"
+    ENDED = "the run has ended"
 
 
 @dataclass(slots=True)
 class Cycle:
-    """Decides; belongs to one thread."""
+    """Decides what the driver does next. Used by one thread only."""
 
     available_now: bool
-    """End when there is nothing to do, and do not wait for more."""
+    """End when there is nothing left to do, instead of waiting for more input."""
     layered: bool
-    """Batches are flushed together."""
+    """Batches are flushed together, by interval."""
     progress: Progress = field(default_factory=Progress)
     """The last committed batch."""
     phase: Phase = Phase.IDLE
     publishing: bool = False
     leaving: bool = False
-    """No further batch is to be run."""
+    """No further batch will be run."""
     error: Exception | None = None
     _staged: Progress | None = None
     _ended: bool = False
-    """The last flush was asked for, or none is needed."""
+    """The last flush was requested, or none is needed."""
 
     def told(self, happening: Happening) -> list[Instruction]:
-        """What to do now that this happened."""
+        """Returns what to do now that this has happened."""
         if self.phase is Phase.ENDED:
             return []
         match happening:
@@ -265,7 +268,7 @@ class Cycle:
                 return self._flush() if flush_due and not self.leaving else self._next()
             case Ran(plan, reports):
                 if self.phase is Phase.CANCELLED:
-                    return self._next()  # it never happened
+                    return self._next()  # not committed, so it never happened
                 self.phase = Phase.STAGING
                 return [Stage(plan, reports, self.progress)]
             case Staged(after):
@@ -284,7 +287,7 @@ class Cycle:
             case PatienceEnded():
                 return self._cancel()
             case StepFailed(error):
-                if self.phase is not Phase.CANCELLED:  # else it was we who let it fail
+                if self.phase is not Phase.CANCELLED:  # else it failed because we cancelled it
                     self.error = self.error or error
                 if self.phase is Phase.FLUSHING:
                     self._ended = True  # the next start flushes
@@ -292,7 +295,7 @@ class Cycle:
                 return self._next()
             case SideFailed(error):
                 self.error = self.error or error
-                self.leaving = True  # after the batch that runs
+                self.leaving = True  # after the running batch
                 return self._next() if self.phase is Phase.IDLE else []
             case PublishFailed(error):
                 self.publishing = False
@@ -307,7 +310,7 @@ class Cycle:
             self.phase = Phase.PLANNING
             return [PlanNext(self.progress)]
         if self.publishing:
-            return []  # Published or PublishFailed comes back here
+            return []  # Published or PublishFailed calls this again
         if self.layered and not self._ended:
             self._ended = True
             self.phase = Phase.FLUSHING
@@ -354,15 +357,17 @@ class Cycle:
         return [*instructions, *self._next(), Tell(before, after)]
 
     def _published(self) -> list[Instruction]:
-        """What waited for the sinks goes on."""
+        """Continues what waited for the sinks."""
         if self.phase is Phase.STAGED and self._staged is not None:
             self.phase = Phase.COMMITTING
             return [Commit(self._staged)]
         return self._next() if self.phase is Phase.IDLE and self.leaving else []
 
     def _unpublished(self) -> list[Instruction]:
-        """The last committed batch is left to the next start, and no other may be committed: the
-        one that runs or waits never happened."""
+        """Leaves the last committed batch to the next start to publish.
+
+        No other batch may be committed, so the one that is running or waiting never happened.
+        """
         if self.phase in (Phase.IDLE, Phase.STAGED):
             return self._next()
         return self._cancel()

@@ -1,9 +1,9 @@
-"""The shell around the cycle: it carries out what `cycle` says, and tells it what happened.
+"""The shell around `cycle`: carries out its instructions, and tells it what happened.
 
-One thread, the caller's, does everything that is quick and in order: planning, staging, committing,
-telling. Beside it two threads do what takes long: one runs batches, one publishes and flushes. A
-third listens for changes of the sources. All of them put what happened into one queue, which the
-caller's thread waits at: so a new record and the end of a batch are seen at once.
+The caller's thread does everything that is quick and has to be in order: planning, staging,
+committing, telling. Two more threads do what takes long: one runs batches, the other publishes and
+flushes. A third listens for changes of the sources. All of them put what happened into one queue,
+on which the caller's thread waits, so that it sees a new record or the end of a batch at once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterable
 from uuid import uuid4
 
 from millstream.driver import cycle
+from millstream.driver.dead_input import DeadInput
 from millstream.driver.input_watch import POLL_SECONDS, RELOOK_SECONDS, InputWatch
-from millstream.driver.job import Job, grouped
+from millstream.driver.job import BatchJob, grouped
 from millstream.driver.next_beat import next_beat
 from millstream.driver.pace import set_pace
 from millstream.driver.planner import BatchPlan, clock
@@ -29,6 +30,7 @@ from millstream.driver.start import Started
 from millstream.driver.worker_thread import WorkerThread
 from millstream.engine.final_phase import stepped
 from millstream.engine.horizon import Lane
+from millstream.engine.latency import measure
 from millstream.engine.points import reach
 from millstream.engine.progress import Report, advanced
 from millstream.errors import MillstreamError
@@ -38,9 +40,9 @@ from millstream.stores.home import Home
 from millstream.stores.progress import Progress
 
 STOP_PATIENCE = 3.0
-"""Seconds that a running batch is given to end when the application is stopped."""
+"""Seconds that a running batch has to end when the application is stopped."""
 LOOK_SECONDS = 0.01
-"""While a batch runs, the sources are looked at no more often than this."""
+"""The shortest time between two checks of the sources while a batch runs."""
 OnReport = Callable[[BatchSummary], None]
 
 
@@ -57,12 +59,13 @@ class Driver:
         say: Callable[[str], None] | None = None,
         stop: threading.Event | None = None,
     ) -> None:
-        """`say` takes sentences for whoever watches; `stop` asks for the end."""
+        """`say` shows a sentence to the user; setting `stop` ends the run."""
         self.batches = 0
         self._say = say or (lambda sentence: None)
         self._stop = stop or threading.Event()
         self._large = LargeSlates(workflow.slate_warn, workflow.slate_kinds)
         self._unranked = UnrankedSlates()
+        self._dead = DeadInput()
         self._home = home
         self._workflow = workflow
         self._settings = settings
@@ -84,7 +87,7 @@ class Driver:
         self.progress = started.progress
 
     def run(self, runner: Runner) -> None:
-        """Run batches until there are no more, a stop is asked for, or one fails."""
+        """Runs batches until there are no more, a stop is requested, or one fails."""
         self._runner = runner
         runner.prepare(self._plan)
         self._tasks = self._settings.tasks or runner.parallelism
@@ -93,6 +96,7 @@ class Driver:
         self._threads = [batches, background]
         machine = cycle.Cycle(self._settings.available_now, self._flushing.soft is not None)
         try:
+            self._planner.watch(self._note_change)
             self._planner.look()
             if not self._settings.available_now:
                 watch.follow(self._planner.folders)
@@ -105,7 +109,7 @@ class Driver:
             raise machine.error
 
     def _note_change(self) -> None:
-        """From the watch's thread: a source may have more."""
+        """Notes that a source may have more. Called from the watch's thread."""
         if not self._input_changed:
             self._input_changed = True
             self._happened.put(None)
@@ -118,12 +122,12 @@ class Driver:
         background: WorkerThread,
     ) -> None:
         todo = deque(machine.told(cycle.Began(self.progress)))
-        asked = False
+        stopping = False
         give_up = float("inf")
         while machine.phase is not cycle.Phase.ENDED or todo:
             try:
-                if self._stop.is_set() and not asked:
-                    asked, give_up = True, time.monotonic() + STOP_PATIENCE
+                if self._stop.is_set() and not stopping:
+                    stopping, give_up = True, time.monotonic() + STOP_PATIENCE
                     todo.extend(machine.told(cycle.StopAsked()))
                 if time.monotonic() > give_up:
                     give_up = float("inf")
@@ -140,7 +144,7 @@ class Driver:
                 self._stop.set()
 
     def _next_happening(self, machine: cycle.Cycle, watch: InputWatch) -> cycle.Happening | None:
-        """Wait for something to happen, and look at the sources meanwhile."""
+        """Waits for something to happen, and checks the sources meanwhile."""
         rest = self._rest_until - time.monotonic()
         try:
             happened = self._happened.get(
@@ -177,7 +181,10 @@ class Driver:
     def _carry_out(
         self, instruction: cycle.Instruction, batches: WorkerThread, background: WorkerThread
     ) -> cycle.Happening | None:
-        """Do what is said; what happened, or None if that comes later or does not matter."""
+        """Carries out an instruction and returns what happened.
+
+        Returns None if that is reported later, or if it does not matter.
+        """
         match instruction:
             case cycle.PlanNext(progress):
                 return self._step(lambda: cycle.Planned(self._next_plan(progress)))
@@ -218,15 +225,17 @@ class Driver:
             self._input_changed = False
             self._last_look = time.monotonic()
             self._planner.look()
+        assert self._runner is not None
+        self._planner.spread = self._runner.spread
         return self._planner.next(progress)
 
     def _run(self, plan: BatchPlan, before: Progress) -> cycle.Happening:
-        """In the thread of batches: run the tasks of a batch."""
+        """Runs the tasks of a batch. Called in the thread that runs batches."""
         reach("batch-start", plan.batch)
         assert self._runner is not None
         return cycle.Ran(plan, self._runner.run(self._job(plan, before), plan.lane))
 
-    def _job(self, plan: BatchPlan, before: Progress) -> Job:
+    def _job(self, plan: BatchPlan, before: Progress) -> BatchJob:
         home = self._home
         beat = next_beat(
             self._workflow,
@@ -243,13 +252,19 @@ class Driver:
         )
         groups = grouped(plan.splits, self._tasks)
         path, shards = home.path.absolute(), home.facts.shards
-        return Job(beat, path, self._run_id, shards, self._tasks, groups, self._flushing.soft)
+        soft, shared = self._flushing.soft, self._flushing.shared_job()
+        has_feedback = before.feedback > 0
+        return BatchJob(
+            beat, path, self._run_id, shards, self._tasks, groups, soft, shared, has_feedback
+        )
 
     def _stage(self, plan: BatchPlan, reports: list[Report], before: Progress) -> Progress:
-        """Put the rest of the output on disk; the progress that commits the batch."""
+        """Puts the rest of the output on disk; returns the progress that commits the batch."""
         synced = self._flushing.soft is None
         staged = self._publisher.stage(plan.batch, reports, synced=synced)
+        self._flushing.written(reports)
         reach("slates-committed", plan.batch)
+        self._dead.error = next((r.error for r in reports if r.error), self._dead.error)
         after = advanced(before, reports, plan.batch, plan.clock, plan.positions)
         if plan.step is not None:
             stepped(self._workflow, plan.step, after, reports)
@@ -261,9 +276,14 @@ class Driver:
         target, warm = self._settings.batch_seconds / 1e6, self.batches > 0
         most = self._settings.batch_bytes
         set_pace(before, after, plan.bytes, target=target, most=most, warm=warm)
-        after.latency = before.latency
-        if plan.splits:
-            after.latency = max(0, after.written - (plan.oldest or plan.clock))
+        measure(
+            before,
+            after,
+            reports,
+            oldest=(plan.oldest or plan.clock) if plan.splits else None,
+            clock=plan.clock,
+            waits=self._plan.waits,
+        )
         self._flushing.committed(before, after)
         return after
 
@@ -275,23 +295,25 @@ class Driver:
         return cycle.Committed(after, self._flushing.due(after))
 
     def _publish(self, progress: Progress) -> cycle.Happening:
-        """In the publisher's thread."""
+        """Publishes a committed batch. Called in the publisher's thread."""
         try:
             self._publisher.publish(progress.batch, progress.staged)
             reach("sinks-published", progress.batch)
         except Stopped as stopped:  # committed and staged: the next start publishes it
-            self._say(f"{stopped}; stopped before it had the batch, which the next start gives it")
+            self._say(f"{stopped}; stopped before it had the batch: the next start publishes it")
             return cycle.PublishFailed(None)
         except Exception as error:
             return cycle.PublishFailed(error)
         return cycle.Published()
 
     def _flush(self, progress: Progress, *, ended: bool) -> cycle.Happening:
-        """In the publisher's thread, while no batch runs."""
+        """Flushes all committed batches. Called in the publisher's thread, while no batch runs."""
         try:
             self._flushing.flush(progress, self._publisher, ended=ended)
         except Stopped as stopped:
-            self._say(f"{stopped}; stopped before it had all batches, which the next start gives")
+            self._say(
+                f"{stopped}; stopped before it had all batches: the next start publishes them"
+            )
             return cycle.StepFailed(None)
         except Exception as error:
             return cycle.StepFailed(error)
@@ -299,7 +321,7 @@ class Driver:
 
     def _tell(self, before: Progress, after: Progress) -> cycle.Happening | None:
         try:
-            for sentence in self._sentences(after):
+            for sentence in self._sentences(before, after):
                 self._say(sentence)
             self._planner.commit(self._flushing.durable(after))
             if self._report is not None:
@@ -310,6 +332,12 @@ class Driver:
             return cycle.SideFailed(error)
         return None
 
-    def _sentences(self, after: Progress) -> Iterable[str]:
+    @property
+    def last_error(self) -> str:
+        """The error of the last dead letter of this run."""
+        return self._dead.error
+
+    def _sentences(self, before: Progress, after: Progress) -> Iterable[str]:
+        yield from self._dead.sentences(before, after)
         yield from self._large.sentences(after.large, after.batch)
         yield from self._unranked.sentences(after.unranked, after.batch)

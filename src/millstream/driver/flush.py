@@ -1,19 +1,19 @@
-"""When batches are forced to disk: each one, or those of an interval together.
+"""Flushes batches to disk: each by itself, or all batches of an interval together.
 
-With `flush = "batch"` there is nothing here to do: every part of a batch is forced to disk as it is
-written. With an interval, batches go to the store's soft layer (`stores.layered`), their progress
-and their staged output are written and not forced, and nothing is published. A **flush** then does
-for all of them what else is done for each:
+With `flush = "batch"` this module has nothing to do: every part of a batch is synced to disk as it
+is written. With an interval, batches go to the store's soft layer (`stores.layered`). Their
+progress and their staged output are written without a sync, and nothing is published. A **flush**
+then does for all of these batches what is otherwise done for each:
 
-1. base takes the rows of the layer, in every shard; staged output is forced to disk;
-2. `progress.flushed` is written: **the batches are flushed**; a cut of the power leaves them;
-3. the layer is emptied;
-4. the sinks and logs get the output of the batches, in order, and the staged files go.
+1. in every shard, copy the rows of the layer to the base; sync the staged output;
+2. write `progress.flushed`: **the batches are flushed**, and survive a power failure;
+3. empty the layer;
+4. publish the output of the batches to sinks and logs, in order, and delete the staged files.
 
-The end of a process, however hard, takes nothing of this back: the next driver finds the layer,
-undoes what is ahead of `progress` and flushes. A cut of the power does: the layer may be damaged,
-so it is thrown away unread. Since nothing of its batches was published, and sources keep what was
-not flushed, they are simply done again.
+If the process dies, even by a kill, nothing of this is lost: the next driver finds the layer,
+undoes what is ahead of `progress`, and flushes. After a power failure the layer may be damaged, so
+it is discarded unread. None of its batches was published, and sources keep what was not flushed, so
+these batches are processed again.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ import shutil
 import time
 from uuid import uuid4
 
+from millstream.counted_nouns import counted, verb
+from millstream.driver.job import SharedJob
 from millstream.driver.publisher import Publisher
 from millstream.durable import sync
 from millstream.engine.points import reach
+from millstream.engine.progress import Report
 from millstream.errors import StoreError
 from millstream.stores.contract import Store
 from millstream.stores.home import Home, opened
@@ -32,11 +35,14 @@ from millstream.stores.progress import Progress, decoded
 from millstream.stores.soft import FLUSHED, Flushed, Soft, boot_id, read_durable, read_flushed
 
 MOST_BATCHES = 500
-"""So many batches with output are flushed before their time: each progress lists their files."""
+"""Flush early when this many batches have output: each progress lists their files."""
 
 
 class Flushing:
-    """What a driver flushes, and when. `interval` is in microseconds; None: every batch."""
+    """Decides when a driver flushes, and does it.
+
+    `interval` is in microseconds; None: each batch is flushed by itself.
+    """
 
     def __init__(self, home: Home, interval: int | None) -> None:
         self._home = home
@@ -48,35 +54,48 @@ class Flushing:
 
     @property
     def soft(self) -> Soft | None:
-        """The layer that batches go to; None if they are flushed."""
+        """The layer that batches go to; None if each batch is flushed."""
         return self._home.soft
 
+    def shared_job(self) -> SharedJob | None:
+        """Returns the shared store's part of the next batch's job; None if not a shared store."""
+        return None
+
+    def written(self, reports: list[Report]) -> None:
+        """Records what the tasks of a batch have written to a shared store, before the commit."""
+
     def durable(self, progress: Progress) -> Progress:
-        """What no cut of the power takes back, of what the driver has come to."""
+        """Returns the progress that survives a power failure, given the driver's current one."""
         return progress if self._flushed is None else self._flushed
 
     def open(self) -> Store:
-        """The store, with its layer if it has one."""
+        """Opens the store, with its layer if it has one."""
         self._store = opened(self._home.path, self._home.facts.shards, self.soft)
         return self._store
 
+    def next_store(self) -> Store:
+        """Returns the store for the next batch, for a driver that runs the batch itself."""
+        return self._store or self.open()
+
     def recover(self, epoch: int, progress: Progress) -> None:
-        """Bring every shard back to the last committed batch. Whether that can be done was asked
-        before (`recovery`): this changes the store."""
+        """Rolls every shard back to the last committed batch.
+
+        This changes the store; `recovery` has checked before that it is possible.
+        """
         self._epoch = epoch
         store = self._store or self.open()
-        if store.layer is not None:  # the last driver may not have got to it
+        if store.layer is not None:  # the last driver may have ended before it did this
             store.layer.clear(epoch, self.durable(progress).batch)
         for number in range(store.shards):
             store.shard(number).roll_back(epoch, progress.batch)
 
     def last_batches(self) -> list[int]:
-        """The last batch that changed each shard."""
+        """Returns the last batch that changed each shard."""
         assert self._store is not None
         return [self._store.shard(number).last_batch for number in range(self._store.shards)]
 
     def settle(self, progress: Progress, publisher: Publisher) -> None:
-        """Flush and publish what the last driver has left, and change to this run's way."""
+        """Flushes and publishes what the last driver left; switches to this run's flush mode."""
         if self.soft is not None:
             self.flush(progress, publisher, again=True)
         else:
@@ -91,7 +110,7 @@ class Flushing:
             self._record(progress, ended=False)
 
     def committed(self, before: Progress, after: Progress) -> None:
-        """Note in a new progress what is not flushed; then it is to be written."""
+        """Adds to a new progress which batches are not flushed. Called before it is written."""
         if self.soft is not None:
             after.soft = self.soft.id
             after.unpublished = list(before.unpublished)
@@ -99,7 +118,7 @@ class Flushing:
                 after.unpublished.append((after.batch, after.staged))
 
     def due(self, progress: Progress) -> bool:
-        """Whether there is something to flush, and it is time."""
+        """True if there is something to flush and it is time to."""
         if self._interval is None or self._flushed is None:
             return False
         if progress.batch <= self._flushed.batch:
@@ -115,8 +134,11 @@ class Flushing:
         ended: bool = False,
         again: bool = False,
     ) -> None:
-        """Flush up to `progress`, and publish. Done `again` at a start, it changes nothing twice;
-        once `ended`, nothing more is to come."""
+        """Flushes up to `progress`, and publishes.
+
+        `again`: a repeat at a start; what was done before is not done twice. `ended`: no further
+        batch follows.
+        """
         layer = self._store.layer if self._store is not None else None
         flushed = self.durable(progress).batch
         if layer is None:
@@ -139,7 +161,7 @@ class Flushing:
         reach("flush-published", progress.batch)
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Closes the store."""
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -152,7 +174,7 @@ class Flushing:
         self._flushed = progress
 
     def _begin_layer(self, progress: Progress) -> None:
-        """From batches that were flushed one by one to a layer."""
+        """Switches from flushing each batch to a layer."""
         assert self._store is not None
         progress.soft, progress.staged, progress.last_batches = uuid4().hex, [], []
         self._record(progress, ended=False)
@@ -163,7 +185,7 @@ class Flushing:
         _remove_layers(self._home)
 
     def _end_layer(self, progress: Progress) -> None:
-        """The layer is empty: let batches be flushed one by one."""
+        """Switches from the layer, which is empty, to flushing each batch."""
         assert self._store is not None
         layer = self._store.layer
         progress.soft, progress.staged = "", []
@@ -178,9 +200,9 @@ class Flushing:
 
 
 def take_back(home: Home) -> str | None:
-    """After a cut of the power: go back to the last flush. Gives a sentence on what is lost.
+    """Goes back to the last flush after a power failure. Returns a message on what is repeated.
 
-    Every step can be done again: only the last one says that they were done.
+    Every step can be repeated: only the last one records that all were done.
     """
     soft = home.soft
     if soft is None or soft.survives():
@@ -199,22 +221,24 @@ def take_back(home: Home) -> str | None:
 
 def _taken_back(home: Home, flushed: Progress) -> str | None:
     try:
-        found = decoded(home.read_progress())
-        batches, records = found.batch - flushed.batch, found.events - flushed.events
-        what = f"{batches:,} batches with {records:,} records that were not flushed are done again"
+        last = decoded(home.read_progress())
+        batches, records = last.batch - flushed.batch, last.events - flushed.events
+        were, are = verb(batches, "was", "were"), verb(batches, "is", "are")
+        amount = f"{counted(batches, 'batch', 'batches')} with {counted(records, 'record')}"
+        repeated = f"{amount} that {were} not flushed {are} done again"
         if batches <= 0:
-            what = "what came after it, if anything did, is done again"
+            repeated = "what came after it, if anything did, is done again"
     except (StoreError, ValueError):
-        what = "what came after it is done again (the record of how much that is was lost too)"
+        repeated = "what came after it is done again (the record of how much that is was lost too)"
     return (
         f"the machine was started anew since the last run, which had not ended: the store is as it "
-        f"was at its last flush, at the end of batch {flushed.batch}; {what}. No output of it had "
-        "been published"
+        f"was at its last flush, at the end of batch {flushed.batch}; {repeated}. No output of it "
+        "had been published"
     )
 
 
 def _remove_layers(home: Home) -> None:
-    """Remove the folders of layers that are no more."""
+    """Removes the folders of layers that are no longer used."""
     kept = home.soft.id if home.soft is not None else ""
     for folder in (home.path / "soft").glob("*"):
         if folder.name != kept:

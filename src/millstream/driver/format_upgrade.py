@@ -1,8 +1,8 @@
-"""Stores of the format before this one are carried over, once, by the first start.
+"""Upgrades a store of the previous format, once, at the first start.
 
-Format 2 had batches planned and committed by Spark too: its `checkpoint/` held the positions of the
-batch to come. They are in `progress`, which is what counted then as well; an unfinished batch is
-undone like any other. So the checkpoint goes, and nothing else changes.
+In format 2, Spark planned and committed batches too: `checkpoint/` held the positions of the next
+batch. The positions are also in `progress`, which was decisive then as well, and an unfinished
+batch is undone like any other. So the upgrade deletes the checkpoint and changes nothing else.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ CHECKPOINT = "checkpoint"
 
 
 def has_committed(store: Path) -> bool:
-    """Whether Spark had committed a batch of a store of format 2."""
+    """True if Spark has committed a batch of this store of format 2."""
     return any((store / CHECKPOINT / "commits").glob("[0-9]*"))
 
 
 def upgrade(home: Home, progress: Progress) -> str | None:
-    """Carry a recovered store over; a sentence about it if there was something to do.
+    """Upgrades a recovered store; returns a message if there was something to do.
 
-    Each step can be done again, and the store can be read at any moment.
+    Each step can be repeated, and the store can be read at any moment.
     """
-    said = None
+    message = None
     if home.facts.format < FORMAT:
         if home.read_progress() is None:
             home.write_progress(progress)
-        said = (
+        message = (
             f"{home.path}: the store had format {home.facts.format} and has format {FORMAT} now, "
             "which Spark keeps no files in; earlier versions of Millstream do not open it any more"
         )
         home.facts.format = FORMAT
         home.write_facts()
     shutil.rmtree(home.path / CHECKPOINT, ignore_errors=True)
-    return said
+    return message

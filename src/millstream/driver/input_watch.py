@@ -1,8 +1,9 @@
-"""Tells the driver that a source may have more, as soon as something changes where it lies.
+"""Tells the driver that a source may have more, as soon as its folder changes.
 
-On Linux the kernel tells (inotify): a new file or record is seen at once. File systems that tell
-nothing (network file systems) are looked at all the same, every `RELOOK_SECONDS`, and every
-`POLL_SECONDS` where there is no inotify. The watch is only a hint: what there is, a look finds out.
+On Linux the kernel reports changes (inotify), so a new file or record is seen at once. Some file
+systems report nothing (network file systems), so the driver also checks every `RELOOK_SECONDS`, and
+every `POLL_SECONDS` where there is no inotify. The watch is only a hint: the driver then looks at
+the source to find out what there is.
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ import threading
 from collections.abc import Callable, Iterable
 
 POLL_SECONDS = 0.02
-"""How often an idle driver sees whether a timer is due and, without inotify, looks for input."""
+"""Interval at which an idle driver checks for timers that are due and, without inotify, for input.
+"""
 RELOOK_SECONDS = 0.1
-"""How often it looks where the kernel should have told."""
+"""Interval at which it checks for input that the kernel should have reported."""
 _CREATE, _MODIFY, _MOVED_TO, _CLOSE_WRITE = 0x100, 0x2, 0x80, 0x8
 _EVENTS = _CREATE | _MODIFY | _MOVED_TO | _CLOSE_WRITE
 _NONBLOCK, _CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
 
 
 class InputWatch:
-    """Calls `changed` from a thread of its own whenever a watched folder has changed."""
+    """Calls `changed`, from a background thread, whenever a watched folder has changed."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
@@ -38,11 +40,11 @@ class InputWatch:
 
     @property
     def tells(self) -> bool:
-        """Whether the kernel tells of changes here."""
+        """True if the kernel reports changes here."""
         return self._inotify >= 0
 
     def follow(self, folders: Iterable[str]) -> None:
-        """Watch these folders too; one that is not there is asked for again the next time."""
+        """Watches these folders too; one that does not exist yet is retried at the next call."""
         if not self.tells or self._libc is None:
             return
         for folder in folders:
@@ -50,10 +52,10 @@ class InputWatch:
                 watch = self._libc.inotify_add_watch(self._inotify, os.fsencode(folder), _EVENTS)
                 if watch >= 0:
                     self._watched.add(folder)
-                    self._changed()  # what came before the watch is found by a look
+                    self._changed()  # for changes from before the watch began
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stops listening."""
         if self._thread is not None:
             os.close(self._ending)
             self._thread.join()
@@ -77,7 +79,7 @@ class InputWatch:
 
 
 def _libc() -> ctypes.CDLL | None:
-    """The C library, if it has inotify."""
+    """Returns the C library if it has inotify."""
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         return libc if hasattr(libc, "inotify_init1") else None

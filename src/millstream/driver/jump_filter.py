@@ -1,7 +1,8 @@
-"""Takes records out of a split whose times jump (`model.time_jumps`): they become dead letters.
+"""Turns records whose times jump (`model.time_jumps`) into dead letters.
 
-A record is judged by its neighbours in the file, so a split looks back before its start and ahead
-beyond its end. That reads a few records twice, and gives the same wherever a file was cut.
+A record is compared with its neighbours in the file, so a split also reads some records before its
+start and after its end. This reads a few records twice, but the result does not depend on where the
+file was split.
 """
 
 from __future__ import annotations
@@ -17,24 +18,24 @@ import msgspec
 from millstream.model.duration import shown_duration
 from millstream.model.source import Source
 from millstream.model.time_jumps import NEIGHBOURS, jumping
-from millstream.sources.formats import Bad, Chunk, Format, Split, shown
+from millstream.sources.formats import Bad, Chunk, Format, InputSplit, shown
 
 TimeOf = Callable[[Any], int | None]
 
 
 @dataclass(slots=True)
 class _Held:
-    """A chunk that waits for the times after it."""
+    """A chunk that is held until the times of the records after it are known."""
 
     chunk: Chunk
     times: list[int]
-    """Of those of its records that have one."""
+    """The times of the records that have one."""
     indexes: list[int]
-    """Which records those are."""
+    """The indexes of these records in the chunk."""
 
 
-def without_jumps(format: Format, split: Split, source: Source, clock: int) -> Iterator[Chunk]:
-    """The chunks of a split, without the records whose times jump."""
+def without_jumps(format: Format, split: InputSplit, source: Source, clock: int) -> Iterator[Chunk]:
+    """Yields the chunks of a split; records whose times jump are bad records in them."""
     assert source.jump is not None
     time_of = _reader(source, clock)
     before = _times_before(format, split, time_of)
@@ -59,24 +60,26 @@ def _reader(source: Source, clock: int) -> TimeOf:
         try:
             return extract(record, clock)[0]
         except Exception:
-            return None  # whoever takes it in will say what is wrong with it
+            return None  # the intake will report what is wrong with it
 
     return time_of
 
 
 def _held(chunk: Chunk, time_of: TimeOf) -> _Held:
-    found = [
-        (index, ts) for index, one in enumerate(chunk.records) if (ts := time_of(one)) is not None
+    timed = [
+        (index, ts)
+        for index, record in enumerate(chunk.records)
+        if (ts := time_of(record)) is not None
     ]
-    return _Held(chunk, [ts for _, ts in found], [index for index, _ in found])
+    return _Held(chunk, [ts for _, ts in timed], [index for index, _ in timed])
 
 
-def _times_before(format: Format, split: Split, time_of: TimeOf) -> list[int]:
-    """The times of the last records before a split."""
+def _times_before(format: Format, split: InputSplit, time_of: TimeOf) -> list[int]:
+    """Returns the times of the last records before a split."""
     back = format.look_back
     while split.start > 0:
         begin = max(0, split.start - back)
-        chunks = format.read(Split(split.path, begin, split.start))
+        chunks = format.read(InputSplit(split.path, begin, split.start))
         times = [ts for chunk in chunks for ts in _held(chunk, time_of).times]
         if len(times) >= NEIGHBOURS or begin == 0:
             return times[-NEIGHBOURS:]
@@ -84,11 +87,11 @@ def _times_before(format: Format, split: Split, time_of: TimeOf) -> list[int]:
     return []
 
 
-def _times_after(format: Format, split: Split, time_of: TimeOf) -> list[int]:
-    """The times of the first records after a split."""
+def _times_after(format: Format, split: InputSplit, time_of: TimeOf) -> list[int]:
+    """Returns the times of the first records after a split."""
     if split.stop is None:
         return []
-    chunks = format.read(Split(split.path, split.stop, None))
+    chunks = format.read(InputSplit(split.path, split.stop, None))
     return list(islice((ts for chunk in chunks for ts in _held(chunk, time_of).times), NEIGHBOURS))
 
 
@@ -96,10 +99,10 @@ def _judged(held: _Held, before: list[int], after: list[int], source: Source) ->
     assert source.jump is not None
     times = [*before, *held.times, *after[:NEIGHBOURS]]
     stop = len(before) + len(held.times)
-    found = jumping(times, source.jump, len(before), stop)
-    if not found:
+    jumps = jumping(times, source.jump, len(before), stop)
+    if not jumps:
         return held.chunk
-    return _without(held.chunk, {held.indexes[at - len(before)]: times[at] for at in found}, source)
+    return _without(held.chunk, {held.indexes[at - len(before)]: times[at] for at in jumps}, source)
 
 
 def _without(chunk: Chunk, wrong: dict[int, int], source: Source) -> Chunk:
@@ -120,11 +123,11 @@ def _without(chunk: Chunk, wrong: dict[int, int], source: Source) -> Chunk:
 
 def _error(source: Source, ts: int) -> str:
     try:
-        told = datetime.fromtimestamp(ts / 1e6, UTC).isoformat()
+        shown_time = datetime.fromtimestamp(ts / 1e6, UTC).isoformat()
     except (ValueError, OverflowError, OSError):
-        told = f"{ts} microseconds"
+        shown_time = f"{ts} microseconds"
     return (
         f"source {source.name!r}: ts must be no more than {shown_duration(source.jump or 0)} "
-        f"(jump=) after those of the records around it; got {told}: one such time would make the "
-        "records after it late"
+        f"(jump=) after those of the records around it; got {shown_time}: one such time would make "
+        "the records after it late"
     )

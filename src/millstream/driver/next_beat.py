@@ -1,4 +1,4 @@
-"""The beat of the next batch, from what the last one left."""
+"""Computes the beat of the next batch from the progress of the last one."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ def next_beat(
     target_seconds: float = TARGET_SECONDS,
     step: FinalStep | None = None,
 ) -> Beat:
-    """The beat of the batch that follows `progress`.
+    """Returns the beat of the batch that follows `progress`.
 
-    `fresh` are the sources that bring records in it. In the shuffled lane the horizon takes one
-    step a batch; one task loops over its steps. `step`: what it does in a final phase.
+    `fresh` are the sources with records in this batch. In the shuffled lane the horizon advances
+    one step per batch; in the one-task lane the task loops over the steps. `step` is the batch's
+    step of a final phase, if it is part of one.
     """
     if step is not None:
         shares = shares_of(workflow, progress.costs, target_seconds)
@@ -45,8 +46,8 @@ def next_beat(
     late = target if workflow.order == "event-time" else None
     shares = shares_of(workflow, progress.costs, target_seconds)
     sweep = sweep_until(workflow, progress, horizon, earliest)
-    # One task goes on to the horizon of its own records, unless that is held back (a limit), or
-    # batches count the rounds of a cycle.
+    # A single task continues up to the horizon of its own records, unless a limit holds the horizon
+    # back, or each round of a cycle has to be one batch.
     goes_on = lane == "one-task" and workflow.order == "event-time" and not final
     goes_on = goes_on and (not workflow.feedback or workflow.step is not None)
     limited = any(update.limit is not None for update in workflow.updates)

@@ -1,19 +1,19 @@
-"""The decisions about how much: what a batch takes in, how much of it one key may have, and when.
+"""Decides how much input a batch takes, how much of it one key may have, and when the next starts.
 
-*Intake.* A batch takes what is there, up to an intake that follows the time that batches take: an
-application that falls behind takes larger batches until one takes about the target, and no longer
-than that. A batch speaks for what it took, however much it might have taken: one that was small and
-quick lets the intake be a few times its size, and only one that took too long makes it less. (How
-full a batch was cannot be told from its bytes: sources are taken in whole blocks.) While events
-wait because an update is throttled, the sources are slowed in proportion, and stopped when its room
-is full.
+*Intake.* A batch takes what is there, up to a limit, the intake, which follows the duration of
+batches: an application that falls behind takes larger batches until one takes about the target
+time, and no longer. Only the bytes that a batch actually took count, not the bytes that it was
+allowed: a small and quick batch lets the intake be a few times the batch's size, and only a batch
+that took too long reduces it. (A batch's bytes do not tell how full it was: sources are taken in
+whole blocks.) While events wait because an update is throttled, the sources are slowed in
+proportion, and stopped when the room for that update's waiting events is full.
 
-*Rest.* Small batches that followed each other at once would take all cores, at a rate of events
-that larger batches take with ease, and reads would wait for them. So a small batch is followed by a
-rest, in which the next one gathers what comes. A batch that took long is not: there is much to do.
+*Rest.* Small batches in immediate succession would use all cores, at a rate of events that larger
+batches handle with ease, and reads would have to wait. So a small batch is followed by a rest, in
+which input for the next one gathers. A long batch is not: there is much to do.
 
-*Shares.* In arrival order one key may have a quarter of the target, at what its update's events
-have cost of late; see `admission`.
+*Shares.* In arrival order one key may have a quarter of the target time, at the recent cost of its
+update's events; see `admission`.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from millstream.stores.progress import Progress
 
 TARGET_SECONDS = 2.0
 FIRST_BYTES = 2 << 20
-"""What the first batch of a store takes for each second that a batch may take: nothing is known of
-its cost yet."""
+"""The intake of a store's first batch, per second of the target: its cost is not known yet."""
 LEAST_BYTES = 16 << 10
 GROWTH = 4.0
-"""By how much the intake changes in one batch, at most."""
+"""The largest factor by which the intake changes after one batch."""
 SMALL_SECONDS = 0.1
-"""A batch that took no longer is small."""
+"""The longest duration of a batch that counts as small."""
 REST_SECONDS = 0.025
-"""How long the rest after a small batch is, at most."""
+"""The longest rest after a small batch."""
 HOT_SHARE = 0.25
 
 
 def first_intake(intake: int | None, most: int, target: float) -> int:
-    """What a batch may take when the last one left word of `intake`."""
+    """Returns how many bytes a batch may take; `intake` comes from the last batch, if any."""
     return min(most, int(FIRST_BYTES * target) if intake is None else intake)
 
 
 def next_intake(
     intake: int | None, taken: int, seconds: float, *, target: float, most: int, warm: bool
 ) -> int | None:
-    """What the next batch may take, after one that took `taken` bytes and so many seconds.
+    """Returns how many bytes the next batch may take, after one of `taken` bytes and `seconds`.
 
-    `warm`: not the first batch of a run, whose time is mostly Spark's start. `most` is the setting.
+    `warm`: it was not the first batch of a run, whose time is mostly Spark's start. `most` is the
+    setting `batch_bytes`.
     """
     if not taken:
         return intake
     now = first_intake(intake, most, target)
-    # From what it took, not from what it might have: that is what took so long.
+    # Based on what the batch took, not on what it was allowed: that is what its time was spent on.
     took = min(now, taken)
     if seconds > target:
         if not warm:
@@ -63,21 +63,22 @@ def next_intake(
 
 
 def slowed(intake: int, pressure: float) -> int:
-    """What a batch may take while throttled events wait; 0: nothing."""
+    """Returns how many bytes a batch may take while throttled events wait; 0: nothing."""
     return int(intake * max(0.0, 1.0 - pressure))
 
 
 def rest_after(seconds: float) -> float:
-    """How long to rest after a batch that took so long."""
+    """Returns how many seconds to rest after a batch that took `seconds`."""
     return min(REST_SECONDS, seconds / 2) if seconds <= SMALL_SECONDS else 0.0
 
 
 def divided(intake: int, waiting: Mapping[str, int], *, in_step: bool = False) -> dict[str, int]:
-    """What each source may take, by the bytes that wait in it: an even share of the intake, and of
-    what others do not need. So a source that is alone in having records has all of it.
+    """Divides the intake among sources, given the bytes that wait in each.
 
-    `in_step`, for event-time order, where one that runs ahead only waits for the others: in
-    proportion to what waits, so that all come to their ends together.
+    Each source gets an even share, and of what others do not need. So if only one source has
+    records, it gets the whole intake. `in_step`: shares are in proportion to what waits, so that
+    all sources come to their ends together. This is for event-time order, where a source that runs
+    ahead only waits for the others.
     """
     total = sum(waiting.values())
     if in_step and total > intake:
@@ -90,7 +91,7 @@ def divided(intake: int, waiting: Mapping[str, int], *, in_step: bool = False) -
 
 
 def next_pace(pace: float | None, spent: int, taken: int) -> float | None:
-    """What a byte of input costs the functions, in microseconds, the last batches weighing most."""
+    """Returns the functions' microseconds per byte of input; recent batches weigh most."""
     if taken < LEAST_BYTES:
         return pace
     now = spent / taken
@@ -100,7 +101,7 @@ def next_pace(pace: float | None, spent: int, taken: int) -> float | None:
 def set_pace(
     before: Progress, after: Progress, taken: int, *, target: float, most: int, warm: bool
 ) -> None:
-    """Note with a batch, which took `taken` bytes, what the next one may take, and the pace."""
+    """Sets the next intake and the pace in `after`, the progress of a batch of `taken` bytes."""
     seconds = after.last_seconds
     after.intake = next_intake(before.intake, taken, seconds, target=target, most=most, warm=warm)
     spent = sum(after.spent.values()) - sum(before.spent.values())
@@ -110,7 +111,7 @@ def set_pace(
 def shares_of(
     workflow: Workflow, costs: Mapping[str, float], target_seconds: float
 ) -> dict[str, int]:
-    """How many events of one key each update may have in a batch; others have no such limit."""
+    """Returns how many events of one key each update takes in a batch; others have no limit."""
     if workflow.order != "arrival":
         return {}
     shares = {}

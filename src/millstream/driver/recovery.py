@@ -1,10 +1,10 @@
-"""Whether a start can go on with the store that it finds; asked before anything is changed.
+"""Checks that a start can recover the store that it finds, before anything is changed.
 
 A batch that was not committed never happened: a start undoes, in every shard, what came after the
-batch in `progress`, and plans afresh from there. A shard remembers one batch back, so that much can
-be undone and no more. All shards are asked first. A shard that is gone, that has lost a commit, or
-that holds more than one batch beyond the record means that files of the store do not belong
-together; then nothing is touched, and the error says what to do.
+batch in `progress`, and plans afresh from there. A shard remembers one batch back, so one batch can
+be undone and no more. All shards are checked first. If a shard is missing, has lost a commit, or
+holds more than one batch beyond the record, then files of the store do not belong together. In that
+case nothing is changed, and the error says what to do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GONE = (
 
 
 def check_shards(progress: Progress, states: Sequence[ShardState | None]) -> tuple[int, str] | None:
-    """The first shard that does not fit `progress`, and what is wrong; None if all do."""
+    """Returns the first shard that does not fit `progress`, and what is wrong; None if all fit."""
     for number, state in enumerate(states):
         last = _known(progress.last_batches, number)
         if state is None:
@@ -50,7 +50,7 @@ def check_shards(progress: Progress, states: Sequence[ShardState | None]) -> tup
 def check_layer(
     progress: Progress, flushed: Flushed, states: Sequence[ShardState | None]
 ) -> tuple[int, str] | None:
-    """The same for a store with a layer of batches that are not flushed."""
+    """Does the same as `check_shards` for a store with a layer of batches that are not flushed."""
     done = flushed.progress.batch
     for number, state in enumerate(states):
         last, base = _known(progress.last_batches, number), _known(flushed.base_batches, number)
@@ -75,7 +75,7 @@ def check_layer(
 
 
 def check_recoverable(home: Home) -> None:
-    """StoreError if the store cannot be brought back to its last committed batch."""
+    """Raises StoreError if the store cannot be brought back to its last committed batch."""
     soft = home.soft
     if soft is not None and not (home.path / FLUSHED).exists():
         raise StoreError(
@@ -83,15 +83,15 @@ def check_recoverable(home: Home) -> None:
             f"flushed last; {GONE}"
         )
     alive = soft if soft is not None and soft.survives() else None
-    found = opened(home.path, home.facts.shards, alive)
+    store = opened(home.path, home.facts.shards, alive)
     try:
-        states = [found.shard(number).state() for number in range(found.shards)]
+        states = [store.shard(number).state() for number in range(store.shards)]
     finally:
-        found.close()
+        store.close()
     home.at_least_epoch(max((state.seen.epoch for state in states if state), default=0))
     if soft is None:
         wrong = check_shards(_recorded(home), states)
-    elif alive is None:  # the layer is thrown away, and its progress with it
+    elif alive is None:  # the layer is discarded, together with its progress
         wrong = check_shards(_of_base(read_flushed(home.path)), states)
     else:
         flushed = read_flushed(home.path)
@@ -103,7 +103,7 @@ def check_recoverable(home: Home) -> None:
 
 
 def _recorded(home: Home) -> Progress:
-    """The progress, which must be there and be of the layer that the store has."""
+    """Reads the progress, which must exist and must belong to the store's layer."""
     data, soft = home.read_progress(), home.soft
     if data is None and (home.facts.format > 2 or has_committed(home.path)):
         raise StoreError(
@@ -119,19 +119,19 @@ def _recorded(home: Home) -> Progress:
             )
         return progress
     flushed = read_flushed(home.path).progress
-    # While a layer is begun or ended, the progress names none, and all of it is flushed.
+    # While a layer is being created or removed, the progress names none, and everything is flushed.
     if progress.soft != soft.id and (progress.soft or progress.batch != flushed.batch):
         raise StoreError(
             f"{home.path / 'progress'}: its batches lie in layer {progress.soft or 'none'}, and "
             f"{SOFT} names {soft.id}: one of the files does not belong to the store; {GONE}"
         )
     if home.facts.format == 2:
-        progress.last_batches = []  # there they were of the shards below the layer
+        progress.last_batches = []  # in format 2 they described the shards below the layer
     return progress
 
 
 def _check_staged(home: Home, flushed: int) -> None:
-    """The output of batches that are not flushed was not published: it must be there."""
+    """Checks that the output of batches that are not flushed is there: it is not published yet."""
     progress = decoded(home.read_progress())
     for batch, names in progress.unpublished if progress.batch > flushed else ():
         for name in names:

@@ -1,18 +1,18 @@
-"""What a run tells whoever watches it."""
+"""Summaries of a batch and of a run, for display."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # whoever shows a run need not load what runs it
+if TYPE_CHECKING:  # code that only shows a run need not load the code that runs it
     from millstream.driver.planner import Left
     from millstream.stores.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSummary:
-    """After each batch."""
+    """The summary of one batch."""
 
     batch: int
     events: int
@@ -26,23 +26,25 @@ class BatchSummary:
     bytes_total: int
     waiting: int
     horizon: int | None
-    """In event-time order; None in arrival order, where nothing waits for it."""
+    """Set in event-time order; None in arrival order, where nothing waits for the horizon."""
     lane: str
     latency: float | None = None
-    """Seconds from the coming in of the batch's oldest record to its commit."""
+    """Seconds from the arrival of the oldest event that the batch processed to its commit."""
+    waited: float = 0.0
+    """The part of the latency during which that event waited for the horizon."""
     behind: int = 0
-    """Records in event logs that are still to be taken."""
+    """Records in event logs that are not taken in yet."""
     slates: int = 0
     total_dropped: int = 0
     """Deliveries past an update's limit that were dropped."""
     total_diverted: int = 0
     total_evicted: int = 0
-    """Slates that went because there was no room for them."""
+    """Slates that were evicted because there was no room for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """At the end: what this run did."""
+    """The summary of a run, at its end."""
 
     batches: int
     events: int
@@ -50,20 +52,24 @@ class RunSummary:
     dead_letters: int
     seconds: float
     waiting: int = 0
-    """Events that wait at the end."""
+    """Events that are waiting at the end."""
     dropped: int = 0
     diverted: int = 0
     evicted: int = 0
     timers: bool = False
-    """Whether event-time timers wait at the end for event time to go on."""
+    """True if event-time timers are left that wait for event time to advance."""
     ended: int | None = None
-    """Where event time was ended, in event-time order: what comes later up to it is late."""
+    """The time at which event time was ended (event-time order): input up to it is now late."""
+    dead_input: str | None = None
+    """A warning if nearly all input became dead letters."""
 
 
 def told(
     before: Progress, after: Progress, left: Left, lane: str, seconds: float, *, waits: bool
 ) -> BatchSummary:
-    """What a batch did; `waits` says whether events wait for the horizon."""
+    """Returns the summary of a batch; `waits` is True if events wait for the horizon."""
+    fed = after.measured is not None and after.measured.batch == after.batch
+    measured = after.measured if fed else None
     return BatchSummary(
         batch=after.batch,
         events=after.events - before.events,
@@ -78,7 +84,8 @@ def told(
         waiting=after.waiting,
         horizon=after.horizon if waits else None,
         lane=lane,
-        latency=after.latency / 1e6 if after.events > before.events and after.latency else None,
+        latency=None if measured is None else measured.whole / 1e6,
+        waited=0.0 if measured is None else measured.waited / 1e6,
         behind=left.records,
         slates=sum(after.slates.values()),
         total_dropped=sum(after.dropped.values()),

@@ -1,41 +1,52 @@
-"""The seam between the driver and whatever runs a batch's tasks."""
+"""The interface between the driver and whatever runs a batch's tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol
 
-from millstream.driver.job import Job
+from millstream.driver.job import BatchJob
 from millstream.engine.horizon import Lane
 from millstream.engine.plan import Plan
 from millstream.engine.progress import Report
 
 
 class Runner(Protocol):
-    """Runs batches, one at a time, in whatever thread it is called."""
+    """Runs batches, one at a time, in the thread that calls `run`."""
 
     @property
     def parallelism(self) -> int:
-        """How many tasks run at once."""
+        """The number of tasks that run at once."""
+        ...
+
+    @property
+    def spread(self) -> bool:
+        """True if tasks run on several hosts, each with copies of some shards.
+
+        Then a single task for a whole batch would need all copies on one host.
+        """
         ...
 
     def prepare(self, plan: Plan) -> None:
-        """Take the functions of all batches to come. Called once, before the first of them."""
+        """Takes the functions for all batches. Called once, before the first batch."""
         ...
 
-    def run(self, job: Job, lane: Lane) -> list[Report]:
-        """Run a batch and give what its tasks report; MillstreamError if one of them fails for
-        good. Until the driver commits the batch, nothing of it is visible."""
+    def run(self, job: BatchJob, lane: Lane) -> list[Report]:
+        """Runs a batch and returns its tasks' reports.
+
+        Raises MillstreamError if a task fails permanently. Nothing of the batch is visible until
+        the driver commits it.
+        """
         ...
 
     def cancel(self) -> None:
-        """From another thread: let `run` fail soon."""
+        """Makes `run`, in another thread, fail soon."""
         ...
 
     def close(self) -> None:
-        """Let go of what runs the tasks."""
+        """Releases what runs the tasks."""
         ...
 
 
 OpenRunner = Callable[[], Runner]
-"""Starts what runs the tasks; this may take seconds, and is called in a thread of its own."""
+"""Starts a runner. This may take seconds, and is called in a background thread."""

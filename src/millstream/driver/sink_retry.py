@@ -1,9 +1,9 @@
-"""Trying a sink again that fails, while everything else waits.
+"""Retries a sink that fails, while everything else waits.
 
-A batch is committed before its sinks get it. If one of them cannot be written (a full disk, a
-folder that is gone), it is tried again, with pauses that grow, until it can be or patience ends.
-The other sinks get the batch meanwhile. No further batch is committed, so nothing is lost and the
-sources wait. What is wrong is said once, and so is that it works again.
+A batch is committed before its sinks get it. If a sink cannot be written (a full disk, a missing
+folder), it is retried with growing pauses, until it succeeds or the patience is used up. The other
+sinks get the batch meanwhile. No further batch is committed, so nothing is lost and the sources
+wait. The user is told once about the failure, and once when the sink works again.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from millstream.stores.trouble import Trouble, write_troubles
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 Try = tuple[str, Callable[[], None]]
-"""What a sink is called, and what gives it the batch: again, it changes nothing."""
+"""The name of a sink, and a function that gives it the batch. Repeating that changes nothing."""
 
 
-class Stopped(Exception):  # not an error: it tells that a stop was asked for
+class Stopped(Exception):  # not an error: it reports a requested stop
     """The application was asked to stop while a sink failed."""
 
     def __init__(self, error: SinkError) -> None:
@@ -32,9 +32,9 @@ class Stopped(Exception):  # not an error: it tells that a stop was asked for
 
 @dataclass(frozen=True, slots=True)
 class SinkRetry:
-    """How long a sink is tried again, and who is told.
+    """Retries sinks for up to `seconds`, and reports failures.
 
-    `wait` takes seconds and says whether to go on; `record` is given the sinks that fail.
+    `wait` waits for some seconds and returns whether to go on; `record` gets the failing sinks.
     """
 
     seconds: float
@@ -45,7 +45,10 @@ class SinkRetry:
     record: Callable[[list[Trouble]], None]
 
     def through(self, tries: Sequence[Try]) -> None:
-        """Try each until all have succeeded; RunError after `seconds`, Stopped when asked to."""
+        """Tries each sink until all have succeeded.
+
+        Raises RunError after `seconds`, and Stopped if `wait` says not to go on.
+        """
         failing: dict[str, Trouble] = {}
         left, pause = list(tries), FIRST_PAUSE
         while True:
@@ -60,12 +63,12 @@ class SinkRetry:
                     self._worked(failing, name)
             if not still:
                 return
-            oldest = min(failing.values(), key=lambda one: one.since)
+            oldest = min(failing.values(), key=lambda trouble: trouble.since)
             rest = self.seconds - (self.clock() - oldest.since) / 1e6
             if rest <= 0:
                 raise RunError(
-                    f"{oldest.error}; it was tried for {self.seconds:g} s (sink_patience). Mend it "
-                    "and start again: the batch is kept, and is published then"
+                    f"{oldest.error}; it was tried for {self.seconds:g} s (sink_patience). Fix it "
+                    "and start again: the batch is kept, and will be published then"
                 )
             if not self.wait(min(pause, rest)):
                 raise Stopped(SinkError(oldest.error))
@@ -93,7 +96,7 @@ class SinkRetry:
 def sink_retry_of(
     settings: Settings, wait: Callable[[float], bool], say: Callable[[str], None]
 ) -> SinkRetry:
-    """The retries of a run: what fails is recorded in its store, by the clock of the wall."""
+    """Returns the retry policy of a run: records failures in its store, with wall-clock times."""
     record = partial(write_troubles, settings.store)
-    record([])  # what a driver that was killed has left
+    record([])  # clears what a killed driver has left
     return SinkRetry(settings.sink_patience / 1e6, wait, clock, say, record)

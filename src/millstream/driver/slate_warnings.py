@@ -1,4 +1,4 @@
-"""Sentences about slates that need attention: each said once, or again when it got worse."""
+"""Warnings about slates that need attention: each given once, and again if it gets worse."""
 
 from __future__ import annotations
 
@@ -8,49 +8,56 @@ from millstream.model.size import shown_size
 from millstream.stores.progress import Large, Unranked
 
 KEYS = 10
-"""Keys of one update that are spoken of: the application's owner knows by then."""
+"""The most keys of one update to warn about: by then the application's owner knows."""
 
 
 class LargeSlates:
-    """Slates over `slate_warn`: once of each, and again when it has doubled. One a run."""
+    """Warns once about each slate over `slate_warn`, and again when it has doubled.
+
+    A run has one such object.
+    """
 
     def __init__(self, warn: int, kinds: Mapping[str, str]) -> None:
-        """`warn` is the workflow's `slate_warn`, `kinds` each update's kind of slate."""
+        """`warn` is the workflow's `slate_warn`; `kinds` has each update's kind of slate."""
         self._warn = warn
         self._kinds = kinds
         self._said: dict[str, dict[str, int]] = {}
 
     def sentences(self, large: Mapping[str, Large], batch: int) -> Iterator[str]:
-        """What to say of the slates that are large after a batch."""
-        for update, one in large.items():
-            said = self._said.setdefault(update, {})
-            known = said.get(one.key)
-            if one.batch != batch or (known is None and len(said) >= KEYS):
+        """Yields warnings about the slates that are large after a batch."""
+        for update, slate in large.items():
+            reported = self._said.setdefault(update, {})
+            known = reported.get(slate.key)
+            if slate.batch != batch or (known is None and len(reported) >= KEYS):
                 continue
-            if known is None or one.bytes >= 2 * known:
-                said[one.key] = one.bytes
-                what, advice = "its slate", "keep less in it, or use a table"
+            if known is None or slate.bytes >= 2 * known:
+                reported[slate.key] = slate.bytes
+                subject, advice = "its slate", "keep less in it, or use a table"
                 if self._kinds.get(update) == "table":
-                    what, advice = "an entry of its table", "use more entries, each with less"
+                    subject, advice = "an entry of its table", "use more entries, each with less"
                 yield (
-                    f"update {update!r}, key {one.key!r}: {what} has {shown_size(one.bytes)}, over "
-                    f"slate_warn ({shown_size(self._warn)}); {advice}"
+                    f"update {update!r}, key {slate.key!r}: {subject} has "
+                    f"{shown_size(slate.bytes)}, over slate_warn ({shown_size(self._warn)}); "
+                    f"{advice}"
                 )
 
 
 class UnrankedSlates:
-    """Slates whose priority could not be told: once of each update. One a run."""
+    """Warns once for each update about slates whose priority could not be determined.
+
+    A run has one such object.
+    """
 
     def __init__(self) -> None:
         self._said: set[str] = set()
 
     def sentences(self, unranked: Mapping[str, Unranked], batch: int) -> Iterator[str]:
-        """What to say of the slates that got no priority in a batch."""
-        for update, one in unranked.items():
-            if one.batch == batch and update not in self._said:
+        """Yields warnings about the slates that got no priority in a batch."""
+        for update, slate in unranked.items():
+            if slate.batch == batch and update not in self._said:
                 self._said.add(update)
                 yield (
-                    f"update {update!r}, key {one.key!r}: its priority could not be told "
-                    f"({one.error}); slates without one are the first to go when there is no "
+                    f"update {update!r}, key {slate.key!r}: its priority could not be told "
+                    f"({slate.error}); slates without one are the first to go when there is no "
                     "room: let priority give a finite number for every key and slate"
                 )

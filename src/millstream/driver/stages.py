@@ -1,78 +1,85 @@
-"""What the tasks of a batch do: thin shells around `engine.layers`, over rows in and rows out.
+"""The tasks of a batch: thin shells around `engine.layers` that take rows and yield rows.
 
-A batch is one task that does everything, or a first stage that reads and maps, followed by a stage
-for each layer of updates, with a shuffle by shard before it. The runner calls these and moves the
-rows (see `job`).
+A batch is either one task that does everything, or a first stage that reads and maps, followed by a
+shuffle by shard and a stage for each layer of updates. The runner calls these functions and moves
+the rows (see `job`).
+
+Feedback events are stored in the shards that they come from. The tasks of the first stage read
+them, some shards each. On a cluster, where a shard's copy is on one host, separate tasks read them,
+which run on the same hosts as the tasks of the layers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import msgspec
 
-from millstream.driver.inputs import read_split
-from millstream.driver.job import END, REPORT, Job, Row, SourceSplit
+from millstream.driver.inputs import log_chunks, read_split
+from millstream.driver.job import END, REPORT, SEAT, BatchJob, Row, SourceSplit
+from millstream.driver.job_store import bases_of, place_of, stage, store_of
 from millstream.driver.jump_filter import without_jumps
-from millstream.durable import with_checksum, write_unsynced, write_whole
+from millstream.driver.topic_chunks import topic_chunks
 from millstream.engine.columns import Columns
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task, run_whole
 from millstream.engine.plan import Plan
 from millstream.engine.points import reach
 from millstream.engine.progress import Report
+from millstream.engine.retry_intake import RetryIntake
 from millstream.errors import RunError
+from millstream.kafka.topic import SourceTopic
+from millstream.letters.retry_log import RETRIED
+from millstream.log.placed_blocks import LogObjects, placed_blocks
+from millstream.model.source import Source
 from millstream.sources.address import LOG
 from millstream.sources.formats import Chunk, format_named
-from millstream.stores.contract import Store
-from millstream.stores.home import opened
-from millstream.stores.soft import Soft
+from millstream.sources.kafka_records import taken_source
 
 FLUSH_EVENTS = 65_536
-"""Deliveries that a task of the first stage gathers before it sends them on."""
+"""The number of deliveries that a task of the first stage buffers before it sends them on."""
 INLINE_ROWS = 2_000
-"""Output rows that travel with a report; more are staged in a file."""
+"""The most output rows that are sent with a report; more are staged in a file."""
 
 
-_open: dict[tuple[Path, str, Soft | None], Store] = {}
-"""The stores of the last jobs in this process, by path, run and layer."""
-MOST_OPEN = 8
-
-
-def _store_of(job: Job) -> Store:
-    """The job's store, kept open in this process from batch to batch of a run."""
-    name = job.store, job.run, job.soft
-    if name not in _open:
-        for path, run, soft in [*_open]:
-            if (path == job.store and run != job.run) or len(_open) >= MOST_OPEN:
-                _open.pop((path, run, soft)).close()
-        _open[name] = opened(job.store, job.shards, job.soft)
-    return _open[name]
-
-
-def close_stores() -> None:
-    """Let go of the stores that jobs in this process have used."""
-    while _open:
-        _open.popitem()[1].close()
-
-
-def whole_batch(plan: Plan, job: Job, attempt: int) -> Report:
-    """The one-task lane: everything in this task."""
-    with Task(plan, job.beat, _store_of(job), range(job.shards), attempt) as task:
+def whole_batch(plan: Plan, job: BatchJob, attempt: int) -> Report:
+    """Runs a batch of the one-task lane: everything in this task."""
+    with Task(plan, job.beat, store_of(job), range(job.shards), attempt) as task:
         task.take_feedback()
         intakes = dict(read for group in job.splits for read in _read(job, task, group))
         run_whole(task, intakes.values())
+        task.report.bases = bases_of(job, range(job.shards))
         return _with_staged(job, task.finish(intakes.values()))
 
 
-def first_stage(plan: Plan, job: Job, number: int, attempt: int) -> Iterator[Row]:
-    """The first stage of the shuffled lane: read, map, and send what is for a later layer on."""
+def first_tasks(plan: Plan, job: BatchJob, *, seated: bool) -> int:
+    """Returns the number of tasks of the first stage; `seated`: separate tasks read feedback."""
+    return len(job.splits) + (job.tasks if seated and _has_feedback(plan, job) else 0)
+
+
+def first_stage(
+    plan: Plan, job: BatchJob, number: int, attempt: int, *, seated: bool = False
+) -> Iterator[Row]:
+    """Runs a task of the first stage: reads, maps, and sends on events for later layers."""
+    if number >= len(job.splits):
+        return _feedback_stage(plan, job, number - len(job.splits), attempt)
+    return _reading_stage(plan, job, number, attempt, seated)
+
+
+def _has_feedback(plan: Plan, job: BatchJob) -> bool:
+    return job.feedback and bool(plan.emitters)
+
+
+def _reading_stage(
+    plan: Plan, job: BatchJob, number: int, attempt: int, seated: bool
+) -> Iterator[Row]:
     owned = range(number, job.shards, len(job.splits))
-    with Task(plan, job.beat, _store_of(job), owned, attempt) as task:
+    if seated or not _has_feedback(plan, job):
+        owned = range(0)
+    with Task(plan, job.beat, store_of(job), owned, attempt) as task:
         task.take_feedback()
-        intakes: dict[SourceSplit, Intake] = {}
+        intakes: dict[SourceSplit, Intake | RetryIntake] = {}
         for piece, intake in _read(job, task, job.splits[number]):
             intakes[piece] = intake
             if _gathered(task) >= FLUSH_EVENTS or task.router.full:
@@ -82,16 +89,26 @@ def first_stage(plan: Plan, job: Job, number: int, attempt: int) -> Iterator[Row
     yield from _end_marks(job)
 
 
+def _feedback_stage(plan: Plan, job: BatchJob, partition: int, attempt: int) -> Iterator[Row]:
+    """Sends on the feedback events in the shards of one task of the layers."""
+    owned = range(partition, job.shards, job.tasks)
+    with Task(plan, job.beat, store_of(job), owned, attempt) as task:
+        task.take_feedback()
+        yield from _deliveries(job, task)
+        yield report_row(_with_staged(job, task.finish()))
+    yield from _end_marks(job)
+
+
 def layer_stage(
     plan: Plan,
-    job: Job,
+    job: BatchJob,
     layer: int,
     upstream: int,
     partition: int,
     attempt: int,
     rows: Iterable[Row],
 ) -> Iterator[Row]:
-    """A layer of the shuffled lane: feed its functions, commit, send on what they emit."""
+    """Runs a task of a layer: feeds its functions, commits, and sends on what they emit."""
     owned = range(partition, job.shards, job.tasks)
     last, ended = layer == len(plan.layers) - 1, 0
     inboxes: dict[tuple[int, int], Columns] = {}
@@ -99,6 +116,8 @@ def layer_stage(
     for task_number, (function, shard, frame) in rows:
         if function == END:
             ended += 1
+        elif function == SEAT:
+            continue
         elif function == REPORT or plan.layer_of[function] != layer:
             passing.append((task_number, (function, shard, frame)))
         else:
@@ -109,10 +128,11 @@ def layer_stage(
             f"layer {layer + 1}: the input was cut off after {ended} of {upstream} tasks; nothing "
             "was committed, and the task is tried again"
         )
-    with Task(plan, job.beat, _store_of(job), owned, attempt) as task:
+    with Task(plan, job.beat, store_of(job), owned, attempt) as task:
         task.run_layer(layer, inboxes, job.beat)
         task.commit()
         reach("between-layers", job.beat.batch)
+        task.report.bases = bases_of(job, owned)
         report = report_row(_with_staged(job, task.finish()))
         yield from passing
         yield from _deliveries(job, task)
@@ -122,12 +142,12 @@ def layer_stage(
 
 
 def report_row(report: Report) -> Row:
-    """A report on its way to the driver."""
+    """Packs a report as a row, on its way to the driver."""
     return 0, (REPORT, 0, msgspec.msgpack.encode(report))
 
 
 def reports_in(rows: Iterable[Row]) -> list[Report]:
-    """The reports among the rows that the last stage gives."""
+    """Returns the reports among the rows of the last stage."""
     return [
         msgspec.msgpack.decode(frame, type=Report)
         for _, (function, _, frame) in rows
@@ -136,27 +156,63 @@ def reports_in(rows: Iterable[Row]) -> list[Report]:
 
 
 def _read(
-    job: Job, task: Task, splits: Iterable[SourceSplit]
-) -> Iterator[tuple[SourceSplit, Intake]]:
-    """Read splits into the task's router; gives a split and its intake after each chunk of it."""
+    job: BatchJob, task: Task, splits: Iterable[SourceSplit]
+) -> Iterator[tuple[SourceSplit, Intake | RetryIntake]]:
+    """Reads splits into the task's router; yields the split and its intake after each chunk."""
     sources = {source.name: source for source in task.plan.workflow.sources}
+    topics: dict[tuple[str, SourceTopic], list[SourceSplit]] = {}
     for piece in splits:
+        if piece.source == RETRIED:
+            yield piece, _read_letters(job, task, piece)
+            continue
+        if isinstance(piece.located, SourceTopic):
+            topics.setdefault((piece.source, piece.located), []).append(piece)
+            continue
         intake = Intake(sources[piece.source], task.router, job.beat.clock, job.beat.late)
-        file = piece.split.path
-        for chunk in _chunks(piece, intake, job.beat.clock):
-            if chunk.picked is not None and chunk.whole is not None:
-                if intake.take_picked(*chunk.picked):
-                    yield piece, intake
-                    continue
-                chunk = chunk.whole()
-            intake.take(chunk.records, chunk.raw, file, chunk.line_of, chunk.stamps)
-            for bad in chunk.bad:
-                intake.refuse(bad.text, bad.error, file, bad.line)
+        for chunk in _chunks(job, piece, intake):
+            _take(intake, chunk, piece.split.path)
+            yield piece, intake
+    for (name, topic), pieces in topics.items():
+        source = taken_source(sources[name], topic)
+
+        def opened(source: Source = source) -> Intake:
+            return Intake(source, task.router, job.beat.clock, job.beat.late)
+
+        for piece, intake, topic_chunk in topic_chunks(topic, pieces, opened, job.beat.clock):
+            _take(intake, topic_chunk, piece.split.path)
             yield piece, intake
 
 
-def _chunks(piece: SourceSplit, intake: Intake, clock: int) -> Iterator[Chunk]:
-    source = intake.source
+def _take(intake: Intake, chunk: Chunk, file: str) -> None:
+    if chunk.picked is not None and chunk.whole is not None:
+        if intake.take_picked(*chunk.picked):
+            return
+        chunk = chunk.whole()
+    intake.take(chunk.records, chunk.raw, file, chunk.line_of, chunk.stamps, chunk.keys)
+    for bad in chunk.bad:
+        intake.refuse(bad.text, bad.error, file, bad.line)
+
+
+def _read_letters(job: BatchJob, task: Task, piece: SourceSplit) -> RetryIntake:
+    """Takes in the dead letters that are retried."""
+    intake = RetryIntake(Source(RETRIED), task.router, job.beat.clock)
+    for chunk in _log_chunks(job, piece):
+        rows = [record["row"] for record in chunk.records]
+        intake.take(rows, piece.split.path, chunk.line_of(0))
+    return intake
+
+
+def _log_chunks(job: BatchJob, piece: SourceSplit) -> Iterator[Chunk]:
+    if not isinstance(piece.located, LogObjects):
+        return read_split(piece.format, piece.split)
+    start, stop = piece.split.start, piece.split.stop or 0
+    return log_chunks(placed_blocks(piece.located, start, stop, lambda: place_of(job)))
+
+
+def _chunks(job: BatchJob, piece: SourceSplit, intake: Intake) -> Iterator[Chunk]:
+    source, clock = intake.source, job.beat.clock
+    if isinstance(piece.located, LogObjects):
+        return _log_chunks(job, piece)
     if source.jump is not None and piece.format != LOG:
         return without_jumps(format_named(piece.format, source.text), piece.split, source, clock)
     return read_split(piece.format, piece.split, intake.fields, source.text)
@@ -166,31 +222,20 @@ def _gathered(task: Task) -> int:
     return sum(map(len, task.router.placed.values()))
 
 
-def _deliveries(job: Job, task: Task, *, partials: bool = True) -> Iterator[Row]:
-    """What is to be sent on; `partials`: also what is still being merged."""
+def _deliveries(job: BatchJob, task: Task, *, partials: bool = True) -> Iterator[Row]:
+    """Yields the deliveries to send on; `partials`: also partials that are still being merged."""
     for (function, shard), events in task.router.take(partials).items():
         yield shard % job.tasks, (function, shard, events.pack())
 
 
-def _end_marks(job: Job) -> list[Row]:
+def _end_marks(job: BatchJob) -> list[Row]:
     return [(task, (END, 0, b"")) for task in range(job.tasks)]
 
 
-def _with_staged(job: Job, report: Report) -> Report:
-    """The report, with its output moved to a staged file if it is much."""
-    rows = sum(map(len, report.outputs.values())) + len(report.late_events)
-    rows += len(report.letters) + len(report.dropped_events)
-    if rows > INLINE_ROWS:
-        staged = job.store / "staging" / f"{job.beat.batch:012d}-{uuid4().hex}.rows"
-        body = Report(
-            outputs=report.outputs,
-            late_events=report.late_events,
-            letters=report.letters,
-            dropped_events=report.dropped_events,
-        )
-        write = write_whole if job.soft is None else write_unsynced
-        write(staged, with_checksum(msgspec.msgpack.encode(body)))
-        report.outputs, report.late_events, report.letters = {}, [], []
-        report.dropped_events = []
-        report.staged = [staged.name]
+def _with_staged(job: BatchJob, report: Report) -> Report:
+    """Returns the report; if it has many output rows, moves them to a staged file."""
+    if report.row_count > INLINE_ROWS:
+        name = f"{job.beat.batch:012d}-{uuid4().hex}.rows"
+        stage(job, name, msgspec.msgpack.encode(report.take_rows()))
+        report.staged = [name]
     return report

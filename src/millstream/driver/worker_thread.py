@@ -1,4 +1,4 @@
-"""A thread that does one thing after the other, for as long as somebody needs it."""
+"""A background thread that carries out tasks one after the other."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable
 
 CLOSE_SECONDS = 1.0
-"""How long `close` waits; a thread that hangs in a call to the outside does not end with it."""
+"""Seconds that `close` waits: a thread that hangs in an external call may not end."""
 
 
 class WorkerThread:
-    """Carries out what it is given, in order. What is given must not raise."""
+    """Carries out the work that it is given, in order. The work must not raise."""
 
     def __init__(self, name: str) -> None:
         self._todo: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -19,11 +19,11 @@ class WorkerThread:
         self._thread.start()
 
     def do(self, work: Callable[[], None]) -> None:
-        """Carry this out, after what was given before."""
+        """Adds `work` to the queue."""
         self._todo.put(work)
 
     def close(self) -> None:
-        """End after what was given."""
+        """Ends the thread after the work in the queue."""
         self._todo.put(None)
         self._thread.join(CLOSE_SECONDS)
 

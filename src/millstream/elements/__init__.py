@@ -1,7 +1,7 @@
 """Processing elements (S4), and the standard ones, which need no code.
 
-`STANDARD` is what `element = "count"` in a TOML file finds. The package imports no Spark, and
-nothing of the engine knows it: an element is made of maps, updates, slates and timers.
+`STANDARD` resolves the names in a TOML file, as in `element = "count"`. The package does not import
+Spark, and the engine does not know elements: they are made of maps, updates, slates and timers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from millstream.elements.merge import Merge
 from millstream.elements.rate_limit import RateLimit
 from millstream.elements.sample import Sample
 from millstream.elements.sessionise import Sessionise
-from millstream.elements.sliding import Sliding
+from millstream.elements.sliding_aggregate import Sliding
 from millstream.elements.sort import Sort
 from millstream.elements.split import Split
 from millstream.elements.statistics import Max, Mean, Min, Sum
@@ -45,7 +45,7 @@ STANDARD: dict[str, type[Part]] = {
     "merge": Merge,
     "top": Top,
 }
-"""The standard elements by the name that a file has for them."""
+"""The standard elements by their names in a TOML file."""
 
 __all__ = [
     "STANDARD",

@@ -1,4 +1,4 @@
-"""Aggregates as a configuration names them: an algebra, of which events, and ratios of two.
+"""The aggregates in the configuration of an element: algebras over some events, and their ratios.
 
     aggregates = { serves = { name = "count", stream = "serves" },
                    clicks = { name = "count", where = { kind = "click" } },
@@ -6,8 +6,8 @@
                    events = "count" }
     ratios     = { ctr = ["clicks", "serves"] }
 
-`name` and what is left are an algebra of the library and its arguments. `stream` and `where` say
-which events it is made of: those of that stream, those that the conditions hold for.
+`stream` and `where` select the events: those of that stream, those that match the conditions.
+`name` is an algebra of the library, and the other options are its arguments.
 """
 
 from __future__ import annotations
@@ -31,28 +31,29 @@ _NUMBERS = ("count", "sum", "mean", "min", "max", "variance")
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """An algebra, and which events it is made of."""
+    """An algebra, and the selection of its events."""
 
     algebra: Algebra
     stream: str | None = None
     where: Conditions | None = None
 
     def takes(self, event: Event) -> bool:
-        """Whether an event is one of those."""
+        """True if the event is selected."""
         if self.stream is not None and event.stream != self.stream:
             return False
         return self.where is None or self.where.hold(event.value)
 
     def shown(self, partial: Any) -> Any:
-        """What readers see: the answer alone if it is exact, with its bounds if it is not."""
+        """Returns the form for readers: only the answer if it is exact, otherwise with its
+        bounds."""
         written = readable(self.algebra.write(partial))
         return written[self.algebra.name] if self.algebra.error is None else written
 
 
 def aggregates_of(given: object, taken: tuple[str, ...], where: str) -> dict[str, Aggregate]:
-    """The aggregates of a configuration; DefinitionError for what is none.
+    """Parses the aggregates of a configuration. Raises DefinitionError if one is not valid.
 
-    `taken` are the names that the element emits itself.
+    `taken` are the names of the element's own fields, which an aggregate must not have.
     """
     if not isinstance(given, dict) or not given:
         raise DefinitionError(
@@ -60,48 +61,51 @@ def aggregates_of(given: object, taken: tuple[str, ...], where: str) -> dict[str
             f"{{ spent = {{ name = 'sum', of = 'price' }} }}; got {given!r}"
         )
     _check_names("aggregates", given, taken, where)
-    return {name: _aggregate(one, f"{where}: aggregates", name) for name, one in given.items()}
+    return {
+        name: _aggregate(options, f"{where}: aggregates", name) for name, options in given.items()
+    }
 
 
-def _aggregate(given: object, where: str, called: str) -> Aggregate:
-    options = dict(given) if isinstance(given, dict) else {"name": given}
+def _aggregate(entry: object, where: str, label: str) -> Aggregate:
+    options = dict(entry) if isinstance(entry, dict) else {"name": entry}
     name = options.pop("name", None)
     if not isinstance(name, str) or name not in BUILT_IN:
         hint = f"; {did_you_mean(name, BUILT_IN)}" if isinstance(name, str) else ""
         raise DefinitionError(
-            f"{where} must name for {called!r} one of {', '.join(BUILT_IN)}, or be a table of the "
-            f"name and its arguments; got {given!r}{hint}"
+            f"{where} must name for {label!r} one of {', '.join(BUILT_IN)}, or be a table of the "
+            f"name and its arguments; got {entry!r}{hint}"
         )
-    stream, said = options.pop("stream", None), options.pop("where", None)
+    stream, wanted = options.pop("stream", None), options.pop("where", None)
     if stream is not None and not isinstance(stream, str):
         raise DefinitionError(
-            f"{where} must have for {called!r} the name of a stream as its stream; got {stream!r}"
+            f"{where} must have for {label!r} the name of a stream as its stream; got {stream!r}"
         )
-    which = f"{where} must say for {called!r} which events it is of: where"
-    held = None if said is None else conditions(said, which)
-    algebra = algebra_of(name, options, f"{where} must have for {called!r}", ("stream", "where"))
-    return Aggregate(algebra, stream, held)
+    problem = f"{where} must say for {label!r} which events it is of: where"
+    selected = None if wanted is None else conditions(wanted, problem)
+    algebra = algebra_of(name, options, f"{where} must have for {label!r}", ("stream", "where"))
+    return Aggregate(algebra, stream, selected)
 
 
 def algebra_of(
     name: str, options: dict[str, Any], must: str, others: tuple[str, ...] = ()
 ) -> Algebra:
-    """An algebra of the library with its arguments; DefinitionError, which begins with `must`.
+    """Builds an algebra of the library with its arguments. Raises DefinitionError, with a message
+    that begins with `must`.
 
-    `others` are the words that may stand among the arguments, for someone else.
+    `others` are further options that are allowed, which the caller handles.
     """
     parameters = signature(BUILT_IN[name]).parameters
     takes = [*parameters, *others]
     must = f"{must} what {name} takes"
-    given = f"{must} ({', '.join(takes) or 'nothing'}); got"
+    problem = f"{must} ({', '.join(takes) or 'nothing'}); got"
     for option in options:
         if option not in parameters:
             near = nearest(option, takes)
             hint = "" if near is None else f"; did you mean {near!r}?"
-            raise DefinitionError(f"{given} {option!r}{hint}")
+            raise DefinitionError(f"{problem} {option!r}{hint}")
     for option, parameter in parameters.items():
         if parameter.default is parameter.empty and option not in options:
-            raise DefinitionError(f"{given} no {option!r}")
+            raise DefinitionError(f"{problem} no {option!r}")
     try:
         return BUILT_IN[name](**options)
     except DefinitionError as error:
@@ -111,39 +115,39 @@ def algebra_of(
 def check_ratios(
     given: object, aggregates: dict[str, Aggregate], taken: tuple[str, ...], where: str
 ) -> None:
-    """DefinitionError for what is not a ratio of two of the aggregates."""
+    """Raises DefinitionError if `given` is not a table of ratios of two of the aggregates."""
     if not isinstance(given, dict):
         raise DefinitionError(
             f"{where}: ratios must be a table, as in {{ ctr = ['clicks', 'serves'] }}; "
             f"got {given!r}"
         )
     _check_names("ratios", given, (*taken, *aggregates), where)
-    numbers = [name for name, one in aggregates.items() if one.algebra.name in _NUMBERS]
+    numbers = [name for name, aggregate in aggregates.items() if aggregate.algebra.name in _NUMBERS]
     for name, pair in given.items():
         if (
             not isinstance(pair, list)
             or len(pair) != 2
-            or not all(isinstance(one, str) and one in numbers for one in pair)
+            or not all(isinstance(part, str) and part in numbers for part in pair)
         ):
             raise DefinitionError(
                 f"{where}: ratios must give {name!r} two aggregates that are numbers (there are: "
-                f"{', '.join(numbers) or 'none'}), the divided and the divisor; got {pair!r}"
+                f"{', '.join(numbers) or 'none'}), the dividend and the divisor; got {pair!r}"
             )
 
 
 def ratio(divided: Any, divisor: Any) -> float | None:
-    """One number by another; null where there is none."""
+    """Divides two numbers. None if there is no finite result."""
     if divided is None or not divisor:
         return None
     try:
-        found = divided / divisor
+        quotient = divided / divisor
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
+    return quotient if math.isfinite(quotient) else None
 
 
-def _check_names(field: str, given: dict[Any, Any], taken: tuple[str, ...], where: str) -> None:
-    for name in given:
+def _check_names(field: str, names: dict[Any, Any], taken: tuple[str, ...], where: str) -> None:
+    for name in names:
         if not isinstance(name, str) or not name or name in taken:
             raise DefinitionError(
                 f"{where}: {field} must have names other than {', '.join(taken)}; got {name!r}"

@@ -1,4 +1,4 @@
-"""Bounds of time in the configuration of the standard elements."""
+"""Parses durations in the configuration of the standard elements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from millstream.model.duration import microseconds
 
 
 def bound(element: str, name: str, given: Any) -> int:
-    """A configured duration in microseconds, over 0; DefinitionError, which names the element."""
+    """Returns a configured duration in microseconds. Raises DefinitionError, which names the
+    element, if it is not a duration over 0."""
     where = f"element {element}: {name}"
     if not isinstance(given, str):
         raise DefinitionError(
@@ -22,9 +23,9 @@ def bound(element: str, name: str, given: Any) -> int:
 
 
 def check_ttl(element: str, name: str, length: int, ttl: Any) -> None:
-    """A time-to-live must not take what the element still has to remember."""
+    """Raises DefinitionError if the ttl would delete what the element still needs."""
     if ttl is not None and microseconds(ttl, f"element {element}: ttl") < length:
         raise DefinitionError(
             f"element {element}: ttl must be as long as {name} or longer, or the element forgets "
-            f"too early; got {ttl!r}; what is over is dropped without it"
+            f"too early; got {ttl!r}; old entries are dropped even without a ttl"
         )

@@ -1,4 +1,4 @@
-"""Concat: one field, or the key, from several fields."""
+"""Concat: builds one field, or the key, from several fields."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from millstream.codec import encode_value
 from millstream.elements.element import Configured, Element, configuration
-from millstream.elements.keying import OWN
+from millstream.elements.event_keys import OWN
 from millstream.errors import DefinitionError, InputError
 from millstream.model.event import Emit, Event
 from millstream.model.path import is_path, picker
@@ -19,10 +19,11 @@ _PART = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 @dataclass
 class Concat(Element):
-    """Passes events on with a field `to` that is made of others; "@key": with that as their key.
+    """Adds a field `to`, built from other fields, and passes the event on. "@key": sets the key
+    instead.
 
-    Either `template`, a text with fields in braces, or the fields `of` with `separator` between
-    them.
+    The text comes from `template`, a text with fields in braces, or from the fields in `of`, joined
+    by `separator`.
     """
 
     to: Configured[str]
@@ -58,51 +59,52 @@ class Concat(Element):
 
     def process_event(self, event: Event) -> Iterator[Emit]:
         value = event.value
-        made = "".join(part if isinstance(part, str) else part(value) for part in self._parts)
+        text = "".join(part if isinstance(part, str) else part(value) for part in self._parts)
         if self.to == OWN:
-            yield from self.to_all(key=made)
+            yield from self.to_all(key=text)
             return
         if not isinstance(value, dict):
             raise InputError(
                 f"element Concat: the value must be an object; got {type(value).__name__}"
             )
-        yield from self.to_all({**value, self.to: made})
+        yield from self.to_all({**value, self.to: text})
 
 
 def _parts(template: str) -> list[str | Callable[[Any], str]]:
-    """The texts of a template and the fields between them."""
+    """Parses a template into its texts and the fields between them."""
     parts: list[str | Callable[[Any], str]] = []
-    at = 0
-    for found in _PART.finditer(template):
-        parts.append(template[at : found.start()])
-        at = found.end()
-        if found[0] in ("{{", "}}"):
-            parts.append(found[0][0])
+    end = 0
+    for match in _PART.finditer(template):
+        parts.append(template[end : match.start()])
+        end = match.end()
+        if match[0] in ("{{", "}}"):
+            parts.append(match[0][0])
             continue
-        path = found[1]
+        path = match[1]
         if path is None or not is_path(path):
             raise DefinitionError(
                 "element Concat: template must have fields or dotted paths in braces, as in "
                 f"'{{host}}:{{port}}', and {{{{ for a brace; got {template!r}"
             )
         parts.append(_text_of(path))
-    return [*parts, template[at:]]
+    return [*parts, template[end:]]
 
 
 def _text_of(path: str) -> Callable[[Any], str]:
-    """A function of a value that gives a field as text; numbers and true and false as in JSON."""
+    """Returns a function that formats a field of a value as text. Numbers, true and false are
+    formatted as in JSON."""
     pick = picker(path, "element Concat")
 
     def text_of(value: Any) -> str:
-        found = pick(value)
-        if isinstance(found, str):
-            return found
-        if isinstance(found, int | float):
-            return encode_value(found).decode()
-        shown = repr(found)
+        content = pick(value)
+        if isinstance(content, str):
+            return content
+        if isinstance(content, int | float):
+            return encode_value(content).decode()
+        shown = repr(content)
         raise InputError(
             f"element Concat: field {path!r} must be text, a number, true or false; got "
-            f"{type(found).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
+            f"{type(content).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
         )
 
     return text_of

@@ -1,4 +1,4 @@
-"""Count: how many events came for a key."""
+"""Count: counts the events of each key."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Deduplicate: of the events with the same id, the first goes on.
+"""Deduplicate: passes on only the first of the events with the same id.
 
-The id is the element's key; or, with `of`, a field, and events are compared within their key. An id
-is forgotten when `within` has passed since its event went on, by a timer, so that the memory is
-bounded by time: a repeat does not make it longer.
+The id is the element's key or, with `of`, a field. Then events are compared within their key. A
+timer deletes an id when `within` has passed since its event was passed on. So memory is bounded by
+time: a repeat does not keep an id longer.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from millstream.elements.aside import check_aside, passed_on
 from millstream.elements.bounds import bound, check_ttl
 from millstream.elements.element import Configured, Element, configuration
 from millstream.errors import DefinitionError
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.model.event import Emit, Event, Forget, SetTimer, Timer, emit, forget, timer
 from millstream.model.path import is_path, key_text, picker
 
 
 @dataclass
 class Deduplicate(Element):
-    """Passes on an event unless one of the same id went on at most `within` before it.
+    """Passes on an event unless one with the same id was passed on at most `within` before it.
 
-    Events are passed on as they came. Repeats are dropped and counted in `dropped`; or they go to
-    the stream `repeats_to`.
+    Events are passed on unchanged. Repeats are dropped and counted in `dropped`, or go to the
+    stream `repeats_to`.
     """
 
     within: Configured[str]
     of: Configured[str | None] = None
     repeats_to: Configured[str | None] = None
     passed: dict[str, int] = field(default_factory=dict)
-    """The ids that went on, and when; without `of` there is one, which is ''."""
+    """The ids that were passed on, with their times. Without `of` the only id is ''."""
     dropped: int = 0
 
     def __post_init__(self) -> None:
@@ -44,7 +44,7 @@ class Deduplicate(Element):
             )
         self._pick = None if self.of is None else picker(self.of, "element Deduplicate")
 
-    def add_to(self, app: App, **placement: Any) -> None:
+    def add_to(self, app: AppDefinition, **placement: Any) -> None:
         check_ttl("Deduplicate", "within", self._within, placement.get("ttl"))
         check_aside("Deduplicate", "repeats_to", self.repeats_to, placement)
         super().add_to(app, **placement)
@@ -71,7 +71,8 @@ class Deduplicate(Element):
         yield self._next()
 
     def _next(self) -> SetTimer | Forget:
-        """Until all that is known now is over: a key of many ids has a timer every `within`."""
+        """Sets the timer for when all current ids have expired. A key with many ids has one timer
+        every `within`."""
         if not self.passed:
             return forget()
         return timer(at=max(self.passed.values()) + self._within)

@@ -12,10 +12,10 @@
 
     app.add(QueryCounter(), keys={"queries": "query"}, every="10m", publish="counts")
 
-The object that is added is the *prototype*: what is configured in it (fields marked `Configured`)
-is the same for every key, is not stored, and follows the configuration when that changes. The other
-fields are the slate: each key has its own, which begins with the fields' defaults. There is no
-mechanism under it but maps, updates, slates and timers: see `placing`.
+The object that is added is the *prototype*. Its configuration (fields marked `Configured`) is the
+same for every key, is not stored, and follows the application when that changes. The other fields
+are the slate: each key has its own, which begins with the fields' defaults. An element uses nothing
+but maps, updates, slates and timers: see `placement`.
 """
 
 from __future__ import annotations
@@ -28,95 +28,98 @@ from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from millstream.errors import DefinitionError, FunctionError
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.model.event import INHERITED, Emit, Event, Forget, SetTimer, Timer
 from millstream.model.place import location
 
 T = TypeVar("T")
 _CONFIGURED = "configured"
 Configured = Annotated[T, _CONFIGURED]
-"""Marks a field that the prototype sets: `size: Configured[int] = 10`."""
+"""Marks a field that is set in the prototype: `size: Configured[int] = 10`."""
 
 Effects = Iterable[Emit | SetTimer | Forget] | None
-"""What a method of an element gives: it yields them, or returns a list, or nothing."""
+"""The result of an element's method: it yields effects, or returns a list of them, or None."""
 
 
 class Element:
     """The base of processing elements. A subclass with fields is a dataclass.
 
-    `key` and `time` are set before each call: the value that this element is for, and the `ts` of
-    the event in hand; in `output`, the end of the time that it is for.
+    `key` and `time` are set before each call. `key` is the key of this element. `time` is the `ts`
+    of the current event; in `output`, the end of the period.
     """
 
     key: str
     time: int
     most_idle = 1_000
-    """How often `output` is called by time without an event in between, before it rests."""
+    """`output` stops being called by time after this many calls without an event in between."""
     _publish_to: str | None = None
     _publishes: tuple[str, ...] = ()
 
     def process_event(self, event: Event) -> Effects:
-        """Take an event: change the fields, yield what is to be emitted."""
+        """Processes an event: changes the fields, yields events to emit."""
         raise NotImplementedError
 
     def output(self) -> Effects:
-        """Give out what is known; called every t seconds or every n events, as it is configured."""
+        """Emits the current results. Called every t seconds or every n events, as configured."""
         raise NotImplementedError
 
     def on_timer(self, timer: Timer) -> Effects:
-        """Take a timer that this element has set."""
+        """Handles a timer that this element has set."""
         raise NotImplementedError
 
     def priority(self) -> float:
-        """How important this element is: when there is no room, the least important go first."""
+        """Returns the importance of this element. When room runs out, the least important go
+        first."""
         raise NotImplementedError
 
     def publish(self, value: Any, *, key: str | None = None) -> Emit:
-        """What to yield to put a value under this element's key into the outside store."""
+        """Returns the effect that publishes a value under this element's key. Yield it."""
         if self._publish_to is None:
             raise FunctionError(
-                f"{type(self).__name__} publishes, but was not told where: add it with publish= "
+                f"{type(self).__name__} publishes, but has no output: add it with publish= "
                 "the name of an output"
             )
-        alone = len(self._publishes) == 1
+        only = len(self._publishes) == 1
         return Emit(
-            None if alone else self._publish_to,  # the engine has a short way for the only one
+            None if only else self._publish_to,  # the engine has a fast path for a single stream
             self.key if key is None else key,
             value,
             None,
         )
 
     def to_all(self, value: Any = INHERITED, *, key: Any = INHERITED) -> list[Emit]:
-        """What to yield to put a value onto every stream that this element was told to publish."""
+        """Returns the effects that emit a value on every stream that this element publishes."""
         if key is INHERITED:
-            key = self.__dict__.get("key", key)  # a prototype has none
+            key = self.__dict__.get("key", key)  # a prototype has no key
         if len(self._publishes) == 1:
             return [Emit(None, key, value, None)]
         return [Emit(stream, key, value, None) for stream in self._publishes]
 
-    def add_to(self, app: App, **placement: Any) -> None:
-        """Make the functions of this element; see `placing.place` for what may be said."""
-        from millstream.elements.placing import check_placement, place
+    def add_to(self, app: AppDefinition, **placement: Any) -> None:
+        """Adds the functions of this element to an application. `placement.place` has the
+        options."""
+        from millstream.elements.placement import check_placement, place
 
         check_placement(self, placement)
         place(app, self, **placement)
 
     def __eq__(self, other: object) -> bool:
-        """Two elements are equal that are configured alike; a dataclass has its own, like it."""
+        """True if both have the same class and attributes. (Dataclasses have a similar method of
+        their own.)"""
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
     __hash__ = None  # type: ignore[assignment]  # its fields change
 
 
 SINCE, NEXT, IDLE = "since_output", "next_output", "idle_outputs"
-"""What the slate has besides the fields: the events since `output`, its next time, and how often it
-was called since the last event."""
+"""The slate's additional fields: the events since the last `output`, the time of the next one, and
+the number of calls since the last event."""
 _OWN = {name for name in (*vars(Element), *get_annotations(Element)) if not name.startswith("__")}
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the fields of an element's class are."""
+    """The fields of an element's class, by kind."""
 
     configured: tuple[str, ...]
     slate: tuple[str, ...]
@@ -125,15 +128,16 @@ class Shape:
 
 
 def shape_of(kind: type[Any]) -> Shape:
-    """The fields of an element's class; DefinitionError if they cannot be a slate."""
+    """Returns the fields of an element's class. Raises DefinitionError if they cannot be a
+    slate."""
     where = f"element {kind.__name__}{location(kind.process_event)}"
-    known = {one.name for one in fields(kind)} if is_dataclass(kind) else set()
+    known = {item.name for item in fields(kind)} if is_dataclass(kind) else set()
     for base in kind.__mro__[: kind.__mro__.index(Element)]:
-        noted = _noted(base) - known
-        if noted:
+        annotated = _annotated(base) - known
+        if annotated:
             raise DefinitionError(
-                f"{where} has fields ({', '.join(sorted(noted))}), so it must be a dataclass: put "
-                f"@dataclass above {base.__name__}"
+                f"{where} has fields ({', '.join(sorted(annotated))}), so it must be a dataclass: "
+                f"put @dataclass above {base.__name__}"
             )
     if not is_dataclass(kind):
         return Shape((), (), {}, where)
@@ -142,8 +146,8 @@ def shape_of(kind: type[Any]) -> Shape:
     taken = sorted(known & (_OWN | {SINCE, NEXT, IDLE}))
     if taken:
         raise DefinitionError(
-            f"{where}: a field must not be called {', '.join(taken)}: every element has that of "
-            "its own; give it another name"
+            f"{where}: a field must not be called {', '.join(taken)}: every element has an "
+            "attribute of that name; give the field another name"
         )
     try:
         hints = get_type_hints(kind, include_extras=True)
@@ -152,18 +156,18 @@ def shape_of(kind: type[Any]) -> Shape:
             f"{where}: the types of its fields must be known where the class is: {error}"
         ) from None
     configured, slate = [], []
-    for one in fields(kind):
-        if _CONFIGURED in getattr(hints[one.name], "__metadata__", ()):
-            configured.append(one.name)
+    for item in fields(kind):
+        if _CONFIGURED in getattr(hints[item.name], "__metadata__", ()):
+            configured.append(item.name)
             continue
-        if one.default is one.default_factory is MISSING:
+        if item.default is item.default_factory is MISSING:
             raise DefinitionError(
-                f"{where}: field {one.name!r} is of the slate, so it must have a default, which a "
-                "new key begins with; if it is configured, mark it Configured[...]"
+                f"{where}: field {item.name!r} belongs to the slate, so it must have a "
+                "default, with which a new key begins; if it is configured, mark it Configured[...]"
             )
-        slate.append(one.name)
-    made: Any = kind
-    if slate and made.__dataclass_params__.frozen:
+        slate.append(item.name)
+    dataclass_kind: Any = kind
+    if slate and dataclass_kind.__dataclass_params__.frozen:
         raise DefinitionError(
             f"{where}: must be a dataclass without frozen=True, since process_event changes its "
             f"fields ({', '.join(slate)}); if they are configured, mark them Configured[...]"
@@ -171,8 +175,8 @@ def shape_of(kind: type[Any]) -> Shape:
     return Shape(tuple(configured), tuple(slate), hints, where)
 
 
-def _noted(kind: type[Any]) -> set[str]:
-    """The names that a class itself gives a type to, those of class variables left out."""
+def _annotated(kind: type[Any]) -> set[str]:
+    """Returns the names that a class itself annotates with a type, without class variables."""
     return {
         name
         for name, hint in get_annotations(kind).items()
@@ -182,26 +186,27 @@ def _noted(kind: type[Any]) -> set[str]:
 
 @cache
 def slate_of(kind: Any, scheduled: tuple[tuple[str, Any, Any], ...]) -> type:
-    """The dataclass of an element's slate: its own fields, and what its schedule remembers."""
+    """Makes the dataclass of an element's slate: the slate's fields, and those of the schedule."""
     shape = shape_of(kind)
-    by_name = {one.name: one for one in fields(kind)} if is_dataclass(kind) else {}
-    made = []
+    by_name = {item.name: item for item in fields(kind)} if is_dataclass(kind) else {}
+    columns = []
     for name in shape.slate:
-        one = by_name[name]
-        kept = (
-            field(default=one.default)
-            if one.default is not MISSING
-            else field(default_factory=one.default_factory)
+        item = by_name[name]
+        copied = (
+            field(default=item.default)
+            if item.default is not MISSING
+            else field(default_factory=item.default_factory)
         )
-        made.append((name, shape.hints[name], kept))
-    made += [(name, hint, field(default=default)) for name, hint, default in scheduled]
-    slate = make_dataclass(kind.__name__, made)
+        columns.append((name, shape.hints[name], copied))
+    columns += [(name, hint, field(default=default)) for name, hint, default in scheduled]
+    slate = make_dataclass(kind.__name__, columns)
     slate.__module__ = kind.__module__
     return slate
 
 
 def configuration(prototype: Element) -> dict[str, Any]:
-    """What is configured in a prototype; DefinitionError if it is of another type than it says."""
+    """Returns the configuration of a prototype. Raises DefinitionError if a value does not have the
+    annotated type."""
     kind: Any = type(prototype)
     shape = shape_of(kind)
     for name in shape.configured:
@@ -216,30 +221,33 @@ def configuration(prototype: Element) -> dict[str, Any]:
     for name in shape.slate:
         if getattr(prototype, name) != getattr(fresh, name):
             raise DefinitionError(
-                f"element {kind.__name__}: {name} must be left out: it is of the slate, and begins "
-                "with its default for each key; mark it Configured[...] to set it in the prototype"
+                f"element {kind.__name__}: {name} must be left out: it belongs to the slate, and "
+                "begins with its default for each key; mark it Configured[...] to set it in the "
+                "prototype"
             )
     return {name: getattr(prototype, name) for name in shape.configured}
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of a type, as far as JSON and TOML know types."""
-    origin, given = get_origin(hint) or hint, get_args(hint)
+    """True if a value has a type, as far as JSON and TOML know types."""
+    origin, arguments = get_origin(hint) or hint, get_args(hint)
     if origin is Any:
         return True
     if origin in (Union, UnionType):
-        return any(_fits(value, one) for one in given)
+        return any(_fits(value, item) for item in arguments)
     if origin is Literal:
-        return value in given
+        return value in arguments
     if origin is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if origin is int:
         return isinstance(value, int) and not isinstance(value, bool)
     if origin is list:
-        return isinstance(value, list) and all(_fits(one, given[0]) for one in value if given)
+        return isinstance(value, list) and all(
+            _fits(item, arguments[0]) for item in value if arguments
+        )
     if origin is dict:
         return isinstance(value, dict) and all(
-            _fits(k, given[0]) and _fits(v, given[1]) for k, v in value.items() if given
+            _fits(k, arguments[0]) and _fits(v, arguments[1]) for k, v in value.items() if arguments
         )
     return not isinstance(origin, type) or isinstance(value, origin)
 
@@ -248,13 +256,13 @@ _WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or 
 
 
 def _words(hint: Any) -> str:
-    origin, given = get_origin(hint) or hint, get_args(hint)
+    origin, arguments = get_origin(hint) or hint, get_args(hint)
     if origin in (Union, UnionType):
-        return " or ".join(_words(one) for one in given if one is not type(None))
+        return " or ".join(_words(item) for item in arguments if item is not type(None))
     if origin is Literal:
-        return "one of " + ", ".join(repr(one) for one in given)
+        return "one of " + ", ".join(repr(item) for item in arguments)
     if origin is list:
-        return "a list" + (f" of {_words(given[0])}" if given else "")
+        return "a list" + (f" of {_words(arguments[0])}" if arguments else "")
     if origin is dict:
         return "a table"
     return _WORDS.get(origin, getattr(origin, "__name__", str(origin)))

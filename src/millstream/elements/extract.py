@@ -1,4 +1,4 @@
-"""Extract: fields of a text, by a regular expression."""
+"""Extract: takes fields out of a text with a regular expression."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _KINDS: dict[str, tuple[re.Pattern[str], Callable[[str], Any]]] = {
     "int": (_INT, int),
     "float": (_FLOAT, float),
 }
-"""The texts that are numbers, and what they are."""
+"""The form of the text of each kind of number, and its conversion."""
 
 
 @dataclass
 class Extract(Element):
     """Passes events on with the named groups of `pattern` as fields of their value.
 
-    The pattern is looked for anywhere in the text of the field `of`. `types` says which groups are
-    to be numbers. An event whose text does not have it is dropped, or with `unmatched = "pass"`
-    passed on as it is.
+    The pattern is searched for anywhere in the text of the field `of`. `types` names the groups to
+    convert to numbers. An event whose text does not match is dropped or, with `unmatched = "pass"`,
+    passed on unchanged.
     """
 
     pattern: Configured[str]
@@ -64,12 +64,12 @@ class Extract(Element):
         elif self.unmatched == "pass":
             yield from self.to_all()
 
-    def _numbers(self, found: dict[str, Any]) -> dict[str, Any]:
+    def _numbers(self, groups: dict[str, Any]) -> dict[str, Any]:
         for name, kind in self.types.items():
-            text, (form, number) = found[name], _KINDS[kind]
+            text, (form, number) = groups[name], _KINDS[kind]
             if text is None:
                 continue
             if form.fullmatch(text) is None:
                 raise InputError(f"element Extract: {name} must be {kind}; got {text!r}")
-            found[name] = number(text)
-        return found
+            groups[name] = number(text)
+        return groups

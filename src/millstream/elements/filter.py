@@ -1,4 +1,4 @@
-"""Filter: the events that conditions hold for."""
+"""Filter: passes on the events that match conditions."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from millstream.model.event import Emit, Event
 
 @dataclass
 class Filter(Element):
-    """Passes on, as they are, the events for which all of `where` holds; with `drop`, the others.
+    """Passes on, unchanged, the events that match all of `where`; with `drop`, the others.
 
-    What can stand in `where` is said in `conditions`.
+    The module `conditions` says what `where` may contain.
     """
 
     where: Configured[dict[str, Any]]

@@ -1,8 +1,8 @@
-"""Forward: events on to other streams, under another key, with other fields.
+"""Forward: passes events on to other streams, under another key, with other fields.
 
-The fields are changed in this order: `select` keeps only those that it names, `rename` moves fields
-to a new name at the top of the value, `add` sets constants. What is to be selected or renamed and
-is not there is left out.
+The fields are changed in this order: `select` keeps only the fields that it names, `rename` moves
+fields to a new name at the top level of the value, `add` sets constants. Fields to be selected or
+renamed that do not exist are left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MISSING = object()
 
 @dataclass
 class Forward(Element):
-    """Passes every event on, to all streams that it publishes, under the key that `keys` says."""
+    """Passes every event on to all streams that it publishes, under the key that `keys` defines."""
 
     select: Configured[list[str] | None] = None
     rename: Configured[dict[str, str]] = field(default_factory=dict)
@@ -67,13 +67,13 @@ class Forward(Element):
         if self.select is not None:
             kept = {}
             for path in self.select:
-                found = _at(value, path)
-                if found is not _MISSING:
-                    _put(kept, path, found)
+                content = _at(value, path)
+                if content is not _MISSING:
+                    _put(kept, path, content)
         moved = {new: _at(value, old) for new, old in self.rename.items()}
         for old in self.rename.values():
             kept = _without(kept, old.split("."))
-        kept.update((new, found) for new, found in moved.items() if found is not _MISSING)
+        kept.update((new, content) for new, content in moved.items() if content is not _MISSING)
         return kept | self.add
 
 
@@ -85,16 +85,18 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
-def _put(kept: dict[str, Any], path: str, found: Any) -> None:
-    """Set a field where it was. What holds it is made here, or is all of the input's own."""
+def _put(kept: dict[str, Any], path: str, content: Any) -> None:
+    """Sets a field at its path. The objects on the path were created here, or were selected
+    whole."""
     *above, last = path.split(".")
     for step in above:
         kept = kept.setdefault(step, {})
-    kept[last] = found
+    kept[last] = content
 
 
 def _without(value: dict[str, Any], steps: list[str]) -> dict[str, Any]:
-    """The same without a field: a copy where it differs, since the input is not to be changed."""
+    """Returns the value without a field. It copies what differs, so that the input is not
+    changed."""
     first, *rest = steps
     if first not in value:
         return value

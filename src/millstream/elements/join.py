@@ -1,18 +1,13 @@
-"""Join: the events of two streams that have the same key and are close in time (S4, IV.A).
+"""Join: pairs the events of two streams that have the same key and are close in time (S4, IV.A).
 
-Clicks joined to their serves by serve id, in a file:
+Clicks joined to their serves by serve id, in a TOML file:
 
-    [elements.clicked]
-    element = "join"
-    keys = { clicks = "serve", serves = "serve" }
-    left = "clicks"
-    right = "serves"
-    within = "30m"
-    publishes = "clicked"
+    [elements.clicked] element = "join" keys = { clicks = "serve", serves = "serve" } left =
+    "clicks" right = "serves" within = "30m" publishes = "clicked"
 
-Each side is kept for `within`, so which of the two comes first does not matter: the later finds the
-earlier. What is over is dropped by a timer, one a key: with ids that come once on each side it is
-set once, fires once, and nothing is left.
+Events of both sides are kept for `within`, so either may come first: the later one finds the
+earlier one. A timer, one for each key, drops the events that are too old. If an id comes once on
+each side, the timer is set once and fires once, and nothing is left.
 """
 
 from __future__ import annotations
@@ -23,24 +18,24 @@ from typing import Any, Literal
 
 from millstream.elements.bounds import bound, check_ttl
 from millstream.elements.element import Configured, Element, configuration
-from millstream.elements.keying import attributes_of
+from millstream.elements.event_keys import attributes_of
 from millstream.errors import DefinitionError, InputError
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.model.event import Emit, Event, Forget, SetTimer, Timer, forget, timer
 from millstream.nearest import nearest
 
 Fields = dict[str, Any]
 Picks = tuple[tuple[str, tuple[str, ...]], ...]
-"""What is selected of a side: the field in the emitted value, the steps to it in the event's."""
+"""The selected fields of a side: the name in the emitted value, and the path in the event's."""
 
 
 @dataclass
 class Join(Element):
     """Emits each pair of a left and a right event of a key that are at most `within` apart, once.
 
-    The value is one object: `key`, the left's fields, and those of the right's that the left has
-    not; or `key` and what `select` names. With `how="left"`, a left event that finds no right is
-    emitted alone when its time is over.
+    The value is one object: `key`, the left's fields, and the right's fields that the left does not
+    have; or `key` and the fields that `select` names. With `how="left"`, a left event without a
+    match is emitted alone when its time is over.
     """
 
     left: Configured[str]
@@ -49,7 +44,7 @@ class Join(Element):
     how: Configured[Literal["inner", "left"]] = "inner"
     select: Configured[dict[str, str] | None] = None
     lefts: list[tuple[int, Fields, bool]] = field(default_factory=list)
-    """Left events that a right may still come for: ts, fields, and whether one has come."""
+    """Left events that a right may still match: ts, fields, and whether one has matched."""
     rights: list[tuple[int, Fields]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -63,7 +58,7 @@ class Join(Element):
         of_right = () if self._picks is None else self._picks[1]
         self._alone: Fields = {name: None for name, _ in of_right}
 
-    def add_to(self, app: App, **placement: Any) -> None:
+    def add_to(self, app: AppDefinition, **placement: Any) -> None:
         if "keys" in placement:
             named = attributes_of(placement["keys"], "element Join")
             if set(named) != {self.left, self.right}:
@@ -87,9 +82,9 @@ class Join(Element):
             self.lefts.append((ts, fields, matched))
         else:
             fields = self._kept(event, 1)
-            for n, (when, left, _) in enumerate(self.lefts):
+            for index, (when, left, _) in enumerate(self.lefts):
                 if -within <= ts - when <= within:
-                    self.lefts[n] = (when, left, True)
+                    self.lefts[index] = (when, left, True)
                     yield from self._joined(fields, left)
             self.rights.append((ts, fields))
 
@@ -98,24 +93,25 @@ class Join(Element):
         for when, left, matched in self.lefts:
             if outer and not matched and when <= over:
                 yield from self._joined(self._alone, left)
-        self.lefts = [one for one in self.lefts if one[0] > over]
-        self.rights = [one for one in self.rights if one[0] > over]
+        self.lefts = [entry for entry in self.lefts if entry[0] > over]
+        self.rights = [entry for entry in self.rights if entry[0] > over]
         yield self._next(outer)
 
     def _next(self, outer: bool) -> SetTimer | Forget:
-        """Until the first left that would be emitted alone; else until all that is kept is over,
-        so that a busy key has a timer every `within`, not one an event."""
+        """Sets the timer for the first left event to be emitted alone. If there is none, for when
+        all kept events are too old: so a busy key has a timer every `within`, not one for each
+        event."""
         alone = [when for when, _, matched in self.lefts if outer and not matched]
         if alone:
             return timer(at=min(alone) + self._within)
-        kept = [one[0] for one in self.lefts] + [one[0] for one in self.rights]
+        kept = [entry[0] for entry in self.lefts] + [entry[0] for entry in self.rights]
         return timer(at=max(kept) + self._within) if kept else forget()
 
     def _kept(self, event: Event, side: int) -> Fields:
-        """What is kept of an event: all its fields, or only those that are selected."""
+        """Returns the fields to keep of an event: all, or only the selected ones."""
         value = event.value
         if self._picks is not None:
-            return {name: _found(value, steps) for name, steps in self._picks[side]}
+            return {name: _field_at(value, steps) for name, steps in self._picks[side]}
         if type(value) is not dict:
             raise InputError(
                 f"element Join, stream {event.stream!r}: the value must be an object, whose fields "
@@ -128,7 +124,7 @@ class Join(Element):
 
 
 def _picks(select: dict[str, str]) -> tuple[Picks, Picks]:
-    """What is selected of the left, and of the right."""
+    """Returns the selected fields of the left and of the right."""
     sides: dict[str, list[tuple[str, tuple[str, ...]]]] = {"left": [], "right": []}
     for name, path in select.items():
         side, *steps = path.split(".")
@@ -143,8 +139,8 @@ def _picks(select: dict[str, str]) -> tuple[Picks, Picks]:
     return tuple(sides["left"]), tuple(sides["right"])
 
 
-def _found(value: Any, steps: tuple[str, ...]) -> Any:
-    """A field of a value; None if it is not there."""
+def _field_at(value: Any, steps: tuple[str, ...]) -> Any:
+    """Returns a field of a value. None if it does not exist."""
     for step in steps:
         value = value.get(step) if type(value) is dict else None
     return value

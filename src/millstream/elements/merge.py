@@ -1,7 +1,7 @@
-"""Merge: one list of lists, each from another element (S4, Figure 1: the MergePE).
+"""Merge: merges the lists of several elements into one (S4, Figure 1: the MergePE).
 
-Lists that arrive in the same microsecond, as those that are sent at the end of a slot do, are
-merged together: a timer for that microsecond fires after all of them.
+Lists that arrive in the same microsecond, such as those sent at the end of a slot, are merged
+together: a timer for that microsecond fires after all of them.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ MERGE = "merge"
 
 @dataclass
 class Merge(Element):
-    """Merges the lists that `sort` elements send, of each the latest.
+    """Merges the latest list of each `sort` element.
 
     Emits `{"key", "top": [[item, value], ...], "exact"}` when the merged list has changed. It is
-    exact if those it is made of are, as far as it needs them. An item that is in several lists has
-    the greatest of its values.
+    exact if the lists that it is made of are exact as far as they are needed. An item that is in
+    several lists has its greatest value.
     """
 
     size: Configured[int] = 10
     top: list[Entry] = field(default_factory=list)
     exact: bool = True
     lists: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What each element sent last, and when, by its stream and its key."""
+    """The latest list of each element with its time, by the element's stream and key."""
 
     def __post_init__(self) -> None:
         configuration(self)
@@ -39,20 +39,20 @@ class Merge(Element):
             raise DefinitionError(f"element Merge: size must be 1 or more; got {self.size!r}")
 
     def process_event(self, event: Event) -> Iterator[SetTimer]:
-        given = event.value
-        if not _is_list(given):
-            shown = repr(given)
+        value = event.value
+        if not _is_list(value):
+            shown = repr(value)
             raise InputError(
                 "element Merge: the value must be a list that an element 'sort' sent; got "
                 f"{shown if len(shown) <= 60 else shown[:57] + '...'}"
             )
-        sender, sent = f"{event.stream} {given['key']}", given.get("sent", 0)
-        held = self.lists.get(sender)
-        if held is not None and held["ts"] == event.ts and held["sent"] > sent:
-            return  # a later one of the same microsecond came first
-        left_out = given.get("left_out")
-        one = {"top": given["top"], "left_out": left_out, "sent": sent, "ts": event.ts}
-        self.lists[sender] = one
+        sender, sent = f"{event.stream} {value['key']}", value.get("sent", 0)
+        latest = self.lists.get(sender)
+        if latest is not None and latest["ts"] == event.ts and latest["sent"] > sent:
+            return  # a newer list of the same microsecond came first
+        left_out = value.get("left_out")
+        entry = {"top": value["top"], "left_out": left_out, "sent": sent, "ts": event.ts}
+        self.lists[sender] = entry
         yield timer(at=event.ts, name=MERGE)
 
     def on_timer(self, timed: Timer) -> Iterator[Emit | Forget]:
@@ -60,7 +60,9 @@ class Merge(Element):
         self.top, self.exact = self._merged()
         if before != (self.top, self.exact):
             yield from self.output()
-        self.lists = {key: one for key, one in self.lists.items() if one["top"] or one["left_out"]}
+        self.lists = {
+            key: entry for key, entry in self.lists.items() if entry["top"] or entry["left_out"]
+        }
         if not self.lists:
             yield forget()
 
@@ -69,12 +71,12 @@ class Merge(Element):
 
     def _merged(self) -> tuple[list[Entry], bool]:
         best: dict[str, Any] = {}
-        for one in self.lists.values():
-            for item, value in one["top"]:
+        for entry in self.lists.values():
+            for item, value in entry["top"]:
                 best[item] = max(value, best.get(item, value))
         items = sorted(best, key=lambda item: rank(item, best[item]))[: self.size]
         top = [[item, best[item]] for item in items]
-        left_out = [one["left_out"] for one in self.lists.values() if one["left_out"]]
+        left_out = [entry["left_out"] for entry in self.lists.values() if entry["left_out"]]
         exact = not left_out or (
             len(top) == self.size
             and all(rank(*top[-1]) <= rank(item, value) for value, item in left_out)
@@ -82,18 +84,18 @@ class Merge(Element):
         return top, exact
 
 
-def _is_list(given: Any) -> bool:
-    """Whether a value is as `sort` sends it: one that is not would spoil all later merges."""
-    if not (isinstance(given, dict) and isinstance(given.get("key"), str)):
+def _is_list(value: Any) -> bool:
+    """True if a value has the form that `sort` sends. Any other would break all later merges."""
+    if not (isinstance(value, dict) and isinstance(value.get("key"), str)):
         return False
-    top, left_out = given.get("top"), given.get("left_out")
+    top, left_out = value.get("top"), value.get("left_out")
     if not (isinstance(top, list) and isinstance(left_out, list | None)):
         return False
     entries = top if left_out is None else [*top, left_out[::-1]]
-    return isinstance(given.get("sent", 0), int) and all(map(_is_entry, entries))
+    return isinstance(value.get("sent", 0), int) and all(map(_is_entry, entries))
 
 
-def _is_entry(given: Any) -> bool:
-    if not (isinstance(given, list) and len(given) == 2 and isinstance(given[0], str)):
+def _is_entry(value: Any) -> bool:
+    if not (isinstance(value, list) and len(value) == 2 and isinstance(value[0], str)):
         return False
-    return isinstance(given[1], int | float) and not isinstance(given[1], bool)
+    return isinstance(value[1], int | float) and not isinstance(value[1], bool)

@@ -1,8 +1,9 @@
-"""Rate limit: so many events of a key in each slot of time go on.
+"""Rate limit: passes on a limited number of events of a key in each slot of time.
 
 Slots are fixed, [n * per, (n + 1) * per) of event time, as those of `every` are. The slate is two
-numbers and no timer, so it is as cheap as a count; the price is that twice `most` can go on around
-the boundary of two slots. Which go on is decided by the events alone, not by when they are run.
+numbers and no timer, so it is as cheap as a count. The price is that up to twice `most` events can
+pass around the boundary of two slots. The events alone decide which of them pass, not the time at
+which they are processed.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from millstream.elements.aside import check_aside, passed_on
 from millstream.elements.bounds import bound, check_ttl
 from millstream.elements.element import Configured, Element, configuration
 from millstream.errors import DefinitionError
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.model.event import Emit, Event, emit
 
 
 @dataclass
 class RateLimit(Element):
-    """Passes on the first `most` events of a key in each slot of `per`, as they came.
+    """Passes on the first `most` events of a key in each slot of `per`, unchanged.
 
-    Those past it are dropped and counted in `dropped`; or they go to the stream `overflow_to`.
+    Further events are dropped and counted in `dropped`, or go to the stream `overflow_to`.
     """
 
     most: Configured[int]
     per: Configured[str]
     overflow_to: Configured[str | None] = None
     slot: int | None = None
-    """The number of the latest slot that an event came in."""
+    """The number of the latest slot with an event."""
     passed: int = 0
-    """How many events of that slot went on."""
+    """The number of events of that slot that were passed on."""
     dropped: int = 0
 
     def __post_init__(self) -> None:
@@ -43,7 +44,7 @@ class RateLimit(Element):
                 f"element RateLimit: most must be a whole number, 1 or more; got {self.most!r}"
             )
 
-    def add_to(self, app: App, **placement: Any) -> None:
+    def add_to(self, app: AppDefinition, **placement: Any) -> None:
         check_ttl("RateLimit", "per", self._per, placement.get("ttl"))
         check_aside("RateLimit", "overflow_to", self.overflow_to, placement)
         super().add_to(app, **placement)

@@ -1,9 +1,10 @@
-"""Sample: a fraction of the events, the same ones in every run.
+"""Sample: passes on a fraction of the events, the same ones in every run.
 
 An event is taken if a hash of it, a number from 0 to 1, is below `fraction`. The hash is of the
-event's time, key and value, or of its key alone: then a key's events are taken all or none (S4
-assigned users to an experiment so, section IV.B). It is BLAKE2b and not the shard hash: samples
-with different seeds must have nothing to do with one another, nor with the shards.
+event's stream, time, key and value, or of its key alone. With the key alone, either all or none of
+a key's events are taken (S4 assigned users to an experiment this way, section IV.B). The hash is
+BLAKE2b and not the shard hash: samples with different seeds must be independent of each other and
+of the shards.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ALL = 1 << 64
 
 @dataclass
 class Sample(Element):
-    """Passes on, as they are, about `fraction` of the events."""
+    """Passes on, unchanged, about `fraction` of the events."""
 
     fraction: Configured[float]
     seed: Configured[int] = 0
@@ -43,10 +44,10 @@ class Sample(Element):
         self._below = int(self.fraction * _ALL)
 
     def process_event(self, event: Event) -> Iterator[Emit]:
-        drawn = event.key.encode()
+        content = event.key.encode()
         if self.by == "event":
-            parts = (event.stream.encode(), b"%d" % event.ts, drawn, encode_value(event.value))
-            drawn = b"\x00".join(parts)
-        hashed = blake2b(drawn, digest_size=8, salt=self._salt).digest()
-        if int.from_bytes(hashed, "big") < self._below:
+            parts = (event.stream.encode(), b"%d" % event.ts, content, encode_value(event.value))
+            content = b"\x00".join(parts)
+        digest = blake2b(content, digest_size=8, salt=self._salt).digest()
+        if int.from_bytes(digest, "big") < self._below:
             yield from self.to_all()

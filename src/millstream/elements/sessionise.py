@@ -1,8 +1,8 @@
-"""Sessionise: a key's events that follow each other closely are one session.
+"""Sessionise: groups a key's events that follow each other closely into sessions.
 
 A session is emitted when it is over: the gap has passed since its last event, or it has lasted for
-`most`. A timer sees to that, so no further event of the key is needed; while events come it is
-moved only when it fires, about once a gap.
+`most`. A timer does that, so no further event of the key is needed. While events come, the timer is
+moved only when it fires, about once every gap.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from millstream.elements.bounds import bound, check_ttl
 from millstream.elements.element import Configured, Element, configuration
 from millstream.errors import DefinitionError
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.model.event import Emit, Event, Forget, SetTimer, Timer, forget, timer
 from millstream.model.path import is_path
 
@@ -25,9 +25,9 @@ _OWN = ("key", "from", "to", "events")
 class Sessionise(Element):
     """Emits `{"key": ..., "from": ..., "to": ..., "events": ...}` for each session of a key.
 
-    Events at most `gap` apart are of one session, unless it would last longer than `most`. `from`
-    and `to` are the times of its first and last event. For each field in `collect` the session has
-    a list of the values it had in its events, the first `collect_most` of them.
+    Events at most `gap` apart belong to one session, unless it would last longer than `most`.
+    `from` and `to` are the times of its first and last event. For each field in `collect` the
+    session has a list of the field's values in its events, the first `collect_most` of them.
     """
 
     gap: Configured[str]
@@ -35,7 +35,7 @@ class Sessionise(Element):
     collect: Configured[str | list[str] | None] = None
     collect_most: Configured[int] = 100
     events: int = 0
-    """How many events the open session has; 0: there is none."""
+    """The number of events in the open session. 0: there is none."""
     since: int = 0
     until: int = 0
     collected: dict[str, list[Any]] = field(default_factory=dict)
@@ -51,14 +51,14 @@ class Sessionise(Element):
                 f"got {self.collect_most!r}"
             )
 
-    def add_to(self, app: App, **placement: Any) -> None:
+    def add_to(self, app: AppDefinition, **placement: Any) -> None:
         check_ttl("Sessionise", "gap", self._gap, placement.get("ttl"))
         super().add_to(app, **placement)
 
     def process_event(self, event: Event) -> Iterator[Emit | SetTimer]:
         ts = event.ts
         if self.events and not self._takes(ts):
-            # Only in order of arrival: in order of time the timer has come before such an event.
+            # Only in arrival order: in event-time order the timer fires before such an event.
             if ts < self.since:
                 yield from self._session(ts, ts, 1, self._with({}, event.value))
                 return
@@ -83,31 +83,31 @@ class Sessionise(Element):
         return timer(at=self._end())
 
     def _takes(self, ts: int) -> bool:
-        """Whether an event of this time is of the open session."""
+        """True if an event of this time belongs to the open session."""
         since, until = min(self.since, ts), max(self.until, ts)
         close = ts - self.until <= self._gap and self.since - ts <= self._gap
         return close and (self._most is None or until - since <= self._most)
 
     def _end(self) -> int:
-        """When the session is over, if no further event comes."""
+        """Returns when the session is over, if no further event comes."""
         end = self.until + self._gap
         return end if self._most is None else min(end, self.since + self._most)
 
     def _session(
         self, since: int, until: int, events: int, collected: dict[str, Any]
     ) -> list[Emit]:
-        of_session = {"key": self.key, "from": since, "to": until, "events": events}
-        return self.to_all({**collected, **of_session}, key=self.key)
+        own = {"key": self.key, "from": since, "to": until, "events": events}
+        return self.to_all({**collected, **own}, key=self.key)
 
     def _with(self, collected: dict[str, list[Any]], value: Any) -> dict[str, list[Any]]:
-        """What is collected, with an event's fields; a field that it has not adds nothing."""
+        """Adds an event's fields to the collected values. Missing fields add nothing."""
         for name, steps in self._collect:
             values = collected.setdefault(name, [])
-            found = value
+            content = value
             for step in steps:
-                found = found.get(step) if type(found) is dict else None
-            if found is not None and len(values) < self.collect_most:
-                values.append(found)
+                content = content.get(step) if type(content) is dict else None
+            if content is not None and len(values) < self.collect_most:
+                values.append(content)
         return collected
 
 

@@ -1,16 +1,16 @@
-"""Sort: the best items of a key, by a value that events tell (S4, Figure 1: the SortPE).
+"""Sort: keeps the best items of a key, by a value in the events (S4, Figure 1: the SortPE).
 
-What is kept: the best `size` + `spare` items, each with the latest value that an event told of it
-(of several in the same microsecond, the greatest), and the best value among the items that are not
-kept, `left_out`. What holds:
+It keeps the best `size` + `spare` items, each with the value of its latest event (of several in the
+same microsecond, the greatest). It also keeps `left_out`, the best value among the items that are
+not kept. It guarantees:
 
-- The list has, of the items that are kept, the best, with their latest values.
-- While values only rise it is exact. An item that is not kept was, when it was last heard of, below
-  `size` others; those have not fallen since, so it is below them still.
-- When values can fall, an item that is kept may fall below one that is not, whose value is not
-  known any more until the next event about it. `exact` is true as long as nothing that was left out
-  was ever as good as the last item of the list: then the list is exact. With `spare` more items
-  are kept, so that as many can fall.
+- The list has the best of the items that are kept, with their latest values.
+- While values only rise, the list is exact. An item that is not kept was below `size` others at its
+  last event. Those have not fallen since, so it is still below them.
+- If values can fall, a kept item may fall below one that is not kept, whose value is unknown until
+  its next event. `exact` is true as long as no item that was left out was ever as good as the last
+  item of the list. The list is then exact. `spare` keeps that many more items, so that as many can
+  fall.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from datetime import timedelta
 from typing import Any
 
 from millstream.elements.element import Configured, Element, configuration
-from millstream.elements.keying import OWN
+from millstream.elements.event_keys import OWN
 from millstream.errors import DefinitionError, InputError
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.model.duration import Duration, microseconds
 from millstream.model.event import Emit, Event, SetTimer, Timer, timer
 from millstream.model.path import is_path, key_text, picker
@@ -35,12 +35,13 @@ Entry = list[Any]
 
 
 def rank(item: str, value: float) -> tuple[float, str]:
-    """The order of a list: the greatest value first, equal ones by item."""
+    """Returns the sort key of a list: the greatest value first, equal values by item."""
     return -value, item
 
 
 def reading(of: str, by: str, where: str) -> Callable[[Event], tuple[str, float]]:
-    """A function of an event that gives its item and its value; InputError if it has none."""
+    """Returns a function that reads the item and the value of an event. It raises InputError if one
+    is missing."""
     pick_item = picker(of, where)
     pick_value = picker(by, where)
 
@@ -61,8 +62,8 @@ class Sort(Element):
     """Keeps the best items of its key.
 
     Emits `{"key", "top": [[item, value], ...], "exact", "left_out", "sent"}` when the list has
-    changed and it is time: `every`, `every_events`, or with neither each event. An item of which no
-    event came for `item_ttl`, or whose value is not above `above`, is not in the list.
+    changed and output is due: by `every`, by `every_events`, or without both at each event. An item
+    is not in the list if no event of it came for `item_ttl`, or if its value is not above `above`.
     """
 
     size: Configured[int] = 10
@@ -74,11 +75,12 @@ class Sort(Element):
     items: dict[str, list[Any]] = field(default_factory=dict)
     """[value, ts] by item."""
     left_out: list[Any] = field(default_factory=list)
-    """[value, item] of the best that is not kept, and the latest ts of any that is not."""
+    """[value, item, ts]: the value and the item of the best that is not kept, and the latest ts of
+    any that is not."""
     told: list[Any] = field(default_factory=list)
-    """[top, left_out] as they were sent last."""
+    """[top, left_out] as last sent."""
     sent: int = 0
-    """How many lists were sent: of two that arrive in the same microsecond, which is newer."""
+    """The number of lists sent. It tells which of two lists of the same microsecond is newer."""
     next_expiry: int = 0
 
     def __post_init__(self) -> None:
@@ -107,14 +109,14 @@ class Sort(Element):
 
     def add_to(
         self,
-        app: App,
+        app: AppDefinition,
         *,
         every: Duration | None = None,
         every_events: int | None = None,
         ttl: Duration | None = None,
         **placement: Any,
     ) -> None:
-        """As of any element; `output` is called at each event if nothing else is said."""
+        """Adds the element to an application. By default `output` is called at each event."""
         where = f"element {placement.get('name') or type(self).__name__!r}"
         if self._ttl and placement.get("clock") == "wall":
             raise DefinitionError(
@@ -122,11 +124,11 @@ class Sort(Element):
             )
         prototype = copy(self)
         if every is None:
-            # Between the slots of `every` nothing is told, so there items expire at the slot's end.
+            # With `every`, nothing is emitted within a slot, so items can expire at its end.
             prototype._sets_timers = bool(self._ttl)
             every_events = every_events or 1
         if self._ttl:
-            # The slate is to tell that its last item has gone.
+            # The slate must live long enough to emit that its last item has gone.
             slot = 0 if every is None else microseconds(every, f"{where}: every")
             if ttl is None:
                 ttl = timedelta(microseconds=2 * (self._ttl + slot) + 1)
@@ -143,7 +145,7 @@ class Sort(Element):
         item, value = self._read(event)
         ts, known = event.ts, self.items.get(item)
         if known is not None:
-            # Counts that were made in the same microsecond arrive in no order of their own.
+            # Counts of the same microsecond arrive in any order.
             value = max(value, known[0]) if known[1] == ts else value
             ts = max(ts, known[1])
         if self.above is not None and value <= self.above:
@@ -171,7 +173,7 @@ class Sort(Element):
         if self._ttl:
             self._expire(self.time)
         top = self._top()
-        # What was left out is of interest only where it may belong into the list.
+        # `left_out` matters only if it may belong in the list.
         exact = not self.left_out or (
             len(top) == self.size and rank(*top[-1]) <= rank(self.left_out[1], self.left_out[0])
         )
@@ -180,8 +182,8 @@ class Sort(Element):
             return
         self.told = [top, left_out]
         self.sent += 1
-        told = {"top": top, "exact": exact, "left_out": left_out, "sent": self.sent}
-        yield from self.to_all({"key": self.key, **told}, key=self._group())
+        content = {"top": top, "exact": exact, "left_out": left_out, "sent": self.sent}
+        yield from self.to_all({"key": self.key, **content}, key=self._group())
 
     def on_timer(self, timed: Timer) -> Iterator[Emit | SetTimer]:
         yield from self.output()
@@ -195,12 +197,12 @@ class Sort(Element):
         return [[item, self.items[item][0]] for item in best[: self.size]]
 
     def _expire(self, now: int) -> None:
-        """Leave out what is older than `item_ttl`, as a slate is older than its own."""
+        """Removes the items that are older than `item_ttl`, by the same rule as a slate's ttl."""
         oldest = now - self._ttl
-        self.items = {item: one for item, one in self.items.items() if one[1] >= oldest}
+        self.items = {item: entry for item, entry in self.items.items() if entry[1] >= oldest}
         if self.left_out and self.left_out[2] < oldest:
             self.left_out = []
 
     def _group(self) -> str:
-        """The key that the list is sent to."""
+        """Returns the key to which the list is sent."""
         return self.key

@@ -1,4 +1,4 @@
-"""Split: a text into its words (S4, Figure 1: the QuoteSplitterPE)."""
+"""Split: splits a text into its words (S4, Figure 1: the QuoteSplitterPE)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from millstream.model.path import is_path, picker
 class Split(Element):
     """Emits `{"word": ..., "count": ...}` for each different word of a text, keyed by the word.
 
-    A word is what `pattern` finds: letters and digits, an apostrophe among them. With `lower`,
-    capitals are made small first.
+    A word is a match of `pattern`: by default letters and digits, with apostrophes inside. With
+    `lower`, the text is converted to lower case first.
     """
 
     of: Configured[str] = "text"
@@ -46,7 +46,7 @@ class Split(Element):
             raise InputError(
                 f"element Split: field {self.of!r} must be text; got {type(text).__name__} {text!r}"
             )
-        found = self._words.finditer(text.lower() if self.lower else text)
-        words = Counter(one[0] for one in found if one[0])
+        matches = self._words.finditer(text.lower() if self.lower else text)
+        words = Counter(match[0] for match in matches if match[0])
         for word, count in words.items():
             yield from self.to_all({"word": word, "count": count}, key=word)

@@ -1,10 +1,9 @@
 """Sum, mean, min, max: running aggregates of a number, one for each key.
 
-What is added up, and how, is the library's of algebras (`millstream.algebra`): an element lifts
-each event and merges it into what it has. The slate holds the form that the algebra writes, so
-sums are exact whatever the order of the events, and a slate says what the same aggregate of
-`App.aggregate` would. An event without the number, or with something else in its place, is a dead
-letter.
+They use the library of algebras (`millstream.algebra`): an element lifts each event and merges it
+into its total. The slate holds the algebra's written form. So sums are exact in any order of
+events, and a slate has the same content as that of the same `App.aggregate`. An event in which the
+number is missing or is not a number becomes a dead letter.
 """
 
 from __future__ import annotations
@@ -20,20 +19,21 @@ from millstream.model.algebra import Algebra
 from millstream.model.event import Emit, Event
 from millstream.model.path import is_path
 
-_TO_GO_ON = frozenset({"exact", "exact_squares", "sketch", "bits", "buckets", "short", "rest"})
+_INTERNAL = frozenset({"exact", "exact_squares", "sketch", "bits", "buckets", "short", "rest"})
 
 
 def readable(written: dict[str, Any]) -> dict[str, Any]:
-    """What is for readers in an algebra's written form, less what only serves to go on from it.
+    """Returns the part of an algebra's written form that is for readers, without its internal
+    state.
 
     >>> readable({"sum": 0.35, "exact": "12610078956637389*2**-55"})
     {'sum': 0.35}
     """
-    return {name: value for name, value in written.items() if name not in _TO_GO_ON}
+    return {name: value for name, value in written.items() if name not in _INTERNAL}
 
 
 def merged(algebra: Algebra, written: dict[str, Any] | None, event: Event) -> dict[str, Any]:
-    """The written form with one more event in it; None is the form of no event."""
+    """Returns the written form with one more event merged in. None is the form of no events."""
     partial = algebra.read(written) if written else algebra.zero()
     more: dict[str, Any] = algebra.write(algebra.merge(partial, algebra.lift(event)))
     return more
@@ -44,7 +44,7 @@ class Statistic(Element):
     """A running aggregate of the number `of` (a field or dotted path; None: the value itself)."""
 
     statistic: ClassVar[str]
-    """Its name in the library of algebras."""
+    """The name of its algebra."""
 
     of: Configured[str | None] = None
     total: dict[str, Any] = field(default_factory=dict)

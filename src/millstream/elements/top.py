@@ -1,11 +1,11 @@
-"""Top: the best items of all, sorted in shards and merged (S4, Figure 1).
+"""Top: finds the best items overall, sorted in shards and merged (S4, Figure 1).
 
-    counts -> NAME.keys -> NAME.sort (one element a shard) -> NAME (one element)
+    counts -> NAME.keys -> NAME.sort (one element for each shard) -> NAME (one element)
 
-Each event tells the latest value of an item. A map sends it to the sorter of the item's shard,
-`hash(item) mod shards`, so that all that is told of an item meets in one place, and the sorters
-share the load. A sorter keeps the best of its items (see `sort` for what exactly, and what that
-means when values can fall) and sends its list, when it has changed, to the one that merges them.
+Each event carries the latest value of an item. A map sends it to the sorter of the item's shard,
+`hash(item) mod shards`. So all events of an item meet in one place, and the sorters share the load.
+A sorter keeps the best of its items (`sort` explains what that guarantees if values can fall). When
+its list has changed, it sends the list to the element that merges them.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from typing import Any
 
 from millstream.codec import shard_of
 from millstream.elements.element import Configured, Element, configuration
-from millstream.elements.keying import ALL, Attribute, Keys, attributes_of, key_of, modules_of
+from millstream.elements.event_keys import ALL, Attribute, Keys, attributes_of, key_of, modules_of
 from millstream.elements.merge import Merge
-from millstream.elements.placing import check_own, place
+from millstream.elements.placement import check_own, place
 from millstream.elements.sort import Sort, reading
 from millstream.errors import DefinitionError
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.model.event import Emit, Event, emit
 from millstream.model.function import check_name, takes
 
 
 @dataclass
 class Top(Element):
-    """The `size` best items. Emits `{"key", "top": [[item, value], ...], "exact"}`.
+    """Keeps the `size` best items. Emits `{"key", "top": [[item, value], ...], "exact"}`.
 
-    `by` names the field with the value, `of` the field with the item ("@key": the event's key).
-    The key is "" if there is one list of all; `keys = { STREAM = "field" }` makes a list for each
+    `by` names the field with the value, `of` the field with the item ("@key": the event's key). By
+    default there is one list, with the key "". `keys = { STREAM = "field" }` makes a list for each
     value of a field.
     """
 
@@ -54,7 +54,7 @@ class Top(Element):
 
     def add_to(
         self,
-        app: App,
+        app: AppDefinition,
         *,
         keys: Keys = (),
         name: str | None = None,
@@ -63,10 +63,10 @@ class Top(Element):
         ttl: Any = None,
         **placement: Any,
     ) -> None:
-        """Add the sorters and the one that merges.
+        """Adds the sorters and the element that merges their lists.
 
-        `every` and `every_events` say when the sorters send their lists; the merged one follows at
-        once. `ttl` is of the items. The limit on events is the sorters'.
+        `every` and `every_events` set when the sorters send their lists. The merged list follows at
+        once. `ttl` applies to the items. The limit on events applies to the sorters.
         """
         name = type(self).__name__ if name is None else name
         check_name(name, "element")
@@ -93,14 +93,14 @@ class Top(Element):
             raise DefinitionError(message) from None
         try:
             sort.add_to(app, keys=[items], name=f"{name}.sort", publishes=lists, **placement)
-        except DefinitionError as error:  # the user knows of one element, and of no update
-            told = re.sub(rf"^\w+ '{re.escape(name)}\.sort'[^:]*", where, str(error))
-            raise DefinitionError(told) from error.__cause__
+        except DefinitionError as error:  # users know one element, not its updates
+            text = re.sub(rf"^\w+ '{re.escape(name)}\.sort'[^:]*", where, str(error))
+            raise DefinitionError(text) from error.__cause__
         place(app, Merge(self.size), keys=[lists], name=name, publishes=publishes, publish=publish)
 
 
 ITEM, VALUE = "item", "value"
-"""The fields of what the map sends to the sorters."""
+"""The fields of the events that the map sends to the sorters."""
 
 
 class SortShard(Sort):

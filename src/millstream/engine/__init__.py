@@ -1,21 +1,21 @@
-"""What a task does with events and shards: pure, no Spark.
+"""The engine: what a task does with events and shards. Pure, without Spark.
 
-plan      the workflow, numbered, with where each emitted event goes
-columns   many deliveries at once, and their bytes
-gate      events of one function in one shard that wait for the horizon
-combining an aggregate's events, merged before they are sent on
-counting  the same where they are only counted
-aggregate_cell  an aggregate in one shard: partials merged into slates
-cell      one function in one shard during one batch: slates, timers, waiting, changes
-ordering  grouped by key, each key in content order
-feeder    feeding one key's events and timers to an update
-readback  the slate as the next event should find it
-router    where emitted events go: fused maps, later layers, feedback, outputs
-intake    records of a source become events
-layers    running layers over shards, and the one-task batch
-horizon   the decisions about time: how far, what is due, which lane
-beat      what a batch is told before it runs
-effects   what a function yields, applied
-points    where a fault run may strike
-progress  what the driver knows after a batch
+plan            numbers the workflow's functions and streams, and knows where emitted events go
+columns         holds many deliveries at once, and packs them to bytes
+gate            holds back events of one function in one shard until the horizon has passed them
+combiner        merges an aggregate's events before they are sent on
+key_counts      does the same where events are only counted
+aggregate_cell  merges partials into the slates of an aggregate in one shard
+cell            runs one function in one shard during one batch: slates, timers, waiting, changes
+content_order   groups events by key, each key in content order
+feeder          feeds one key's events and timers to an update
+readback        gives a slate the form in which the next event should find it
+router          sends emitted events on: to fused maps, later layers, feedback, outputs
+intake          turns records of a source into events
+layers          runs layers over shards, and the one-task batch
+horizon         decides about time: how far it has come, what is due, which lane
+beat            holds what a batch's tasks know about time
+effects         applies what a function yields
+points          names the points at which a fault run may strike
+progress        computes what the driver knows after a batch
 """

@@ -1,15 +1,18 @@
-"""How much of a batch an update takes in, and what becomes of the rest (Muppet, sections 4.3, 5).
+"""Decides how many events of a batch an update takes, and what happens to the rest (Muppet,
+sections 4.3, 5).
 
-*A limit* is the developer's: so many events for each shard of the update in a batch, as a worker of
-Muppet's has a queue of a given size. Past it an event is dropped, diverted to the overflow stream,
-or waits in its shard (throttle). Which events are past it is a matter of their content, not of the
-order in which tasks sent them, so that a task that is tried again decides the same.
+*A limit* is set by the developer: the number of events that each shard of the update takes in a
+batch, as a worker of Muppet has a queue of a given size. An event past the limit is dropped,
+diverted to the overflow stream, or waits in its shard (throttle). Which events are past the limit
+depends on their content, not on the order in which tasks sent them, so that a retried task decides
+the same.
 
-*A share* is the system's, for updates without a limit in arrival order: so many events of one key,
-worked out from what an event has cost so far. What a hot key has beyond it waits in a lane of its
-own, in order, so that the batch, and with it every other key's result, does not wait for it.
+*A share* is set by the system, for updates without a limit in arrival order: a number of events of
+one key, calculated from the cost of an event so far. A hot key's events beyond its share wait in a
+lane of their own, in order, so that the batch, and every other key's result, does not wait for
+them.
 
-In event-time order a limit with throttle is held by the horizon: see `Gate.hold`.
+In event-time order the horizon enforces a limit with throttle: see `Gate.hold`.
 """
 
 from __future__ import annotations
@@ -17,30 +20,29 @@ from __future__ import annotations
 from collections import Counter
 
 from millstream.engine.columns import Columns
-from millstream.engine.ordering import by_key, content_order
+from millstream.engine.content_order import by_key, content_order
 from millstream.engine.queue import ALL, Queue, lane_of
 from millstream.model.function import Update
-from millstream.stores.contract import View
 
 PATIENCE = 4
-"""Batches' worth of throttled events that a shard lets wait before the sources are stopped."""
+"""The number of batches' worth of throttled events in a shard at which the sources stop."""
 HOT_ROOM = 1_000_000
-"""Events of hot keys that a shard lets wait before the sources are stopped."""
+"""The number of waiting events of hot keys in a shard at which the sources stop."""
 
 
 class Admission:
-    """The gatekeeper of one update in one shard for one batch."""
+    """Admits events to one update in one shard, for one batch."""
 
     def __init__(
         self,
         update: Update,
-        view: View,
+        queue: Queue,
         streams: tuple[str, ...],
         *,
         waits: bool,
         share: int | None,
     ) -> None:
-        """`waits`: events come here from the gate, in event-time order."""
+        """`waits`: events come from the gate, in event-time order."""
         self._dropped = Columns()
         self._diverted = Columns()
         self._update = update
@@ -48,7 +50,7 @@ class Admission:
         self._waits = waits
         self._share = share
         self._admitted = 0
-        self._queue = Queue(view, update.name)
+        self._queue = queue
         self._lanes = {*self._queue.lanes}
         """Lanes that this batch has not taken from yet."""
 
@@ -60,17 +62,17 @@ class Admission:
 
     @property
     def waiting_change(self) -> int:
-        """How many more events wait here than before the batch."""
+        """The change in the number of events that wait here, in this batch."""
         return self._queue.change
 
     @property
     def held(self) -> int:
-        """How many events wait here now."""
+        """The number of events that wait here now."""
         return len(self._queue)
 
     @property
     def pressure(self) -> float:
-        """How full the room for waiting events is: from 0, up to 1 and over."""
+        """The filled part of the room for waiting events: 1 is full, and it may be over 1."""
         if not self._queue:
             return 0.0
         limit = self._update.limit
@@ -80,16 +82,19 @@ class Admission:
         return self._queue.changes(batch)
 
     def left_over(self) -> Columns:
-        """What waits here although nothing is to wait any more: the limit or the order changed."""
-        left = Columns()
+        """Takes events out of lanes in which nothing should wait any more.
+
+        This happens when the limit or the order was changed.
+        """
+        events = Columns()
         for lane in self._queue.lanes:
             if not self._keeps(lane):
-                left.extend(self._queue.take(lane))
+                events.extend(self._queue.take(lane))
                 self._lanes.discard(lane)
-        return left
+        return events
 
     def _keeps(self, lane: str) -> bool:
-        """Whether events may still wait in the lane."""
+        """True if events may still wait in the lane."""
         if self._waits:
             return False
         if self._update.limit is None:
@@ -97,7 +102,7 @@ class Admission:
         return lane == ALL and self._update.overload == "throttle"
 
     def admit(self, events: Columns | None) -> Columns | None:
-        """The events to feed now; those that have waited are among the first to pass."""
+        """Returns the events to feed now; those that have waited pass first."""
         update = self._update
         if update.limit is not None:
             if update.overload != "throttle":
@@ -110,17 +115,17 @@ class Admission:
         return self._shared(events or Columns(), self._share)
 
     def take_dropped(self) -> Columns:
-        """The events past the limit that are to be dropped."""
+        """Takes out the events past the limit that are to be dropped."""
         dropped, self._dropped = self._dropped, Columns()
         return dropped
 
     def take_diverted(self) -> Columns:
-        """The events past the limit that are for the overflow stream."""
+        """Takes out the events past the limit that go to the overflow stream."""
         diverted, self._diverted = self._diverted, Columns()
         return diverted
 
     def _cut(self, events: Columns | None, limit: int) -> Columns | None:
-        """Let the first events pass, up to the limit, and drop or divert the others."""
+        """Lets the first events pass, up to the limit, and drops or diverts the others."""
         if events is None:
             return None
         room = limit - self._admitted
@@ -133,7 +138,7 @@ class Admission:
         return ordered.slice(0, room)
 
     def _throttled(self, events: Columns | None, limit: int) -> Columns | None:
-        """Let the first events pass, those that have waited before the new ones."""
+        """Lets events pass up to the limit, those that have waited before the new ones."""
         room = limit - self._admitted
         if not self._queue and (events is None or len(events) <= room):
             self._admitted += 0 if events is None else len(events)
@@ -152,9 +157,9 @@ class Admission:
         return passed
 
     def _shared(self, events: Columns, share: int) -> Columns:
-        """Let each key's first events pass, up to its share; a hot key's others wait in its lane.
+        """Lets each key's first events pass, up to its share; the others wait in the key's lane.
 
-        A batch in arrival order takes its events at once, so this is called once.
+        A batch in arrival order takes all its events at once, so this is called only once.
         """
         passed = Columns()
         room: dict[str, int] = {}
@@ -173,13 +178,13 @@ class Admission:
             passed.extend(cool)
         assert warm is not None
         for key, indices in sorted(by_key(warm).items()):
-            mine = self._ordered(warm.pick(indices))
+            ordered = self._ordered(warm.pick(indices))
             now = room.get(lane_of(key), share)
-            passed.extend(mine.slice(0, now))
-            self._queue.put(lane_of(key), mine.slice(now, len(mine)))
+            passed.extend(ordered.slice(0, now))
+            self._queue.put(lane_of(key), ordered.slice(now, len(ordered)))
         return passed
 
     def _ordered(self, events: Columns) -> Columns:
-        """The events in content order; equal ones in the order of their keys."""
+        """Returns the events in content order; equal ones in the order of their keys."""
         indices = sorted(range(len(events)), key=events.keys.__getitem__)
         return events.pick(content_order(events, indices, self._streams))

@@ -1,9 +1,9 @@
-"""An aggregate in one shard during one batch: partials of many tasks, merged into the slates.
+"""An aggregate in one shard during one batch: merges partials of many tasks into the slates.
 
-The partials come combined by the tasks that read the events (`combining`). Only an aggregate with a
-ttl in event-time order gets its events as they are: they wait at the gate like any other's, because
-whether a slate has expired depends on events that may still come. They are combined here when they
-are due.
+The tasks that read the events have already combined them into partials (`combiner`). Only an
+aggregate with a ttl in event-time order gets the events themselves: they wait at the gate like
+those of any other update, because whether a slate has expired depends on events that may still
+come. They are combined here when they are due.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from millstream.codec import decode_value, decode_values
 from millstream.engine.beat import Beat
 from millstream.engine.cell import Cell
 from millstream.engine.columns import Columns
-from millstream.engine.combining import LEAST, written
+from millstream.engine.combiner import LEAST, written
 from millstream.engine.plan import Plan
 from millstream.engine.router import Router
 from millstream.model.algebra import Algebra
@@ -26,7 +26,7 @@ from millstream.stores.contract import View
 from millstream.stores.layout import PLAIN, SLATE_HEAD, pack_slate, slate_head, unpack_slate
 
 
-class Part(NamedTuple):
+class PartialOnTheWay(NamedTuple):
     """A partial on its way into a slate."""
 
     least: int
@@ -48,7 +48,7 @@ class AggregateCell(Cell):
         self._combined = number in plan.combined
 
     def step(self, arrived: Columns | None, beat: Beat, router: Router) -> None:
-        """Merge the partials that have come, and the events that are due."""
+        """Merges the partials that have arrived, and the events that are due."""
         partials = arrived if self._combined and arrived is not None else Columns()
         if self._gate is not None:
             due = self._gate.take(None if self._combined else arrived, self._open_until(beat))
@@ -66,7 +66,7 @@ class AggregateCell(Cell):
             router.took(self.number, perf_counter_ns() - began)
 
     def _merge(self, partials: Columns, router: Router) -> None:
-        """Without a ttl the order cannot show: all partials of a key, then its slate."""
+        """Merges all partials of a key, then its slate: without a ttl the order does not matter."""
         read, merge = self._algebra.read, self._algebra.merge
         merged: dict[str, Any] = {}
         last: dict[str, int] = {}
@@ -83,7 +83,7 @@ class AggregateCell(Cell):
                 try:
                     partial = merge(merged[key], partial)
                 except FAILURES as error:
-                    self._fail(router, key, Part(ts, ts, partial, count), error)
+                    self._fail(router, key, PartialOnTheWay(ts, ts, partial, count), error)
                     continue
                 last[key] = max(last[key], ts)
                 counts[key] += count
@@ -97,7 +97,9 @@ class AggregateCell(Cell):
             try:
                 merged[key] = merge(read(slate), merged[key])
             except FAILURES as error:
-                self._fail(router, key, Part(0, last[key], merged[key], counts[key]), error)
+                self._fail(
+                    router, key, PartialOnTheWay(0, last[key], merged[key], counts[key]), error
+                )
                 del last[key]
                 continue
             before = slate_head(row)[1]
@@ -109,9 +111,9 @@ class AggregateCell(Cell):
         self._store(merged, last, counts, rows, router)
 
     def _merge_by_time(self, partials: Columns, ttl: int, router: Router) -> None:
-        """With a ttl: partials of the same span first, then span by span in order of time."""
+        """Merges partials of the same span first, then span by span in order of time."""
         read, merge, width = self._algebra.read, self._algebra.merge, ttl + 1
-        spans: dict[str, dict[int, Part]] = {}
+        spans: dict[str, dict[int, PartialOnTheWay]] = {}
         slates = [value[LEAST.size :] for value in partials.values]
         for key, ts, count, packed, value in zip(
             partials.keys,
@@ -122,7 +124,7 @@ class AggregateCell(Cell):
             strict=True,
         ):
             (least,) = LEAST.unpack_from(packed)
-            part = Part(least, ts, read(value), count)
+            part = PartialOnTheWay(least, ts, read(value), count)
             parts = spans.setdefault(key, {})
             held = parts.get(least // width)
             if held is not None:
@@ -131,18 +133,22 @@ class AggregateCell(Cell):
                 except FAILURES as error:
                     self._fail(router, key, part, error)
                     continue
-                part = Part(min(held.least, least), max(held.last, ts), both, held.events + count)
+                part = PartialOnTheWay(
+                    min(held.least, least), max(held.last, ts), both, held.events + count
+                )
             parts[least // width] = part
         rows = self._rows(list(spans))
         merged: dict[str, Any] = {}
         last: dict[str, int] = {}
         counts: dict[str, int] = {}
         for (key, parts), row in zip(spans.items(), rows, strict=True):
-            slate: Part | None = None
+            slate: PartialOnTheWay | None = None
             counts[key] = sum(part.events for part in parts.values())
             if row is not None:
                 stored = unpack_slate(row)
-                slate = Part(stored.last, stored.last, read(decode_value(stored.data)), 0)
+                slate = PartialOnTheWay(
+                    stored.last, stored.last, read(decode_value(stored.data)), 0
+                )
             for _, part in sorted(parts.items()):
                 if slate is None or part.least - slate.last > ttl:
                     slate = part
@@ -153,7 +159,7 @@ class AggregateCell(Cell):
                     self._fail(router, key, part, error)
                     counts[key] -= part.events
                     continue
-                slate = Part(slate.least, max(slate.last, part.last), both, part.events)
+                slate = PartialOnTheWay(slate.least, max(slate.last, part.last), both, part.events)
             assert slate is not None
             merged[key], last[key] = slate.partial, slate.last
         self._store(merged, last, counts, rows, router)
@@ -166,7 +172,7 @@ class AggregateCell(Cell):
         rows: list[bytes | None],
         router: Router,
     ) -> None:
-        """Write the slates, but for those that cannot be: their events are a dead letter."""
+        """Stores the slates; the events of a slate that cannot be stored are a dead letter."""
         workflow, slates = self._plan.workflow, self._slates
         values, bad = written(self._algebra, merged.values())
         if max(map(len, values), default=0) > min(workflow.slate_warn, workflow.slate_limit):
@@ -177,15 +183,15 @@ class AggregateCell(Cell):
                     self.large = key, len(value)
         for index, (key, value, row) in enumerate(zip(merged, values, rows, strict=True)):
             if index in bad:
-                part = Part(0, last[key], None, counts[key])
+                part = PartialOnTheWay(0, last[key], None, counts[key])
                 self._fail(router, key, part, bad[index])
                 continue
             if row is None:
                 self.made += 1
             slates[key] = pack_slate(last[key], value, {})
 
-    def _fail(self, router: Router, key: str, part: Part, error: BaseException) -> None:
-        """A partial that cannot be merged is a dead letter, and its events were not processed."""
+    def _fail(self, router: Router, key: str, part: PartialOnTheWay, error: BaseException) -> None:
+        """Makes a dead letter of a partial; its events do not count as processed."""
         self.fed -= part.events
         router.fail_partial(self.number, key, part.last, part.partial, part.events, error)
 

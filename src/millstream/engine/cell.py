@@ -1,4 +1,4 @@
-"""One function in one shard during one batch: what it reads, how it is fed, what it changes.
+"""One function in one shard during one batch: reads its rows, feeds it, collects its changes.
 
 A cell works on a view of the shard as it stood before the batch, and collects its changes; nothing
 is written until the task commits. It can be stepped several times in a batch, each time with a
@@ -15,21 +15,24 @@ import msgspec
 from millstream.codec import decode_values
 from millstream.engine.admission import PATIENCE, Admission
 from millstream.engine.beat import Beat
+from millstream.engine.change_rows import entry_changes, slate_changes
 from millstream.engine.columns import Columns
+from millstream.engine.content_order import by_key, content_order
 from millstream.engine.effects import Effects
 from millstream.engine.feeder import Feeder, Redo
 from millstream.engine.final_phase import BEYOND
 from millstream.engine.gate import Gate
-from millstream.engine.ordering import by_key, content_order
 from millstream.engine.plan import Plan
 from millstream.engine.progress import greatest
+from millstream.engine.queue import Queue
 from millstream.engine.room import Room, abandoned
-from millstream.engine.router import Outbox, Router
+from millstream.engine.router import FeedbackOutbox, Router
 from millstream.engine.sweep import age_of
 from millstream.engine.timer_index import TimerIndex, due_in
 from millstream.model.event import Clock
 from millstream.model.function import Update
 from millstream.model.slate import Table, overlay
+from millstream.slate_changes import SlateChanges
 from millstream.stores.contract import View, after_prefix
 from millstream.stores.layout import (
     outbox_of,
@@ -41,11 +44,11 @@ from millstream.stores.layout import (
 
 Rows = dict[bytes, bytes | None]
 BEGINNING = -(1 << 63)
-"""Before every event: the horizon while nothing is known of the sources."""
+"""A time before every event: the horizon while nothing is known of the sources."""
 
 
 class StoredEntries:
-    """The stored entries of one table, with what this batch changed over them."""
+    """The stored entries of one table, overlaid with the changes of this batch."""
 
     def __init__(self, view: View, prefix: bytes, changed: dict[str, bytes | None]) -> None:
         self._view = view
@@ -67,55 +70,60 @@ class StoredEntries:
 
 
 class Cell:
-    """A placed function in a shard. `step` it, then take `changes` and the facts after."""
+    """A placed function in a shard. Call `step`, then read `changes` and the other results."""
 
     def __init__(self, plan: Plan, number: int, view: View, beat: Beat) -> None:
         function = plan.functions[number]
         self.number = number
         self.name = function.name
+        self.stored = plan.stored[number]
+        """The name under which its rows are stored."""
         self.fed = 0
-        """How many deliveries were processed, those that failed left out."""
+        """The number of deliveries that were processed, without those that failed."""
         self.diverted = 0
         self.made = 0
-        """How many more slates there are than before the batch."""
+        """The change in the number of slates in this batch."""
         self.swept = 0
         self.evicted = 0
-        """How many slates went because there was no room for them."""
+        """The number of slates that were deleted because there was no room for them."""
         self.reach = 0
         """The longest time that an event has set a timer ahead in this batch."""
         self.latest: int | None = None
-        """The greatest ts of the events that came, if it has timers."""
+        """The greatest ts of its events in this batch, if the function has timers."""
         self.fired: int | None = None
-        """In a final phase, the latest timer that fired."""
+        """The latest timer that fired, in a final phase."""
         self.large: tuple[str, int] | None = None
-        """The key and the bytes of the largest slate that is over the workflow's `slate_warn`."""
-        self.outbox = Outbox()
+        """The key and the size of the largest slate over the workflow's `slate_warn`."""
+        self.outbox = FeedbackOutbox()
         self._plan = plan
         self._view = view
         self._beat = beat
         self._slates: dict[str, bytes | None] = {}
+        self._gone: dict[str, int] = {}
+        """The time of the last update of each slate that this batch has deleted."""
         self._tables: dict[str, dict[str, bytes | None]] = {}
-        self._timers = TimerIndex(view, self.name)
+        self._timers = TimerIndex(view, self.stored)
         self._stale_outbox: list[bytes] = []
-        self._gate = Gate(view, self.name, beat.passed) if plan.waits else None
+        self._gate = Gate(view, self.stored, beat.passed, beat.batch) if plan.waits else None
         self._update = function if isinstance(function, Update) else None
         self._admission: Admission | None = None
         if self._update is not None:
             share = beat.shares.get(self.name)
+            queue = Queue(view, self.stored)
             self._admission = Admission(
-                self._update, view, plan.streams, waits=plan.waits, share=share
+                self._update, queue, plan.streams, waits=plan.waits, share=share
             )
         self.room: Room | None = None
         if self._update is not None and number in plan.rooms:
-            self.room = Room(self._update, plan.rooms[number], view, self._entries)
+            self.room = Room(self._update, self.stored, plan.rooms[number], view, self._entries)
         self._has_timers = self._update is not None and self._update.on_timer is not None
-        self._prefix = slates_of(self.name)
+        self._prefix = slates_of(self.stored)
         if number in plan.emitters:
-            prefix = outbox_of(self.name)
+            prefix = outbox_of(self.stored)
             self._stale_outbox = [row for row, _ in view.scan(prefix, after_prefix(prefix))]
 
     def step(self, arrived: Columns | None, beat: Beat, router: Router) -> None:
-        """Feed the events that are due, and the timers, and route what comes of it."""
+        """Feeds the events and timers that are due, and routes what they emit."""
         due, admission = arrived, self._admission
         if admission is not None and admission.held:
             due = admission.left_over()
@@ -130,18 +138,18 @@ class Cell:
             return
         due = due if due is not None else Columns()
         if self._update is None:
-            router.run_map(self.number, due, outbox=self.outbox)  # the router counts its events
+            router.run_map(self.number, due, outbox=self.outbox)  # the router counts these events
         else:
             self._feed(self._update, due, timed, beat, router)
 
     def _open_until(self, beat: Beat) -> int:
-        """How far the gate is open."""
+        """Returns the time up to which the gate is open."""
         if beat.final is not None and beat.final.takes(self.name):
             return BEYOND
         return BEGINNING if beat.horizon is None else beat.horizon
 
     def _turn_away(self, admission: Admission, router: Router) -> None:
-        """Drop or divert what is past the limit."""
+        """Drops or diverts the events past the limit."""
         if dropped := admission.take_dropped():
             router.dropped.setdefault(self.number, Columns()).extend(dropped)
         if diverted := admission.take_diverted():
@@ -192,6 +200,8 @@ class Cell:
             self.fired = greatest(self.fired, fed.fired)
             if fed.row is not None or row is not None:
                 slates[key] = fed.row
+                if fed.row is None:
+                    self._gone[key] = fed.last
                 self.made += (fed.row is not None) - (row is not None)
             self._timers.follow(key, before, fed.timers)
             if fed.wiped:
@@ -207,46 +217,46 @@ class Cell:
         router.route(self.number, effects.emitted, self.outbox)
 
     def _rows(self, keys: list[str]) -> list[bytes | None]:
-        """The slates' rows as they are now, this batch's changes included."""
+        """Returns the slates' current rows, including the changes of this batch."""
         prefix, slates = self._prefix, self._slates
         if not slates:
             return self._view.get_many([prefix + key.encode() for key in keys])
         stored = [key for key in keys if key not in slates]
         rows = self._view.get_many([prefix + key.encode() for key in stored])
-        found = dict(zip(stored, rows, strict=True))
-        return [slates[key] if key in slates else found[key] for key in keys]
+        unchanged = dict(zip(stored, rows, strict=True))
+        return [slates[key] if key in slates else unchanged[key] for key in keys]
 
     def _entries(self, key: str) -> StoredEntries:
-        return StoredEntries(self._view, table_of(self.name, key), self._tables.get(key, {}))
+        return StoredEntries(self._view, table_of(self.stored, key), self._tables.get(key, {}))
 
     def _wipe(self, key: str) -> None:
-        """Delete every entry of a table that was forgotten or has expired."""
-        prefix = table_of(self.name, key)
+        """Deletes every entry of a table that was forgotten or has expired."""
+        prefix = table_of(self.stored, key)
         changed = self._tables.setdefault(key, {})
         for entry in changed:
             changed[entry] = None
         for row, _ in self._view.scan(prefix, after_prefix(prefix)):
             changed[row[len(prefix) :].decode()] = None
 
-    def take_outbox(self) -> Outbox:
-        """Feedback events that a further step of this batch will take at once."""
-        outbox, self.outbox = self.outbox, Outbox()
+    def take_outbox(self) -> FeedbackOutbox:
+        """Takes out the feedback events, for a further step of this batch."""
+        outbox, self.outbox = self.outbox, FeedbackOutbox()
         return outbox
 
     def sweep(self, shard: int, until: int | None) -> None:
-        """Delete slates that are expired for every event after `until` (see `engine.sweep`)."""
+        """Deletes slates that are expired for every event after `until` (see `engine.sweep`)."""
         update = self._update
         if update is None or update.ttl is None or until is None:
             return
         before = until - age_of(self._plan.workflow, update.ttl)
         for key, row in self._plan.sweeps.expired(
-            self._view, self.name, shard, before, self._slates
+            self._view, self.stored, shard, before, self._slates
         ):
             self._drop(update, key, row)
             self.swept += 1
 
     def make_room(self, router: Router) -> None:
-        """Delete the least important slates if there are too many (see `engine.room`)."""
+        """Deletes the least important slates if there are too many (see `engine.room`)."""
         room, update = self.room, self._update
         if room is None or update is None:
             return
@@ -260,59 +270,72 @@ class Cell:
         router.took(self.number, perf_counter_ns() - began)
 
     def _drop(self, update: Update, key: str, row: bytes) -> None:
-        """Delete a slate, with its timers and its entries."""
-        self._slates[key] = None
-        self._timers.follow(key, unpack_slate(row).timers, {})
+        """Deletes a slate, with its timers and its entries."""
+        stored = unpack_slate(row)
+        self._slates[key], self._gone[key] = None, stored.last
+        self._timers.follow(key, stored.timers, {})
         if update.slate is Table:
             self._wipe(key)
         self.made -= 1
 
+    def slate_changes(self) -> SlateChanges:
+        """Returns the final state of each slate, or table entry, that this batch has changed."""
+        batch = self._beat.batch
+        if self._update is not None and self._update.slate is Table:
+            return entry_changes(self._tables, self._slates, self._gone, batch)
+        return slate_changes(self._slates, self._gone, batch)
+
     def changes(self) -> Rows:
-        """The rows to commit."""
+        """Returns the rows to commit."""
         prefix = self._prefix
         rows: Rows = {prefix + key.encode(): row for key, row in self._slates.items()}
         for key, entries in self._tables.items():
-            table = table_of(self.name, key)
+            table = table_of(self.stored, key)
             for entry, value in entries.items():
                 rows[table + entry.encode()] = value
         rows.update(self._timers.changes)
         if self.room is not None:
             rows.update(self.room.changes())
         elif self._update is not None:
-            rows.update(abandoned(self._view, self.name))
+            rows.update(abandoned(self._view, self.stored))
         if self._gate is not None:
-            rows.update(self._gate.changes(self._beat.batch))
+            rows.update(self._gate.changes())
         if self._admission is not None:
             rows.update(self._admission.changes(self._beat.batch))
         for row in self._stale_outbox:
             rows[row] = None
         if self.outbox:
-            start = outbox_of(self.name)
+            start = outbox_of(self.stored)
             for number, (target, events) in enumerate(self.outbox.deliveries.items()):
-                packed = msgspec.msgpack.encode((self._plan.functions[target].name, events.pack()))
+                packed = msgspec.msgpack.encode((self._plan.stored[target], events.pack()))
                 rows[outbox_row(start, self._beat.batch, number)] = packed
         return rows
 
     def least_timer(self, clock: Clock) -> int | None:
-        """The time of the earliest timer that is set, after this batch."""
+        """Returns the time of the earliest timer that is set after this batch."""
         return self._timers.least(clock) if self._has_timers else None
+
+    @property
+    def oldest(self) -> int | None:
+        """The earliest batch in which an event came that was fed in this one (event-time order)."""
+        return self._gate.oldest if self._gate is not None else None
 
     def least_waiting(self) -> int | None:
         return self._gate.least() if self._gate is not None else None
 
     def waiting_change(self) -> int:
-        """How many more events wait here than before the batch."""
+        """Returns how many more events wait here than before the batch."""
         gate = self._gate.fresh - self._gate.stored_taken if self._gate is not None else 0
         return gate + (self._admission.waiting_change if self._admission is not None else 0)
 
     @property
     def held(self) -> int:
-        """How many events wait here because there were too many."""
+        """The number of events that wait here because they were over the limit or share."""
         return self._admission.held if self._admission is not None else 0
 
     @property
     def pressure(self) -> float:
-        """How full the room for events that are too many is: 1 is full."""
+        """The filled part of the room for events over the limit or share: 1 is full."""
         update = self._update
         if self._gate is None or update is None or update.limit is None:
             return self._admission.pressure if self._admission is not None else 0.0
@@ -323,7 +346,7 @@ class Cell:
 
     @property
     def hold(self) -> int | None:
-        """How far the horizon may go for no more than the limit to become due at once."""
+        """The horizon up to which about as many events as the limit become due; None: no bound."""
         update = self._update
         if self._gate is None or update is None or update.limit is None:
             return None
@@ -331,7 +354,7 @@ class Cell:
 
 
 def stored_outbox(view: View, name: str) -> Iterator[tuple[str, Columns]]:
-    """The feedback events that a function's last batch left: (target's name, events)."""
+    """Yields the feedback events that a function's last batch left: (target's name, events)."""
     prefix = outbox_of(name)
     for _, packed in view.scan(prefix, after_prefix(prefix)):
         target, events = msgspec.msgpack.decode(packed, type=tuple[str, bytes])

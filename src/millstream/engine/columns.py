@@ -1,8 +1,8 @@
-"""Many deliveries at once, as columns, and their bytes.
+"""Holds many deliveries as columns, and packs them to bytes.
 
 A delivery is one event on its way to one function. Columns of plain lists go through msgpack in
-one call each way, which is what makes it cheap to move events between tasks in large frames
-instead of row by row.
+one call each way, which makes it cheap to move events between tasks in large frames instead of row
+by row.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class Columns:
         )
 
     def by_time(self) -> Columns:
-        """The same deliveries in order of time."""
+        """Returns the same deliveries in order of time."""
         ts = self.ts
         if all(a <= b for a, b in pairwise(ts)):
             return self
         return self.pick(sorted(range(len(ts)), key=ts.__getitem__))
 
     def until(self, time: int) -> int:
-        """How many deliveries, of columns in order of time, have a time up to `time`."""
+        """Counts the deliveries with a time up to `time`; the columns must be in order of time."""
         return bisect_right(self.ts, time)
 
     def pack(self) -> bytes:
@@ -77,18 +77,18 @@ class Columns:
         return cls(*_decode(packed))
 
     def split(self, to: list[int], parts: int) -> list[Columns | None]:
-        """One Columns for each part that gets any, given each delivery's part."""
+        """Splits the deliveries into parts, given each delivery's part; None for an empty part."""
         chosen: list[list[int]] = [[] for _ in range(parts)]
         for index, part in enumerate(to):
             chosen[part].append(index)
         return [self.pick(indices) if indices else None for indices in chosen]
 
     def of(self, key: str) -> Columns:
-        """The deliveries of one key."""
-        return self.pick([index for index, one in enumerate(self.keys) if one == key])
+        """Returns the deliveries of one key."""
+        return self.pick([index for index, other in enumerate(self.keys) if other == key])
 
     def pick(self, indices: list[int]) -> Columns:
-        """The deliveries at these places, in this order."""
+        """Returns the deliveries at these indices, in this order."""
         if not indices:
             return Columns()
         if len(indices) == 1:

@@ -1,4 +1,4 @@
-"""From what a function yields to what is to be done: the engine's fast path over `model.rules`."""
+"""Applies what a function yields: the engine's fast path over `model.rules`."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from millstream.codec import encode_value
 from millstream.engine.columns import Columns
 from millstream.engine.plan import Plan
 from millstream.errors import CodecError
-from millstream.model.event import INHERITED, Emit, Event, Forget, SetTimer
+from millstream.model.event import END, INHERITED, Emit, Event, Forget, SetTimer
 from millstream.model.function import Update
+from millstream.model.path import PLAIN_KEY
 from millstream.model.rules import effects as all_effects
 from millstream.model.rules import emitted, no_timer_function, not_an_effect, timer_time
 from millstream.stores.layout import Timers
 
 
 class Effects:
-    """Applies the effects of one function. `emitted` collects the events it put onto streams."""
+    """Applies the effects of one function. `emitted` collects the events that it emits."""
 
     def __init__(self, plan: Plan, number: int) -> None:
         self.function = plan.functions[number]
         self.emitted = Columns()
         self.reach = 0
-        """How far ahead `apply` has set an event-time timer, at most, since this was last 0."""
+        """The longest time that `apply` has set an event-time timer ahead since this was last 0."""
         self._numbers = plan.stream_number
         self._delays = plan.delays
         publishes = self.function.publishes
@@ -35,9 +36,10 @@ class Effects:
         )
 
     def emit(self, effects: Iterable[Any], stream: str, ts: int, key: str, value: bytes) -> None:
-        """Take the effects of a map, or of an update that only emits; raise if one breaks a rule.
+        """Applies the effects of a map, or of an update that only emits.
 
-        `stream`, `ts`, `key` and `value` (encoded) are the input's.
+        `stream`, `ts`, `key` and `value` (encoded) are the input's. Raises if an effect breaks a
+        rule.
         """
         if type(effects) is not GeneratorType:
             effects = all_effects(effects)
@@ -48,7 +50,13 @@ class Effects:
 
     def _emit(self, effect: Emit, stream: str, ts: int, key: str, value: bytes) -> None:
         to, new_key, new_value, at = effect
-        if to is None and self._single is not None and at is None and type(new_key) is str:
+        if (
+            to is None
+            and self._single is not None
+            and at is None
+            and type(new_key) is str
+            and len(new_key) <= PLAIN_KEY
+        ):
             number, time = self._single, ts + 1  # the common case
         else:
             event = emitted(self.function, effect, Event(stream, ts, key, None), self._delays)
@@ -71,9 +79,10 @@ class Effects:
         clock: int,
         firing: str | None,
     ) -> bool:
-        """Take the effects of an update or timer function; timers are set in `timers`.
+        """Applies the effects of an update or timer function, and sets timers in `timers`.
 
-        `firing` is the clock of the timer that fires, None for an event. True: forget the slate.
+        `firing` is the clock of the timer that fires; None for an event. Returns True if the slate
+        is to be forgotten.
         """
         forget = False
         if type(effects) is not GeneratorType:
@@ -88,7 +97,7 @@ class Effects:
                 now = event.ts if effect.clock == "event" else clock
                 at = timer_time(effect, now, firing=firing == effect.clock)
                 timers[effect.name] = (effect.clock, at)
-                if effect.clock == "event" and at - now > self.reach:
+                if effect.clock == "event" and at != END and at - now > self.reach:
                     self.reach = at - now
             elif type(effect) is Forget:
                 forget = True
@@ -97,11 +106,11 @@ class Effects:
         return forget
 
     def mark(self) -> int:
-        """Where `emitted` stands, to go back to with `undo`."""
+        """Returns the current end of `emitted`, for `undo`."""
         return len(self.emitted)
 
     def undo(self, mark: int) -> None:
-        """Take back what was emitted since the mark."""
+        """Removes what was emitted since the mark."""
         out = self.emitted
         if len(out) > mark:
             del out.streams[mark:], out.ts[mark:], out.keys[mark:], out.values[mark:]

@@ -1,19 +1,20 @@
-"""Feeding an update: one key's events and timers, in order, over its slate.
+"""Feeds one key's events and timers, in order, to an update with its slate.
 
-Two ways through, with one meaning:
+There are two paths, with the same meaning:
 
-- *plain*: no timers, no table. Nothing is kept to go back to.
-- *careful*: everything else, and every key whose plain way raised. If an event fails, the slate is
-  as if it had not come, and the event becomes a dead letter. The key is fed from its stored slate
-  again, which is right because functions are deterministic.
+- *plain*: no timers, no table. Nothing is kept to roll back to.
+- *careful*: everything else, and every key whose plain path raised. If an event fails, the slate is
+  as if the event had not come, and the event becomes a dead letter. The key is fed from its stored
+  slate again, which is correct because functions are deterministic.
 
 A slate must look the same to the next event whether or not a batch ended in between. So between
 two events of a key the slate is written and read back (`readback`). For a slate of more than
-`SMALL` bytes that would cost more than the event, so such a slate is looked at once, after the
-key's last event: if JSON changes it, or an event fails, the key goes the careful way, where it is
-read back after each event whatever its size. (Not seen: what a large slate held for a part of one
-batch only, and one list under two names in it.) The same look finds a slate over `slate_limit`;
-with a limit of up to `CLOSELY` bytes, slates are looked at after each event.
+`SMALL` bytes that would cost more than the event, so such a slate is checked once, after the key's
+last event: if JSON changes it, or an event fails, the key takes the careful path, where the slate
+is read back after each event, whatever its size. (This check does not see what a large slate held
+only during a part of the batch, nor one list that is referenced twice in it.) The same check finds
+a slate over `slate_limit`; with a limit of up to `CLOSELY` bytes, slates are checked after each
+event.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from millstream.model.place import described
 from millstream.model.rules import FAILURES, DeadLetter
 from millstream.model.slate import UNLIMITED, Entries, Table
 from millstream.model.workflow import OnError
+from millstream.slate_versions import migrated
 from millstream.stores.layout import (
     PLAIN,
     SLATE_HEAD,
@@ -71,11 +73,14 @@ class Feeder:
         self._on_error = on_error
         self.tables = tables
         self.large: tuple[str, int] | None = None
-        """The key and the bytes of the largest slate over `warn`."""
+        """The key and the size of the largest slate over `warn`."""
         self._warn = warn
         self.limit = limit
         self._watched = min(warn, limit)
         self._closely = limit <= CLOSELY
+        self._version = update.version
+        self._current = PLAIN if update.version == 1 else -1
+        """The kind of rows in which all that follows the head is data of the update's version."""
         self.codec: SlateCodec | None = None
         if update.slate is not Table:
             self.codec = slate_codec(update.slate)
@@ -86,7 +91,10 @@ class Feeder:
     def feed_plain(
         self, key: str, row: bytes | None, events: Columns, values: list[Any], order: list[int]
     ) -> bytes:
-        """Feed a key's events (indices `order`, in content order); its new row. May raise Redo."""
+        """Feeds a key's events (indices `order`, in content order); returns the key's new row.
+
+        May raise Redo.
+        """
         codec, ttl, function = self.codec, self.update.ttl, self.update.function
         assert codec is not None
         effects, names, back = self.effects, self.streams, self.back
@@ -97,7 +105,7 @@ class Feeder:
                 slate, last, small = codec.fresh(), times[order[0]], True
             else:
                 kind, last = slate_head(row)
-                data = row[SLATE_HEAD:] if kind == PLAIN else unpack_slate(row).data
+                data = row[SLATE_HEAD:] if kind == self._current else self._data(row)
                 slate, small = codec.decode(data), len(data) <= SMALL
             for index in order:
                 ts = times[index]
@@ -122,7 +130,14 @@ class Feeder:
         except FAILURES as error:
             effects.undo(mark)
             raise Redo from error
-        return pack_slate(last, encoded, NO_TIMERS)
+        return pack_slate(last, encoded, NO_TIMERS, self._version)
+
+    def _data(self, row: bytes) -> bytes:
+        """Returns the data of a stored slate, migrated to the update's version."""
+        stored = unpack_slate(row)
+        if stored.version == self._version:
+            return stored.data
+        return migrated(self.update, stored.version, stored.data)
 
     def feed(
         self,
@@ -136,9 +151,9 @@ class Feeder:
         *,
         again: bool = False,
     ) -> Fed:
-        """Feed a key its events, and the timers that are due.
+        """Feeds a key its events, and the timers that are due.
 
-        `again`: the plain way raised, and may have changed the values.
+        `again`: the plain path raised, and may have changed the values.
         """
         if not (again or self._closely):
             mark, dead = self.effects.mark(), len(self.dead)
@@ -152,15 +167,15 @@ class Feeder:
         return KeyRun(self, key, row, clock, careful=True).through(events, fresh, order, timers)
 
     def note(self, key: str, size: int) -> None:
-        """A slate will be stored with so many bytes."""
+        """Notes the size with which a slate will be stored."""
         if size > (self._warn if self.large is None else self.large[1]):
             self.large = key, size
 
     def readable(self, slate: Any, encoded: bytes, settled: bool) -> bool:
-        """Whether a slate may be stored; raises if it could not be read again.
+        """True if a slate may be stored; raises if it could not be read again.
 
-        Unless it is settled (it was read back between its events, or had one event only), it must
-        be what reading it gives. A dict that could be written can be read.
+        Unless it is settled (it was read back between its events, or had only one event), it must
+        equal what reading it returns. A dict that could be written can be read.
         """
         assert self.codec is not None
         if settled and type(slate) is dict:
@@ -169,7 +184,7 @@ class Feeder:
         return settled or bool(again == slate)
 
     def fail(self, event: Event, encoded: bytes, error: BaseException, timer: Timer | None) -> None:
-        """Make a dead letter of an event or timer, or stop if the application says so."""
+        """Makes a dead letter of an event or timer; raises instead if `on_error` is "fail"."""
         if self._on_error == "fail":
             raise FunctionError(
                 f"{self.update.where}, key {event.key!r}: {described(error)}"

@@ -1,26 +1,28 @@
-"""The end of event time (`--final`), as pure decisions: which batches it takes, and what they do.
+"""Ends event time (`--final`): decides which batches that takes, and what they do. Pure.
 
-When all input is read and processed, event time has come to the greatest time of any event. The
+When all input is read and processed, event time has reached the greatest time of any event. The
 *final phase* then closes one group of functions after the other (`model.closing_order`), each after
-those that it reads from. To close a group takes two kinds of batches:
+those that it reads from. Closing a group takes two kinds of batches:
 
 1. Its functions take all events that still come to them, whatever their time.
 2. All event-time timers of its updates fire. A timer that a timer function sets meanwhile fires
    only up to a *limit*: the last event plus the update's reach, which is the longest time that an
-   event of the update has ever set a timer ahead. So a time-out that its function moves on comes to
-   its end, and a periodic timer fires once more and no more.
+   event of the update has ever set a timer ahead. So a time-out that its function postpones does
+   come to its end, and a periodic timer fires exactly once more. Timers for the end (`END`) fire
+   after the other timers of their key, at the time of the last event or of the last of those
+   timers, whichever is later.
 
-Since nothing more comes to a function when its timers fire, and what they emit waits until the next
-group is closed, each function gets its events in order of time; the result does not depend on
-batches, shards and tasks. Functions of a cycle are closed together: what they emit goes round until
-nothing comes of it, and a timer that it sets past the limit does not fire.
+When a function's timers fire, no more events come to it; and what they emit waits until the next
+group is closed. So each function gets its events in order of time, and the result does not depend
+on batches, shards and tasks. Functions of a cycle are closed together: what they emit circulates
+until no more events come of it, and a timer that is set past the limit on the way does not fire.
 
-At last the horizon is moved to the latest time that was reached. Timers that are left, up to there,
-wait until event time goes on (`Beat.timers`). Wall timers do not fire in this phase: the clock of
-the wall does not end.
+At the end the horizon is moved to the latest time that was reached. Timers that are left, up to
+that time, wait until event time advances (`Beat.timers`). Wall timers do not fire in this phase:
+wall time does not end.
 
-A phase that has begun is finished before anything else is done, by a later start too, with or
-without `--final`: where it is stands in `Progress.final`.
+A phase that has begun is finished before anything else is done, even by a later start, with or
+without `--final`: `Progress.final` records how far it is.
 """
 
 from __future__ import annotations
@@ -34,43 +36,47 @@ from millstream.model.workflow import Workflow
 from millstream.stores.progress import Ended, FinalPhase, Progress
 
 BEYOND = (1 << 63) - 1
-"""After every event."""
+"""A time after every event."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinalStep:
-    """What a batch of the final phase does."""
+    """One batch of the final phase."""
 
     phase: FinalPhase
     """The phase as it stood before the batch."""
     group: frozenset[str] = frozenset()
-    """The functions that take all events that wait for them; empty: the phase is over."""
+    """The functions that take all events that wait for them; empty: the phase ends."""
     cyclic: bool = False
     limits: dict[str, int] = field(default_factory=dict)
-    """The updates whose timers fire, and how far those go that timer functions set meanwhile."""
+    """The updates whose timers fire, each with the limit for timers that are set meanwhile."""
     all_waiting: bool = False
-    """Whether timers past the limit fire too, if they were set before."""
+    """True if timers past the limit fire too, provided that they were set before."""
 
     @property
     def horizon(self) -> int:
-        """Event time for whatever is not being closed; at the end of the phase, where it ended."""
+        """Event time for functions that are not being closed; in the last batch, the end time."""
         return self.phase.end if self.group else greatest_time(self.phase)
 
+    def last_event(self, update: str) -> int:
+        """Returns the time of the last event, of the input or of the update."""
+        return max(self.phase.end, self.phase.latest.get(update, self.phase.end))
+
     def takes(self, function: str) -> bool:
-        """Whether a function takes all its events."""
+        """True if the function takes all its events."""
         return function in self.group
 
 
 def greatest_time(phase: FinalPhase) -> int:
-    """How far event time came."""
+    """Returns how far event time has come."""
     return max(phase.end, phase.highest or phase.end, phase.fired or phase.end)
 
 
 def next_step(workflow: Workflow, progress: Progress, *, asked: bool) -> FinalStep | None:
-    """What the next batch of the final phase does; None: there is no such batch.
+    """Returns the next batch of the final phase; None if there is none.
 
     `asked`: a final phase may begin. It does if a timer waits, unless no event has been processed
-    since the last one. To be asked for only when all input is read and nothing else is due.
+    since the last phase. Call this only when all input is read and nothing else is due.
     """
     phase = progress.final
     if phase is None:
@@ -92,7 +98,7 @@ def next_step(workflow: Workflow, progress: Progress, *, asked: bool) -> FinalSt
 def _step(
     workflow: Workflow, progress: Progress, phase: FinalPhase, group: ClosingGroup
 ) -> FinalStep | None:
-    """The next batch for a group; None: it has nothing to do."""
+    """Returns the next batch for a group; None if it has nothing to do."""
     if is_awaited(progress, group.names):
         return FinalStep(phase, group.names, group.cyclic)
     timed = [
@@ -105,19 +111,19 @@ def _step(
     limits = {name: phase.limits[name] for name in timed if name in phase.limits}
     if limits:
         return FinalStep(phase, group.names, group.cyclic, limits)
+    step = FinalStep(phase, group.names, group.cyclic, limits, all_waiting=True)
     for name in timed:
-        last = max(phase.end, phase.latest.get(name, phase.end))
-        limits[name] = last + progress.reach.get(name, 0)
-    return FinalStep(phase, group.names, group.cyclic, limits, all_waiting=True)
+        limits[name] = step.last_event(name) + progress.reach.get(name, 0)
+    return step
 
 
 def is_awaited(progress: Progress, names: Iterable[str]) -> bool:
-    """Whether an event is still to come to one of these functions."""
+    """True if an event is still to come to one of these functions."""
     return progress.feedback > 0 or any(progress.waiting_at.get(name, 0) for name in names)
 
 
 def stepped(workflow: Workflow, step: FinalStep, after: Progress, reports: list[Report]) -> None:
-    """Let the progress after a batch say where its final phase is."""
+    """Records in the progress after a batch how far its final phase is."""
     phase = step.phase
     if not step.group:
         after.final = None
@@ -140,5 +146,5 @@ def stepped(workflow: Workflow, step: FinalStep, after: Progress, reports: list[
 
 
 def processed_events(workflow: Workflow, progress: Progress) -> int:
-    """How many events the sources have brought, late ones left out."""
+    """Returns how many events the sources have brought, without late ones."""
     return sum(progress.emitted.get(source.name, 0) for source in workflow.sources)

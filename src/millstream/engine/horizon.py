@@ -1,11 +1,11 @@
-"""The decisions about time, as pure functions: how far, what is due, and which lane.
+"""Decides, as pure functions, how far event time has come, what is due, and which lane to use.
 
-*Arrival order*: event time is the highest time seen in the batches before; only timers look at it.
+*Arrival order*: event time is the highest time seen in the previous batches; only timers use it.
 
 *Event-time order*: the horizon is the least, over the sources that are not idle, of the highest
-time seen in the batches before less the source's allowed lateness. A source is idle when it has
+time seen in the previous batches minus the source's allowed lateness. A source is idle when it has
 nothing for this batch and has brought nothing for its `idle` time, counted while the application
-runs. When all are idle the horizon moves on with the idle time. It never goes back.
+runs. When all are idle the horizon advances with the idle time. It never goes back.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from millstream.stores.progress import Progress, SourceProgress
 
 Lane = Literal["one-task", "shuffled"]
 WAITING_BYTES = 100
-"""What a waiting event is taken to weigh beside new input."""
+"""The assumed size of a waiting event, to compare it with new input."""
 MUCH_WORK = 500_000
-"""Microseconds of the functions' time that are worth a shuffle: it costs about half of that."""
+"""Microseconds of the functions' time that are worth a shuffle, which costs about half of that."""
 
 
 def horizon_of(
@@ -32,11 +32,11 @@ def horizon_of(
     final: bool,
     fresh: Collection[str] = (),
 ) -> int | None:
-    """How far event time has come for the batch after `progress`, at `clock`.
+    """Returns how far event time has come for the batch after `progress`, at `clock`.
 
-    `started` is the clock when this run began: idle time before it does not count. None: it never
-    counts, because the run takes what is there and does not wait; a source without any record is
-    then left out. `fresh` are the sources that bring records in this batch: they are not idle,
+    `started` is the clock at the start of this run: idle time before it does not count. None: idle
+    time never counts, because the run takes what is there and does not wait; a source without any
+    record is then left out. `fresh` are the sources with records in this batch: they are not idle,
     however long the last batch took.
     """
     if workflow.order == "arrival" or final:
@@ -78,8 +78,11 @@ def further(
     started: int | None,
     seen: Mapping[str, int],
 ) -> int | None:
-    """The horizon of a batch without records that would follow at once on one that has `seen` these
-    greatest times: one task goes on to it, and spares that batch."""
+    """Returns the horizon of a batch without records that would follow at once on this one.
+
+    `seen` has the greatest time of each source in this batch. A single task continues to that
+    horizon, and so saves the following batch.
+    """
     known = dict(sources)
     for name, highest in seen.items():
         before = sources.get(name, SourceProgress())
@@ -88,10 +91,9 @@ def further(
 
 
 def step_from(workflow: Workflow, passed: int | None, earliest: int | None, target: int) -> int:
-    """The next horizon on the way to `target` when delayed feedback limits each step.
+    """Returns the next horizon on the way to `target` when delayed feedback limits each step.
 
-    Between here and the earliest thing that can happen there is nothing, so the step counts from
-    there.
+    The step is counted from the earliest pending event or timer, since nothing happens before it.
     """
     step = workflow.step
     if step is None or workflow.order == "arrival" or earliest is None:
@@ -101,21 +103,21 @@ def step_from(workflow: Workflow, passed: int | None, earliest: int | None, targ
 
 
 def held_back(progress: Progress, target: int | None) -> int | None:
-    """The horizon on its way to `target`, no further than a throttled update can take events."""
+    """Limits the horizon to what a throttled update can take."""
     if target is None or progress.hold is None:
         return target
     return min(target, progress.hold)
 
 
 def earliest_of(progress: Progress) -> int | None:
-    """The time of the earliest event or timer that is still to come, as far as is known."""
+    """Returns the time of the earliest pending event or timer, as far as known."""
     return least(progress.least_waiting, progress.least_timer, progress.least_feedback)
 
 
 def is_due(
     workflow: Workflow, progress: Progress, clock: int, started: int | None, final: bool
 ) -> bool:
-    """Whether a batch without new records would have something to do."""
+    """True if a batch without new records would have something to do."""
     if progress.feedback or progress.held:
         return True
     if progress.least_wall is not None and progress.least_wall <= clock:
@@ -129,11 +131,12 @@ def is_due(
 
 
 def pressure_of(workflow: Workflow, progress: Progress, clock: int, started: int | None) -> float:
-    """How far the sources are to be slowed while events wait because they are too many.
+    """Returns how much to slow the sources while throttled events wait.
 
-    Only while a batch without new records would let some of them through. It may not: a source that
-    was idle when they became due is not so any more, after a start; then only its records, or the
-    end of its idle time, let them through, and a stopped source would wait for itself.
+    It is 0 unless a batch without new records would let some of these events through. That may not
+    be so after a start: a source that was idle when they became due no longer counts as idle. Then
+    only its records, or the end of its idle time, let the events through, and a stopped source
+    would wait for itself.
     """
     if not is_due(workflow, progress, clock, started, final=False):
         return 0.0
@@ -147,17 +150,20 @@ def lane_of(
     waiting: int,
     small_bytes: int,
     pace: float | None = None,
+    *,
+    spread: bool = False,
 ) -> Lane:
-    """One task for a small batch, the shuffled plan for a large one, or for one that takes long.
+    """Chooses one task for a small batch, and the shuffled lane for one that is large or slow.
 
-    `pace` is what a byte costs the functions, in microseconds. Delayed feedback steps in small
-    strides, which only the one task can loop over in a batch.
+    `pace` is the functions' cost of a byte, in microseconds. Delayed feedback advances in small
+    steps, and only a single task can loop over them within one batch. `spread`: the shards are on
+    several hosts, and a small batch is shuffled too, so that they can stay there.
     """
     if forced != "auto":
         return "one-task" if forced == "one-task" else "shuffled"
     if workflow.step is not None and workflow.order == "event-time":
         return "one-task"
     size = new_bytes + waiting * WAITING_BYTES
-    if size * (pace or 0.0) > MUCH_WORK:
+    if spread or size * (pace or 0.0) > MUCH_WORK:
         return "shuffled"
     return "one-task" if size <= small_bytes else "shuffled"

@@ -1,8 +1,8 @@
-"""Records of a source become events: key, time, lateness.
+"""Turns records of a source into events: extracts key and time, and sets late ones aside.
 
 Works on a chunk of records at a time. A chunk whose records all have the plain shape (a text key
-and a whole or ISO time in top-level fields) takes a fast way; the others go record by record, and
-one that cannot become an event is a dead letter with its file and line.
+and an integer or ISO time in top-level fields) takes a fast path. Other chunks are processed record
+by record, and a record that cannot become an event is a dead letter with its file and line.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from millstream.engine.plan import SOURCE
 from millstream.engine.router import Router
 from millstream.errors import CodecError, InputError, MillstreamError
 from millstream.model.duration import TIME_LIMIT, UNITS
+from millstream.model.path import PLAIN_KEY
 from millstream.model.rules import DeadLetter
 from millstream.model.source import Source
 from millstream.model.time_text import time_reader
@@ -31,6 +32,10 @@ class Intake:
         self.events = 0
         self.highest: int | None = None
         self.late: list[LateEvent] = []
+        self.bytes = 0
+        """The size of its records, for sources whose driver needs it."""
+        self.lost = 0
+        """The number of records that were removed before they could be read."""
         self._router = router
         self._stream = router.plan.stream_number[source.name]
         self._clock = clock
@@ -39,11 +44,11 @@ class Intake:
         self._scale = _scale(source)
         self._time_of_text = time_reader(source.time_format, source.zone, "")
         self._ahead = TIME_LIMIT if source.ahead is None else source.ahead
-        """A time that is so much after the clock is looked at alone."""
+        """A time further after the clock than this is checked record by record."""
 
     @property
     def fields(self) -> tuple[str | None, str | None] | None:
-        """The fields of key and time, if nothing else of a record is needed; None: all of it is."""
+        """The fields of key and time, if nothing else of a record is needed; else None."""
         key, ts = self.source.key, self.source.ts
         if self._router.plan.needs_values(self._stream):
             return None
@@ -54,12 +59,12 @@ class Intake:
         return str(key) if key is not None else None, str(ts) if ts is not None else None
 
     def take_picked(self, keys: list[str] | None, times: list[int] | None) -> bool:
-        """Route records of which only the `fields` were read; False if all of them is needed."""
+        """Routes records of which only `fields` were read; False if whole records are needed."""
         count = len(keys or times or ())
         scale = self._scale or 1
         if keys is None:
             keys = [""] * count
-        elif not "".join(keys).isascii():
+        elif not "".join(keys).isascii() or max(map(len, keys), default=0) > PLAIN_KEY:
             return False
         if times is None:
             times, scale = [self._clock] * count, 1
@@ -67,7 +72,7 @@ class Intake:
         if highest - self._clock > self._ahead or highest >= TIME_LIMIT or least <= -TIME_LIMIT:
             return False
         if self._late_limit is not None and least <= self._late_limit:
-            return False  # a late event is kept as it came
+            return False  # a late event is kept whole
         if scale != 1:
             times = [time * scale for time in times]
         self.events += count
@@ -83,18 +88,21 @@ class Intake:
         file: str,
         line_of: Callable[[int], int],
         stamps: list[int] | None = None,
+        keys: list[str] | None = None,
     ) -> None:
-        """Route the records as events; `raw` holds their encoded values where they are at hand.
+        """Routes the records as events; `raw` has their encoded values, if available.
 
-        `stamps` says when each came in; else it is the batch's clock that gives the time of a
-        record which brings none.
+        `stamps` has the arrival time of each record, which is the event time of a record without
+        one; by default it is the batch's clock. `keys` has the keys, for records that do not
+        contain them.
         """
         if not records:
             return
         self.events += len(records)
         if stamps is None:
             stamps = [self._clock] * len(records)
-        plain = self._plain(records, raw, stamps)
+        known_keys = keys
+        plain = self._plain(records, raw, stamps, known_keys)
         decoded: list[Any] | None = None
         if plain is not None:
             times, keys, values = plain
@@ -104,10 +112,12 @@ class Intake:
             for index, record in enumerate(records):
                 try:
                     ts, key = self._extract(record, stamps[index])
+                    if known_keys is not None:
+                        key = known_keys[index]
                     value = raw[index] if raw is not None else encode_value(record)
                     key.encode()
                 except Exception as error:
-                    text = raw[index].decode(errors="replace") if raw is not None else repr(record)
+                    text = _text(record) if raw is None else raw[index].decode(errors="replace")
                     self._refuse(text, error, file, line_of(index))
                     continue
                 times.append(ts)
@@ -119,7 +129,7 @@ class Intake:
             self._route(Columns([self._stream] * len(times), times, keys, values), decoded)
 
     def refuse(self, text: str, error: str, file: str, line: int) -> None:
-        """A line that is not even a record."""
+        """Makes a dead letter of a line that is not even a record."""
         self.events += 1
         self._router.owe(self._stream, 1, late=False)
         self._refuse(text, InputError(error), file, line)
@@ -141,19 +151,30 @@ class Intake:
         )
 
     def _plain(
-        self, records: list[Any], raw: list[bytes] | None, stamps: list[int]
+        self,
+        records: list[Any],
+        raw: list[bytes] | None,
+        stamps: list[int],
+        known_keys: list[str] | None,
     ) -> tuple[list[int], list[str], list[bytes]] | None:
-        """Times, keys and values of a chunk of plain records; None if any is not plain."""
+        """Returns times, keys and values of a chunk of plain records; None if any is not plain."""
         key, ts, count = self.source.key, self.source.ts, len(records)
         if not (_is_field(key) and _is_field(ts)):
             return None
         try:
-            keys = [""] * count if key is None else [record[key] for record in records]
+            if known_keys is not None:
+                keys = known_keys
+            else:
+                keys = [""] * count if key is None else [record[key] for record in records]
             times: list[Any] = stamps if ts is None else [record[ts] for record in records]
             values = raw if raw is not None else [encode_value(record) for record in records]
         except (KeyError, TypeError, IndexError, CodecError):
             return None
-        if key is not None and (set(map(type, keys)) != {str} or not "".join(keys).isascii()):
+        if (known_keys is None and key is not None) and (
+            set(map(type, keys)) != {str}
+            or not "".join(keys).isascii()
+            or max(map(len, keys)) > PLAIN_KEY
+        ):
             return None
         if ts is None:
             return times, keys, values
@@ -161,10 +182,10 @@ class Intake:
         if kinds == {str} and self.source.unit is None:
             read, clock = self._time_of_text, self._clock
             try:
-                made = [read(text, clock) for text in times]
+                parsed = [read(text, clock) for text in times]
             except InputError:
                 return None
-            return (made, keys, values) if max(made) - min(stamps) <= self._ahead else None
+            return (parsed, keys, values) if max(parsed) - min(stamps) <= self._ahead else None
         if self._scale is None or kinds != {int} or self.source.time_format is not None:
             return None
         scale, highest = self._scale, max(times) * self._scale
@@ -175,7 +196,7 @@ class Intake:
         return (times if scale == 1 else [time * scale for time in times]), keys, values
 
     def _route(self, events: Columns, decoded: list[Any] | None = None) -> None:
-        """Send the events on their way, but for the late ones. `decoded`: their values."""
+        """Routes the events, except late ones. `decoded`: their decoded values."""
         highest = max(events.ts)
         if self.highest is None or highest > self.highest:
             self.highest = highest
@@ -193,8 +214,16 @@ class Intake:
         self._router.route(SOURCE, events, decoded=decoded)
 
 
+def _text(record: Any) -> str:
+    """Returns a record as JSON text if that is possible, else its repr."""
+    try:
+        return encode_value(record).decode()
+    except (CodecError, UnicodeDecodeError):
+        return repr(record)
+
+
 def _is_field(path: object) -> bool:
-    """Whether a source's key or ts is left out or a field of the record itself."""
+    """True if a source's key or ts is left out, or is a top-level field of the record."""
     return path is None or (isinstance(path, str) and "." not in path)
 
 

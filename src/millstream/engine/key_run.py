@@ -1,7 +1,7 @@
-"""One key on its way through a batch the careful way: its slate, timers and entries.
+"""Feeds one key through a batch on the careful path: its slate, timers and table entries.
 
-A `KeyRun` holds a key's slate between its events, so that an event that fails can be taken back.
-See feeder.py for when a key goes this way.
+A `KeyRun` holds a key's slate between its events, so that an event that fails can be undone. See
+feeder.py for when a key takes this path.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from millstream.codec import SlateCodec, decode_value, encode_value
 from millstream.engine.columns import Columns
 from millstream.engine.readback import SMALL
-from millstream.model.event import Clock, Event, Timer
+from millstream.model.event import END, Clock, Event, Timer
 from millstream.model.rules import FAILURES
 from millstream.model.slate import NoEntries, Table, over_limit
+from millstream.slate_versions import migrated, migrated_entries, read_slate
 from millstream.stores.layout import SlateRow, Timers, pack_slate, unpack_slate
 
 if TYPE_CHECKING:
@@ -23,14 +24,14 @@ if TYPE_CHECKING:
 _new = tuple.__new__
 
 
-class Redo(Exception):  # not an error: it asks for the other way
-    """This way will not do for this key: feed it the careful way."""
+class Redo(Exception):  # not an error: it asks for the other path
+    """This path is not possible for this key: feed it on the careful path."""
 
 
 class Fed:
-    """What feeding a key came to: its new row (None: no slate), timers, and a table's changes."""
+    """The result of feeding a key: its new row (None: no slate), timers, and a table's changes."""
 
-    __slots__ = ("entries", "fired", "reach", "row", "timers", "wiped")
+    __slots__ = ("entries", "fired", "last", "reach", "row", "timers", "wiped")
 
     def __init__(
         self,
@@ -40,8 +41,11 @@ class Fed:
         wiped: bool,
         reach: int,
         fired: int | None,
+        last: int,
     ) -> None:
         self.row = row
+        self.last = last
+        """The ts of the last event that updated the slate, whether or not it still exists."""
         self.timers = timers
         self.entries = entries
         self.wiped = wiped
@@ -52,30 +56,33 @@ class Fed:
 
 
 class Due(NamedTuple):
-    """Which of a key's timers fire, after its events."""
+    """Determines which of a key's timers fire after its events."""
 
     event: int | None
-    """Event-time timers up to it."""
+    """Event-time timers up to this fire."""
     wall: int | None
-    """Wall timers up to it."""
+    """Wall timers up to this fire."""
     reached: int | None = None
-    """The event time reached, which is what a wall timer's slate lives by."""
+    """The event time reached so far; it decides whether a wall timer's slate has expired."""
     limit: int | None = None
-    """The key is closed: event-time timers fire up to here (see final_phase.py)."""
+    """Set if the key is being closed: event-time timers fire up to here (see final_phase.py)."""
+    last: int = 0
+    """The time of the last event, with `limit`: timers for the end fire at it or later."""
     all_waiting: bool = False
-    """Those too that wait for a later time."""
+    """True if timers that already wait fire too, even past `limit`."""
 
 
 class KeyRun:
-    """One key on its way through a batch, with timers.
+    """Feeds one key through a batch, with timers.
 
-    Not careful: a large slate is not kept, and a failure then raises Redo.
+    If not careful, a large slate is not saved between events, and a failure then raises Redo.
     """
 
     def __init__(
         self, feeder: Feeder, key: str, row: bytes | None, clock: int, *, careful: bool
     ) -> None:
-        stored = SlateRow(0, b"", {}) if row is None else unpack_slate(row)
+        fresh = SlateRow(0, b"", {}, feeder.update.version)
+        stored = fresh if row is None else unpack_slate(row)
         self._feeder = feeder
         self._codec = feeder.codec
         self._careful = careful
@@ -87,13 +94,15 @@ class KeyRun:
         self._wiped = False
         self._data = stored.data
         """The slate as it was last written."""
+        self._version = stored.version
+        """The version of `_data`, or of a table's entries."""
         self._kept = careful or len(stored.data) <= SMALL
-        """Whether `_data` follows every event, so that a failure can go back to it."""
+        """True if `_data` is updated after every event, so that a failure can go back to it."""
         self._calls = 0
         self._reach = 0
         self._fired: int | None = None
         self._memory: Any = None
-        """What functions are given; None: still to be read."""
+        """The slate that functions get; None: not read yet."""
         if self._codec is None:
             entries = feeder.tables(key) if row is not None else NoEntries()
             self._memory = Table(entries, encode_value, decode_value, feeder.limit)
@@ -105,7 +114,7 @@ class KeyRun:
         order: list[int],
         timers: Due,
     ) -> Fed:
-        """Feed the events in their order, with the timers between and after them."""
+        """Feeds the events in order, and fires the timers between and after them."""
         update, streams = self._feeder.update, self._feeder.streams
         function, ttl = update.function, update.ttl
         for index in order:
@@ -114,60 +123,76 @@ class KeyRun:
                 self._fire("event", ts - 1, 0)
             expired = None
             if ttl is not None and self._exists and ts - self._last > ttl:
-                expired = (self._timers, self._data, self._memory, self._kept, self._wiped)
+                expired = self._state()
                 self._drop()
             event = _new(Event, (streams[events.streams[index]], ts, self._key, values[index]))
             if self._call(function, event, event, events.values[index], None):
                 self._last = max(self._last, ts) if self._exists else ts
                 self._exists = True
                 self._forget_if_asked()
-            elif expired is not None:  # as if the event had not come: the old slate stays
-                self._timers, self._data, self._memory, self._kept, self._wiped = expired
+            elif expired is not None:  # the event failed: restore the old slate
+                (
+                    self._timers,
+                    self._data,
+                    self._version,
+                    self._memory,
+                    self._kept,
+                    self._wiped,
+                ) = expired
                 self._exists = True
         if self._timers and timers.event is not None:
             self._fire("event", timers.event, 0)
         if self._timers and timers.limit is not None:
-            self._close(timers.limit, all_waiting=timers.all_waiting)
+            self._close(timers.limit, timers.last, all_waiting=timers.all_waiting)
         if self._timers and timers.wall is not None:
             self._fire("wall", timers.wall, timers.reached or 0)
         return self._end()
 
-    def _fire(self, clock: Clock, until: int, horizon: int) -> None:
-        """Fire this key's timers of a clock that are set for `until` or before, in order.
+    def _state(self) -> tuple[Timers, bytes, int, Any, bool, bool]:
+        """Returns the state to restore if an event finds its slate expired, and then fails."""
+        return self._timers, self._data, self._version, self._memory, self._kept, self._wiped
 
-        `horizon` is the event time reached, which is what a slate lives by.
+    def _fire(self, clock: Clock, until: int, horizon: int) -> None:
+        """Fires this key's timers of a clock that are set for `until` or before, in order.
+
+        `horizon` is the event time reached; for wall timers it decides whether the slate has
+        expired.
         """
         while True:
             for kind, at in self._timers.values():
                 if at <= until and kind == clock:
                     break
             else:
-                return  # the common case, at every event of a key that has a timer
+                return  # the common case, for every event of a key that has a timer
             at, name = min((at, name) for name, (kind, at) in self._timers.items() if kind == clock)
             self._fire_one(clock, at, name, horizon)
 
-    def _close(self, limit: int, *, all_waiting: bool) -> None:
-        """Fire the event-time timers that wait, and those that they set up to `limit`, in order."""
+    def _close(self, limit: int, last: int, *, all_waiting: bool) -> None:
+        """Fires the waiting event-time timers, and those that these set up to `limit`, in order."""
         waiting = {*self._event_timers()} if all_waiting else set()
-        while due := [one for one in self._event_timers() if one[0] <= limit or one in waiting]:
+        while due := [
+            timer for timer in self._event_timers() if timer[0] <= limit or timer in waiting
+        ]:
             at, name = min(due)
-            if self._fire_one("event", at, name, 0):
-                self._fired = at if self._fired is None else max(self._fired, at)
+            waiting.discard((at, name))
+            ts = last if at == END else at
+            if self._fire_one("event", ts, name, 0):
+                self._fired = ts if self._fired is None else max(self._fired, ts)
+                last = max(last, ts)
 
     def _event_timers(self) -> list[tuple[int, str]]:
         return [(at, name) for name, (kind, at) in self._timers.items() if kind == "event"]
 
     def _fire_one(self, clock: Clock, at: int, name: str, horizon: int) -> bool:
-        """Fire a timer, which is then spent. False: it died, because its slate has expired."""
+        """Fires a timer and removes it; False if it did not fire because its slate has expired."""
         update = self._feeder.update
         del self._timers[name]
-        now = at if clock == "event" else max(at, horizon)
         reached = at if clock == "event" else horizon
         expired = update.ttl is not None and reached - self._last > update.ttl
         if update.on_timer is None or expired:
             return False
-        timer = Timer(at, self._key, name, clock)
-        if self._call(update.on_timer, timer, Event("", now, self._key, None), b"", timer):
+        timer = Timer(at, self._key, name, clock, horizon)
+        if self._call(update.on_timer, timer, Event("", timer.now, self._key, None), b"", timer):
             self._forget_if_asked()
         return True
 
@@ -179,7 +204,7 @@ class KeyRun:
         encoded: bytes,
         timer: Timer | None,
     ) -> bool:
-        """Call the function; True if it succeeded. If it failed nothing of it is kept."""
+        """Calls the function; True if it succeeded. If it failed, all its effects are undone."""
         effects = self._feeder.effects
         self._calls += 1
         self._forget = False
@@ -187,6 +212,8 @@ class KeyRun:
         try:
             if self._memory is None:
                 self._memory = self._read()
+            elif self._codec is None and self._version != self._feeder.update.version:
+                self._migrate_table()
             result = function(given, self._memory)
             if result is not None:
                 self._timers = dict(timers)
@@ -215,12 +242,36 @@ class KeyRun:
         return True
 
     def _read(self) -> Any:
-        """The slate as it was last written."""
+        """Reads the slate as it was last written, migrated to the update's version."""
         assert self._codec is not None
-        return self._codec.decode(self._data) if self._data else self._codec.fresh()
+        update = self._feeder.update
+        if not self._data:
+            self._version = update.version
+            return self._codec.fresh()
+        if self._version != update.version:
+            self._data = migrated(update, self._version, self._data)
+            self._version = update.version
+        return read_slate(update, self._version, self._data)
+
+    def _migrate_table(self) -> None:
+        """Migrates all entries of a table to the update's version, once."""
+        update, table = self._feeder.update, self._memory
+        if self._exists and not self._wiped:
+            stored = dict(self._feeder.tables(self._key).scan("", None, False))
+            entries = migrated_entries(update, self._version, stored)
+            for entry in stored.keys() - entries.keys():
+                table.discard(entry)
+            for entry, value in entries.items():
+                if stored.get(entry) != value:
+                    table[entry] = decode_value(value)
+            table.settle()
+        self._version = update.version
 
     def _write(self, codec: SlateCodec) -> None:
-        """Write the slate, and read it back where that could change it; raise if it cannot be."""
+        """Writes the slate and reads it back; raises if it cannot be stored.
+
+        Off the careful path, a large slate is no longer saved from here on.
+        """
         data = codec.encode(self._memory)
         if len(data) > SMALL and not self._careful:
             self._kept = False
@@ -231,7 +282,7 @@ class KeyRun:
         self._data = data
 
     def _check(self) -> bytes:
-        """The bytes of a slate that was not kept; Redo if its events should not have passed."""
+        """Returns the bytes of a slate that was not saved; raises Redo if it cannot be stored."""
         assert self._codec is not None
         if self._memory is None:
             return self._data
@@ -249,11 +300,12 @@ class KeyRun:
             self._drop()
 
     def _drop(self) -> None:
-        """The slate is gone, its timers and entries with it; the next event finds a fresh one."""
+        """Deletes the slate with its timers and entries; the next event finds a fresh one."""
         if not self._kept:
             self._check()
         self._kept = True
         self._exists, self._timers, self._data, self._memory = False, {}, b"", None
+        self._version = self._feeder.update.version
         if self._codec is None:
             self._wiped = True
             self._memory = Table(NoEntries(), encode_value, decode_value, self._feeder.limit)
@@ -261,12 +313,12 @@ class KeyRun:
     def _end(self) -> Fed:
         entries: dict[str, bytes | None] = {}
         if not self._exists:
-            return Fed(None, {}, entries, self._wiped, self._reach, self._fired)
+            return Fed(None, {}, entries, self._wiped, self._reach, self._fired, self._last)
         if self._codec is None:
             entries = self._memory.changes()
             size = max(map(len, filter(None, entries.values())), default=0)
         elif not self._kept:
             self._data = self._check()
         self._feeder.note(self._key, size if self._codec is None else len(self._data))
-        row = pack_slate(self._last, self._data, self._timers)
-        return Fed(row, self._timers, entries, self._wiped, self._reach, self._fired)
+        row = pack_slate(self._last, self._data, self._timers, self._version)
+        return Fed(row, self._timers, entries, self._wiped, self._reach, self._fired, self._last)

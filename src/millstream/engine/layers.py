@@ -1,8 +1,8 @@
-"""Running layers over shards: a task of the shuffled plan, or the whole batch in one task.
+"""Runs layers over shards: in a task of the shuffled lane, or the whole batch in one task.
 
 A task owns some shards. It steps a cell for each of its functions in each of its shards, commits
 each shard once, and reports. Nothing is visible to readers before the driver has recorded the
-batch; a task that fails or is repeated leaves nothing behind, by the shard contract.
+batch; by the shard contract, a task that fails or is repeated leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from time import thread_time_ns
 
 from millstream.engine.aggregate_cell import AggregateCell
 from millstream.engine.beat import Beat
 from millstream.engine.cell import Cell, stored_outbox
 from millstream.engine.columns import Columns
-from millstream.engine.commit_threads import each_at_once
 from millstream.engine.horizon import further, step_from
 from millstream.engine.intake import Intake
 from millstream.engine.plan import Plan
@@ -31,8 +29,10 @@ from millstream.engine.progress import (
     least,
     letter_row,
 )
+from millstream.engine.retry_intake import RetryIntake
 from millstream.engine.router import Placed, Router
 from millstream.errors import StaleCommit
+from millstream.slate_changes import SlateChanges
 from millstream.stores.contract import Fence, Shard, Store, View
 from millstream.stores.progress import Large
 
@@ -48,6 +48,7 @@ class Task:
         self.router = Router(plan, beat.batch)
         self.report = Report()
         self._attempt = attempt
+        self._store = store
         self._shards: dict[int, Shard] = {n: store.shard(n) for n in shards}
         self._views: dict[int, View] = {}
         self._cells: dict[tuple[int, int], Cell] = {}
@@ -62,24 +63,24 @@ class Task:
         self._open.close()
 
     def take_feedback(self) -> None:
-        """Route the feedback events that the last batch left in these shards."""
+        """Routes the feedback events that the last batch left in these shards."""
         for view in self._views.values():
             for emitter in self.plan.emitters:
-                for target, events in stored_outbox(view, self.plan.functions[emitter].name):
-                    self.router.deliver(self.plan.number[target], events)
+                for target, events in stored_outbox(view, self.plan.stored[emitter]):
+                    self.router.deliver(self.plan.number_stored[target], events)
 
     def run_layer(self, layer: int, inboxes: Placed, beat: Beat) -> None:
-        """Step every cell of a layer; what it emits collects in the router."""
+        """Steps every cell of a layer; the router collects what they emit."""
         for number in self.plan.layers[layer]:
             for shard, view in self._views.items():
                 cell = self._cells.get((number, shard))
                 if cell is None:
-                    made = AggregateCell if number in self.plan.aggregates else Cell
-                    cell = self._cells[number, shard] = made(self.plan, number, view, beat)
+                    kind = AggregateCell if number in self.plan.aggregates else Cell
+                    cell = self._cells[number, shard] = kind(self.plan, number, view, beat)
                 cell.step(inboxes.pop((number, shard), None), beat, self.router)
 
     def feedback(self) -> dict[int, Columns]:
-        """Take the feedback events out of the cells, for a further step of this batch."""
+        """Takes the feedback events out of the cells, for a further step of this batch."""
         taken: dict[int, Columns] = {}
         for cell in self._cells.values():
             for target, events in cell.take_outbox().deliveries.items():
@@ -87,21 +88,25 @@ class Task:
         return taken
 
     def earliest(self) -> int | None:
-        """The earliest event or timer that is still to come in these cells."""
+        """Returns the time of the earliest pending event or timer in these cells."""
         return least(
             *(cell.least_waiting() for cell in self._cells.values()),
             *(cell.least_timer("event") for cell in self._cells.values()),
         )
 
     def commit(self) -> None:
-        """Commit every shard, once, with all that its cells changed."""
+        """Commits every shard, once, with all changes of its cells."""
         began = thread_time_ns()
         report, beat = self.report, self.beat
         changes: dict[int, dict[str, Mapping[bytes, bytes | None]]] = {}
         for (_, shard), cell in self._cells.items():
             cell.sweep(shard, beat.sweep)
             cell.make_room(self.router)
-            changes.setdefault(shard, {})[cell.name] = cell.changes()
+            changes.setdefault(shard, {})[cell.stored] = cell.changes()
+            output = self.plan.change_outputs.get(cell.name)
+            if output is not None and (changed := cell.slate_changes()):
+                report.slate_changes.setdefault(output, SlateChanges()).extend(changed)
+                add(report.emitted, {output: len(changed)})
             waiting = cell.waiting_change()
             report.waiting += waiting
             add(report.waiting_at, {cell.name: waiting})
@@ -114,6 +119,7 @@ class Task:
             if cell.large is not None:
                 keep_largest(report.large, {cell.name: Large(*cell.large, beat.batch)})
             report.least_waiting = least(report.least_waiting, cell.least_waiting())
+            report.oldest = least(report.oldest, cell.oldest)
             report.least_timer = least(report.least_timer, cell.least_timer("event"))
             report.least_wall = least(report.least_wall, cell.least_timer("wall"))
             if cell.reach:
@@ -131,14 +137,11 @@ class Task:
                 add(report.feedback_at, {self.plan.functions[target].name: len(events)})
             add(report.diverted, {cell.name: cell.diverted} if cell.diverted else {})
             add(report.processed, {cell.name: cell.fed})
-        self._open.close()  # a read transaction held over a write makes the store grow
+        self._open.close()  # a read transaction held during a write makes the store grow
         reach("layer-commit", beat.batch)
         fence = Fence(beat.epoch, beat.batch, self._attempt)
         try:
-            each_at_once(
-                partial(self._shards[shard].commit, fence, functions)
-                for shard, functions in changes.items()
-            )
+            report.changes = self._store.commit(fence, changes)
         except StaleCommit:
             reach("stale", beat.batch)
             raise
@@ -147,21 +150,29 @@ class Task:
     def _took_to_store(
         self, changes: Mapping[int, Mapping[str, Mapping[bytes, object]]], microseconds: int
     ) -> None:
-        """Count the time of a commit, for each function by the rows that it changed."""
+        """Divides the time of a commit among the functions, by the rows that each changed."""
         rows: dict[str, int] = {}
-        for of_shard in changes.values():
-            add(rows, {name: len(changed) for name, changed in of_shard.items()})
+        for shard_changes in changes.values():
+            add(rows, {name: len(changed) for name, changed in shard_changes.items()})
         each = microseconds / max(1, sum(rows.values()))
-        add(self.report.stored, {name: round(each * count) for name, count in rows.items()})
+        plan = self.plan
+        names = {
+            stored: plan.functions[number].name for stored, number in plan.number_stored.items()
+        }
+        add(self.report.stored, {names[name]: round(each * n) for name, n in rows.items()})
 
-    def finish(self, intakes: Iterable[Intake] = ()) -> Report:
-        """The report, with everything that the router and the sources collected."""
+    def finish(self, intakes: Iterable[Intake | RetryIntake] = ()) -> Report:
+        """Completes the report with what the router and the intakes collected, and returns it."""
         report, router = self.report, self.router
         router.settle()
         intakes = list(intakes)
         report.seen = _seen(intakes)
         for intake in intakes:
             add(report.events, {intake.source.name: intake.events})
+            if intake.bytes:
+                add(report.source_bytes, {intake.source.name: intake.bytes})
+            if intake.lost:
+                add(report.lost, {intake.source.name: intake.lost})
             report.late += len(intake.late)
             report.late_events.extend(intake.late)
         functions, streams = self.plan.functions, self.plan.streams
@@ -169,6 +180,7 @@ class Task:
         add(report.spent, {functions[n].name: ns // 1_000 for n, ns in router.spent.items()})
         add(report.emitted, {streams[n]: count for n, count in router.emitted.items()})
         add(report.taken, {functions[n].name: count for n, count in router.taken.items()})
+        add(report.retried, {functions[n].name: count for n, count in router.retried.items()})
         add(report.late_at, {functions[n].name: count for n, count in router.late.items()})
         add(report.refused_at, {functions[n].name: count for n, count in router.refused.items()})
         for number, dropped in router.dropped.items():
@@ -188,6 +200,7 @@ class Task:
         report.highest = greatest(report.highest, router.highest)
         report.dead_letters = len(router.dead) + sum(router.unmerged.values())
         add(report.failed, {functions[n].name: count for n, count in router.unmerged.items()})
+        report.error = router.dead[-1].error if router.dead else ""
         report.letters = [letter_row(letter) for letter in router.dead]
         for stream, events in router.outputs.items():
             rows = list(zip(events.ts, events.keys, events.values, strict=True))
@@ -196,8 +209,8 @@ class Task:
         return report
 
 
-def _seen(intakes: Iterable[Intake]) -> dict[str, int]:
-    """The greatest time of each source's events."""
+def _seen(intakes: Iterable[Intake | RetryIntake]) -> dict[str, int]:
+    """Returns the greatest time of each source's events."""
     seen: dict[str, int] = {}
     for intake in intakes:
         if intake.highest is not None:
@@ -206,12 +219,12 @@ def _seen(intakes: Iterable[Intake]) -> dict[str, int]:
     return seen
 
 
-def run_whole(task: Task, intakes: Iterable[Intake] = ()) -> None:
-    """The one-task lane: every layer in memory, stepping to the horizon, then one commit a shard.
+def run_whole(task: Task, intakes: Iterable[Intake | RetryIntake] = ()) -> None:
+    """Runs the one-task lane: every layer in memory, in steps to the horizon, then the commit.
 
-    Expects the sources' events, and the feedback of the batch before, in the task's router;
-    `intakes` brought the former. In event-time order it then goes on to the horizon that these
-    events bring, as a batch right after it would.
+    Expects the sources' events, and the feedback of the previous batch, in the task's router;
+    `intakes` are those of the sources. In event-time order it then continues to the horizon that
+    these events bring, as a batch right after it would.
     """
     plan, beat, target = task.plan, task.beat, task.beat.horizon
     seen, beyond = _seen(intakes), None

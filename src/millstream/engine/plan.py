@@ -1,12 +1,13 @@
-"""The workflow, numbered: who gets what an emitter puts onto a stream.
+"""The plan: numbers a workflow's functions and streams, and knows who gets an emitted event.
 
-Made once by the driver and sent to the tasks. Streams and functions are numbers inside the engine;
-names come back where users see them.
+The driver makes it once and sends it to the tasks. Inside the engine, streams and functions are
+numbers; users see names.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from millstream.codec import slate_codec
@@ -22,7 +23,7 @@ SOURCE = -1
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Where an event goes: maps to run at once, placed functions, feedback, and an output."""
+    """The targets of an event: maps to run at once, placed functions, feedback, and an output."""
 
     maps: tuple[int, ...]
     placed: tuple[int, ...]
@@ -32,23 +33,36 @@ class Targets:
 
 @dataclass(frozen=True)
 class Plan:
-    """A workflow made ready for tasks. `outputs` are the output streams that a sink reads."""
+    """A workflow prepared for tasks. `outputs` are the output streams that a sink reads."""
 
     workflow: Workflow
     shards: int
     outputs: frozenset[str]
     numbered: tuple[str, ...] = ()
     """Streams in the order of their numbers in stored events; others follow."""
+    stored_as: Mapping[str, str] = field(default_factory=dict)
+    """For each renamed function: the name under which its rows are stored."""
 
     def __post_init__(self) -> None:
         for update in self.workflow.updates:
             if update.slate is not Table:
-                slate_codec(update.slate)  # a slate that cannot be coded is found here, at once
-        self.rooms  # noqa: B018 - it is told here and travels: a task would tell another mark
+                slate_codec(update.slate)  # a slate that cannot be encoded raises here, at once
+        self.rooms  # noqa: B018 - computed here and sent along: a task would compute other marks
 
     @cached_property
     def functions(self) -> tuple[Function, ...]:
         return self.workflow.functions
+
+    @cached_property
+    def stored(self) -> tuple[str, ...]:
+        """The name under which each function's rows are stored, by the function's number."""
+        names = [function.name for function in self.functions]
+        return tuple(self.stored_as.get(name, name) for name in names)
+
+    @cached_property
+    def number_stored(self) -> dict[str, int]:
+        """A function's number by the name under which its rows are stored."""
+        return {name: number for number, name in enumerate(self.stored)}
 
     @cached_property
     def streams(self) -> tuple[str, ...]:
@@ -85,26 +99,32 @@ class Plan:
         return tuple(sorted({self.number[emitter] for emitter, _, _ in self.workflow.feedback}))
 
     @cached_property
+    def change_outputs(self) -> dict[str, str]:
+        """The output of the changes of an update's slates, for each update that has one."""
+        return {changes.update: changes.name for changes in self.workflow.changes}
+
+    @cached_property
     def waits(self) -> bool:
-        """Whether events wait for the horizon."""
+        """True if events wait for the horizon."""
         return self.workflow.order == "event-time"
 
     @cached_property
     def rooms(self) -> dict[int, Share]:
-        """What each shard may keep of the updates whose room is limited."""
+        """Each shard's share of the room, for updates whose room is limited."""
         shares = {
-            self.number[one.name]: share_of(one, self.shards) for one in self.workflow.updates
+            self.number[update.name]: share_of(update, self.shards)
+            for update in self.workflow.updates
         }
         return {number: share for number, share in shares.items() if share is not None}
 
     @cached_property
     def sweeps(self) -> Sweeps:
-        """Where the cells of this plan are in their rounds, in this process."""
+        """The sweep rounds of this plan's cells, in this process."""
         return Sweeps()
 
     @cached_property
     def aggregates(self) -> frozenset[int]:
-        """The updates that are an algebra's."""
+        """The updates that are aggregates."""
         return frozenset(
             number
             for number, function in enumerate(self.functions)
@@ -113,9 +133,9 @@ class Plan:
 
     @cached_property
     def combined(self) -> frozenset[int]:
-        """The aggregates whose events are merged where they are, before they are sent on.
+        """The aggregates whose events are merged where they are read, before they are sent on.
 
-        With a ttl the order of events shows, so in event-time order they wait for the horizon.
+        With a ttl the order of events matters, so in event-time order they wait for the horizon.
         """
         return frozenset(
             number
@@ -124,7 +144,7 @@ class Plan:
         )
 
     def needs_values(self, stream: int) -> bool:
-        """Whether anyone looks at more of a source's events than their keys and times."""
+        """True if any reader needs more of a source's events than their keys and times."""
         targets = self.targets(SOURCE, stream)
         if targets.maps or targets.feedback or targets.output or not targets.placed:
             return True
@@ -143,11 +163,14 @@ class Plan:
         return {}
 
     def targets(self, emitter: int, stream: int) -> Targets:
-        """Where an event on `stream` goes when `emitter` (a function's number or SOURCE) put it."""
-        found = self._targets.get((emitter, stream))
-        if found is None:
-            found = self._targets[emitter, stream] = self._find_targets(emitter, stream)
-        return found
+        """Returns the targets of an event that `emitter` put onto `stream`.
+
+        `emitter` is a function's number or SOURCE.
+        """
+        targets = self._targets.get((emitter, stream))
+        if targets is None:
+            targets = self._targets[emitter, stream] = self._find_targets(emitter, stream)
+        return targets
 
     def _find_targets(self, emitter: int, stream: int) -> Targets:
         name = self.streams[stream]

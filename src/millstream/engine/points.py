@@ -1,14 +1,14 @@
-"""Named points where a fault run may strike; they do nothing otherwise.
+"""Named points at which a fault run may strike; otherwise they do nothing.
 
-    MILLSTREAM_FAULT="layer-commit:3:4711"    at batch 3, end the process group 4711
+    MILLSTREAM_FAULT="layer-commit:3:4711"    at batch 3, kill the process group 4711
     MILLSTREAM_TRACE="path/of/a/file"         add a line to the file at each point passed
 
-The points, in the order a batch passes them: `batch-start`, `layer-commit` (before a layer's
-commit), `between-layers`, `slates-committed` (before the batch is recorded), `batch-recorded`
-(before the sinks), `sinks-published` (perhaps after the next `batch-start`). A task that finds its
-input cut off passes `cut-off`; one that finds its commit stale, `stale`. Where batches are flushed
-together, a flush passes `flush-begun` (before it is recorded), `flush-recorded` and
-`flush-published`.
+The points, in the order in which a batch passes them: `batch-start`, `layer-commit` (before a
+layer's commit), `between-layers`, `slates-committed` (before the batch is recorded),
+`batch-recorded` (before the sinks), `sinks-published` (perhaps after the next `batch-start`). A
+task whose input is incomplete passes `cut-off`; one whose commit is stale passes `stale`. Where
+batches are flushed together, a flush passes `flush-begun` (before it is recorded), `flush-recorded`
+and `flush-published`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TRACE = os.environ.get("MILLSTREAM_TRACE", "")
 
 
 def reach(point: str, batch: int) -> None:
-    """Pass a named point; end the driver's process group if a fault run asked for it here."""
+    """Passes a named point; kills the driver's process group if a fault run asks for it here."""
     if _TRACE:
         with open(_TRACE, "a") as trace:
             trace.write(f"{point} {batch} {os.getpid()}\n")

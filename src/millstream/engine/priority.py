@@ -1,9 +1,9 @@
-"""How important a slate is: a developer's `priority`, made a number that can be kept in order.
+"""The importance of slates: turns a developer's `priority` into sortable bytes.
 
-A priority that raises, or gives no finite number, never stops the application. Its slate is taken
-as the least important, so that a slate which cannot be judged does not push out one that can; among
-such slates the time of the last update decides, as it does where there is no priority at all. It is
-counted, and the run says so once.
+A priority function that raises, or does not return a finite number, never stops the application.
+Its slate counts as the least important, so that it does not displace a slate that has a priority.
+Among such slates the time of the last update decides, as it does where there is no priority at all.
+They are counted, and the run warns once.
 """
 
 from __future__ import annotations
@@ -18,46 +18,46 @@ from numbers import Real
 from types import CodeType
 from typing import Any
 
-from millstream.codec import SlateCodec, decode_value, encode_value, slate_codec
+from millstream.codec import decode_value, encode_value
 from millstream.errors import FunctionError
 from millstream.model.function import Update
 from millstream.model.place import described
 from millstream.model.rules import FAILURES
 from millstream.model.slate import Entries, Table
+from millstream.slate_versions import read_slate
 from millstream.stores.layout import unpack_slate
 from millstream.stores.progress import Unranked
 from millstream.stores.ranks import sortable
 
 ALIKE = sortable(0.0)
-"""The priority of every slate where there is none: the time of the last update decides."""
+"""The priority of every slate of an update without one: the time of the last update decides."""
 LEAST = sortable(float("-inf"))
-"""Of a slate whose priority could not be told."""
+"""The priority of a slate whose priority could not be determined."""
 FORMAT = 1
-"""Of the rows that order slates; another one has them made anew."""
+"""The format of the rows that order slates; rows of another format are rebuilt."""
 
 
 class Priorities:
-    """Asks an update's priority for its slates; `failures` counts those that got none."""
+    """Determines the priorities of an update's slates; `failures` counts those that failed."""
 
     def __init__(self, update: Update, entries: Callable[[str], Entries]) -> None:
+        self._update = update
         self._priority = update.priority
         self._entries = entries
-        self._codec: SlateCodec | None = None
-        if update.slate is not Table:
-            self._codec = slate_codec(update.slate)
         self.failures = 0
         self._failure = ("", "")
-        """The key and the error of the last one."""
+        """The key and the error of the last failure."""
 
     def of(self, key: str, row: bytes) -> bytes:
-        """The priority of a slate that is about to be stored in `row`, as it is kept in order."""
+        """Returns the priority, as sortable bytes, of a slate about to be stored in `row`."""
         if self._priority is None:
             return ALIKE
         try:
-            if self._codec is None:
+            if self._update.slate is Table:
                 slate: Any = Table(self._entries(key), encode_value, decode_value)
             else:
-                slate = self._codec.decode(unpack_slate(row).data)
+                stored = unpack_slate(row)
+                slate = read_slate(self._update, stored.version, stored.data)
             return sortable(_finite(self._priority(key, slate)))
         except FAILURES as error:
             self.failures += 1
@@ -65,38 +65,39 @@ class Priorities:
             return LEAST
 
     def failed(self, batch: int) -> Unranked:
-        """What is to be reported of the slates that got none."""
+        """Returns the report on slates whose priority could not be determined."""
         return Unranked(self.failures, *self._failure, batch)
 
 
-def _finite(given: Any) -> float:
-    if not isinstance(given, Real):
-        raise FunctionError(f"priority must give a number; got {type(given).__name__} {given!r}")
-    number = float(given)
+def _finite(result: Any) -> float:
+    if not isinstance(result, Real):
+        raise FunctionError(f"priority must give a number; got {type(result).__name__} {result!r}")
+    number = float(result)
     if not isfinite(number):
-        raise FunctionError(f"priority must give a finite number; got {given!r}")
+        raise FunctionError(f"priority must give a finite number; got {result!r}")
     return number
 
 
 def mark_of(update: Update) -> bytes:
-    """Eight bytes for what an update's slates are ordered by.
+    """Returns eight bytes that identify how an update's slates are ordered.
 
-    A stored order with another mark was made by another priority. What a function does is seen from
-    its own code, its defaults, what it closes over and, of an object, how it shows itself; not what
-    the functions that it calls do.
+    A stored order with another mark was made by another priority. The mark depends on the code of
+    the function itself, its defaults, its closure and, for an object, its repr; not on the
+    functions that it calls.
     """
-    of: list[Any] = [FORMAT]
+    parts: list[Any] = [FORMAT]
     priority = update.priority
     if priority is not None:
         function = _written(priority)
-        of += [_plain(priority), _code(getattr(function, "__code__", None))]
-        of += [_plain(getattr(function, one, None)) for one in ("__defaults__", "__kwdefaults__")]
-        of += map(_content, getattr(function, "__closure__", None) or ())
-    return blake2b(repr(of).encode(errors="replace"), digest_size=8).digest()
+        parts += [_plain(priority), _code(getattr(function, "__code__", None))]
+        defaults = ("__defaults__", "__kwdefaults__")
+        parts += [_plain(getattr(function, name, None)) for name in defaults]
+        parts += map(_content, getattr(function, "__closure__", None) or ())
+    return blake2b(repr(parts).encode(errors="replace"), digest_size=8).digest()
 
 
 def _written(priority: Any) -> Any:
-    """The function that was written, behind what holds it: a wrapper, a partial, an object."""
+    """Returns the user's function behind a wrapper, a partial or a callable object."""
     function = inspect.unwrap(priority)
     if isinstance(function, partial):
         return _written(function.func)
@@ -104,10 +105,12 @@ def _written(priority: Any) -> Any:
 
 
 def _code(code: CodeType | None) -> Any:
-    """What a function's code says, wherever its file lies."""
+    """Describes a function's code, independent of the file's location."""
     if code is None:
         return None
-    consts = [_code(one) if isinstance(one, CodeType) else _plain(one) for one in code.co_consts]
+    consts = [
+        _code(const) if isinstance(const, CodeType) else _plain(const) for const in code.co_consts
+    ]
     return code.co_code, code.co_names, code.co_varnames, consts
 
 
@@ -119,7 +122,7 @@ def _content(cell: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A value in words, without where it lies in memory."""
+    """Returns the repr of a value, without memory addresses."""
     if isinstance(value, frozenset | set):
         return repr(sorted(map(_plain, value)))
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))

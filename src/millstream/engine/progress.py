@@ -1,7 +1,7 @@
-"""What tasks tell the driver of a batch, and what the driver makes of it.
+"""Combines the reports of a batch's tasks into the progress after the batch.
 
-A `Report` comes from one task that succeeded; from all of them comes the `Progress` whose writing
-commits the batch (see stores/progress.py).
+A `Report` comes from one task that succeeded. The driver combines all of them into a `Progress`;
+writing it commits the batch (see stores/progress.py).
 """
 
 from __future__ import annotations
@@ -17,65 +17,69 @@ from millstream.durable import read_checked
 from millstream.engine.beat import LEAST_SHARE
 from millstream.errors import StoreError
 from millstream.model.rules import DeadLetter
+from millstream.slate_changes import SlateChanges
+from millstream.stores.contract import ChangesRef
 from millstream.stores.progress import Large, Progress, SourceProgress, Unranked
+from millstream.stores.shared.manifest import BaseRef
 
 OutputRow = tuple[int, str, bytes]
 """(ts, key, encoded value) of an event on an output stream."""
 DroppedEvent = tuple[str, str, int, str, bytes]
 """(function, stream, ts, key, encoded value)."""
 LARGE_BATCHES = 100
-"""Batches for which a large slate that no event comes to is still spoken of."""
+"""For how many batches a large slate is still reported when no event comes to it."""
 
 
 ENOUGH = LEAST_SHARE
-"""Fewer events than this in a batch say little of what one costs. Not more than a key's least
-share: else an update with one key, once thought dear, would never be found to be cheap."""
+"""Fewer events than this in a batch say little about the cost of one. This must not exceed a key's
+least share: otherwise an update with one key that was once measured as expensive would never be
+measured again."""
 
 
 class Report(msgspec.Struct, array_like=True):
-    """What one task did in a batch."""
+    """The report of one task on a batch."""
 
     events: dict[str, int] = {}
     """Records taken in, by source."""
     seen: dict[str, int] = {}
     """The greatest ts, by source."""
     highest: int | None = None
-    """The greatest ts of any event, emitted ones too."""
+    """The greatest ts of any event, including emitted ones."""
     late: int = 0
     dead_letters: int = 0
     processed: dict[str, int] = {}
-    """Deliveries processed, by function; those that failed left out."""
+    """Deliveries processed, by function, without those that failed."""
     waiting: int = 0
-    """How many more events wait than before."""
+    """The change in the number of waiting events."""
     least_waiting: int | None = None
     least_timer: int | None = None
     least_wall: int | None = None
     feedback: int = 0
-    """Feedback events kept for the next batch."""
+    """The number of feedback events kept for the next batch."""
     least_feedback: int | None = None
     outputs: dict[str, list[OutputRow]] = {}
-    """Output rows that are few enough to travel with the report."""
+    """Output rows, if they are few enough to be sent with the report."""
     late_events: list[tuple[str, int, str, bytes]] = []
     letters: list[dict[str, Any]] = []
     """Dead letters, as `letter_row` makes them."""
     staged: list[str] = []
-    """Files of output rows that are too many for that."""
+    """Files with output rows that are too many to be sent with the report."""
     horizon: int | None = None
-    """How far event time came."""
+    """The event time that was reached."""
     emitted: dict[str, int] = {}
-    """Events put onto each stream, the sources' included."""
+    """Events put onto each stream, including the sources'."""
     spent: dict[str, int] = {}
     """Microseconds that each function took."""
     waiting_at: dict[str, int] = {}
-    """How many more events wait at each function than before."""
+    """The change in the number of events that wait at each function."""
     slates: dict[str, int] = {}
-    """How many more slates each update has than before."""
+    """The change in the number of each update's slates."""
     failed: dict[str, int] = {}
     """Dead letters by function."""
     large: dict[str, Large] = {}
     """The largest slate of each update that has one over `slate_warn`."""
     taken: dict[str, int] = {}
-    """Deliveries to each function: what it is owed, whatever becomes of it."""
+    """Deliveries to each function, whatever becomes of them."""
     dropped: dict[str, int] = {}
     dropped_events: list[DroppedEvent] = []
     diverted: dict[str, int] = {}
@@ -84,52 +88,98 @@ class Report(msgspec.Struct, array_like=True):
     refused: dict[str, int] = {}
     """Records that did not become events, by source."""
     timers_failed: dict[str, int] = {}
-    """Dead letters of timers, which are no deliveries, by function."""
+    """Dead letters of timers, by function; timers are not deliveries."""
     feedback_at: dict[str, int] = {}
-    """Feedback events kept for the next batch, by the function that is to get them."""
+    """Feedback events kept for the next batch, by the function that will get them."""
     held: int = 0
     """Events that wait because there were too many for the batch."""
     pressure: float = 0.0
-    """How full the fullest room for them is."""
+    """The filled part of the fullest room for such events."""
     hold: int | None = None
-    """How far the horizon may go, for a throttled update not to get too many at once."""
+    """The furthest horizon that does not give a throttled update too many events at once."""
     swept: dict[str, int] = {}
     """Expired slates that were swept, by update."""
     refused_at: dict[str, int] = {}
     """Deliveries of records that did not become events, by function."""
     evicted: dict[str, int] = {}
-    """Slates that went because there was no room for them, by update."""
+    """Slates that were deleted because there was no room for them, by update."""
     unranked: dict[str, Unranked] = {}
-    """Slates whose priority could not be told, by update."""
+    """Slates whose priority could not be determined, by update."""
     stored: dict[str, int] = {}
-    """Microseconds of processor time that storing took, by function: each its part of the rows."""
+    """Microseconds of processor time for storing, divided among functions by their rows."""
     reach: dict[str, int] = {}
     """The longest time that an event of each update has set a timer ahead."""
     latest: dict[str, int] = {}
-    """In a final phase, the greatest ts of the events that came to each update with timers."""
+    """The greatest ts of the events that came to each update with timers, in a final phase."""
     fired: int | None = None
-    """In a final phase, the latest timer that fired."""
+    """The latest timer that fired, in a final phase."""
+    changes: list[ChangesRef] = []
+    """Objects with the changes, which the commit has to name (in a shared store)."""
+    bases: list[BaseRef] = []
+    """Bases of shards that were finished since the last report of the same process."""
+    slate_changes: dict[str, SlateChanges] = {}
+    """Changes of slates, by output, if they are few enough to be sent with the report."""
+    oldest: int | None = None
+    """The earliest batch in which an event came that was fed in this one (event-time order)."""
+    retried: dict[str, int] = {}
+    """Deliveries that were retried, by function."""
+    error: str = ""
+    """The error of one of the dead letters."""
+
+    source_bytes: dict[str, int] = {}
+    """Bytes of the records taken in, by source, where the driver can only estimate them."""
+    lost: dict[str, int] = {}
+    """Records that were removed before they could be read, by source; the setting allows that."""
 
     @property
     def has_rows(self) -> bool:
-        """Whether there is anything in it for a sink."""
-        return bool(self.outputs or self.late_events or self.letters or self.dropped_events)
+        """True if it has rows for a sink."""
+        return self.row_count > 0
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows for sinks in this report."""
+        rows = sum(map(len, self.outputs.values())) + sum(map(len, self.slate_changes.values()))
+        return rows + len(self.late_events) + len(self.letters) + len(self.dropped_events)
+
+    def take_rows(self) -> Report:
+        """Moves the rows for sinks to a new report, and returns it."""
+        body = Report(
+            outputs=self.outputs,
+            late_events=self.late_events,
+            letters=self.letters,
+            dropped_events=self.dropped_events,
+            slate_changes=self.slate_changes,
+        )
+        self.outputs, self.late_events, self.letters = {}, [], []
+        self.dropped_events, self.slate_changes = [], {}
+        return body
+
+    def add_rows(self, other: Report) -> None:
+        """Appends another report's rows for sinks."""
+        for stream, rows in other.outputs.items():
+            self.outputs.setdefault(stream, []).extend(rows)
+        for output, changes in other.slate_changes.items():
+            self.slate_changes.setdefault(output, SlateChanges()).extend(changes)
+        self.late_events.extend(other.late_events)
+        self.letters.extend(other.letters)
+        self.dropped_events.extend(other.dropped_events)
 
 
 def read_staged(path: Path) -> Report:
-    """Output rows that a batch has staged in a file; StoreError if that is damaged."""
+    """Reads output rows that a batch has staged in a file; raises StoreError if it is damaged."""
     try:
         return msgspec.msgpack.decode(read_checked(path), type=Report)
     except (ValueError, OSError) as error:  # msgspec's errors are ValueErrors
         raise StoreError(
             f"{path}: staged output of batch {path.name.split('-')[0].lstrip('0') or '0'} cannot "
             f"be read ({error}); restore the file from a copy of the store, or delete it to go on "
-            "without that output: the slates are not concerned"
+            "without that output: the slates are not affected"
         ) from None
 
 
 def least(*times: int | None) -> int | None:
-    """The least of the times that are there."""
+    """Returns the least of the times that are not None."""
     return min((time for time in times if time is not None), default=None)
 
 
@@ -140,7 +190,7 @@ def greatest(*times: int | None) -> int | None:
 def advanced(
     before: Progress, reports: list[Report], batch: int, clock: int, positions: dict[str, Any]
 ) -> Progress:
-    """The progress after a batch, from what stood before and what its tasks reported."""
+    """Returns the progress after a batch, from the one before it and its tasks' reports."""
     sources = {}
     for name in {*before.sources, *positions, *(s for r in reports for s in r.seen)}:
         old = before.sources.get(name, SourceProgress())
@@ -150,6 +200,8 @@ def advanced(
             clock if seen is not None else old.clock,
             positions.get(name, old.position),
             old.events + sum(r.events.get(name, 0) for r in reports),
+            old.lost + sum(r.lost.get(name, 0) for r in reports),
+            _record_bytes(old, name, reports),
         )
     return Progress(
         batch=batch,
@@ -175,6 +227,7 @@ def advanced(
         failed=_summed(before.failed, (r.failed for r in reports)),
         large=_largest(before.large, reports, batch),
         taken=_summed(before.taken, (r.taken for r in reports)),
+        retried=_summed(before.retried, (r.retried for r in reports)),
         dropped=_summed(before.dropped, (r.dropped for r in reports)),
         diverted=_summed(before.diverted, (r.diverted for r in reports)),
         late_at=_summed(before.late_at, (r.late_at for r in reports)),
@@ -196,6 +249,16 @@ def advanced(
     )
 
 
+def _record_bytes(old: SourceProgress, name: str, reports: list[Report]) -> float:
+    """Returns the average size of a source's records; recent batches weigh most."""
+    size = sum(r.source_bytes.get(name, 0) for r in reports)
+    records = sum(r.events.get(name, 0) for r in reports)
+    if not size or not records:
+        return old.record_bytes
+    now = size / records
+    return round((old.record_bytes + now) / 2 if old.record_bytes else now, 1)
+
+
 def _longest(before: dict[str, int], reports: list[Report]) -> dict[str, int]:
     longest = dict(before)
     for report in reports:
@@ -205,7 +268,7 @@ def _longest(before: dict[str, int], reports: list[Report]) -> dict[str, int]:
 
 
 def _costs(before: dict[str, float], reports: list[Report]) -> dict[str, float]:
-    """Microseconds that an event costs each function, the last batches weighing most."""
+    """Returns each function's microseconds per event; recent batches weigh most."""
     spent = _summed({}, (r.spent for r in reports))
     processed = _summed({}, (r.processed for r in reports))
     costs = dict(before)
@@ -217,7 +280,7 @@ def _costs(before: dict[str, float], reports: list[Report]) -> dict[str, float]:
 
 
 def _summed(before: dict[str, int], changes: Iterable[dict[str, int]]) -> dict[str, int]:
-    """Counts by name, with what each task has added to them."""
+    """Adds the tasks' counts, by name, to the counts before."""
     total = dict(before)
     for change in changes:
         add(total, change)
@@ -225,32 +288,35 @@ def _summed(before: dict[str, int], changes: Iterable[dict[str, int]]) -> dict[s
 
 
 def add(total: dict[str, int], change: Mapping[str, int]) -> None:
-    """Add counts by name to a total."""
+    """Adds counts by name to a total."""
     for name, count in change.items():
         total[name] = total.get(name, 0) + count
 
 
 def keep_largest(largest: dict[str, Large], more: Mapping[str, Large]) -> None:
-    """Let the largest slate of each update be that of both; of one key, what came last."""
-    for name, one in more.items():
+    """Merges `more` into `largest`, by update; for the same key, the newer size counts."""
+    for name, slate in more.items():
         known = largest.get(name)
-        if known is None or one.bytes >= known.bytes or one.key == known.key:
-            largest[name] = one
+        if known is None or slate.bytes >= known.bytes or slate.key == known.key:
+            largest[name] = slate
 
 
 def _largest(before: Mapping[str, Large], reports: list[Report], batch: int) -> dict[str, Large]:
-    """The largest slates that were fed of late: one that has shrunk since is not spoken of long."""
-    largest = {name: one for name, one in before.items() if batch - one.batch < LARGE_BATCHES}
+    """Returns the largest slates that were fed recently; older entries expire.
+
+    So a slate that has shrunk since is not reported for long.
+    """
+    largest = {name: slate for name, slate in before.items() if batch - slate.batch < LARGE_BATCHES}
     for report in reports:
         keep_largest(largest, report.large)
     return largest
 
 
 def add_unranked(total: dict[str, Unranked], more: Mapping[str, Unranked]) -> None:
-    """Add to the slates whose priority could not be told; what came last is spoken of."""
-    for name, one in more.items():
-        count = one.count + (total[name].count if name in total else 0)
-        total[name] = Unranked(count, one.key, one.error, one.batch)
+    """Adds counts of slates whose priority could not be determined; keeps the last error."""
+    for name, slates in more.items():
+        count = slates.count + (total[name].count if name in total else 0)
+        total[name] = Unranked(count, slates.key, slates.error, slates.batch)
 
 
 def _unranked(before: Mapping[str, Unranked], reports: list[Report]) -> dict[str, Unranked]:
@@ -261,19 +327,19 @@ def _unranked(before: Mapping[str, Unranked], reports: list[Report]) -> dict[str
 
 
 def letter_row(letter: DeadLetter) -> dict[str, Any]:
-    """A dead letter on its way to its sink: a row, but for its value, which is encoded.
+    """Returns a dead letter as a row for a report, with its value encoded as JSON.
 
-    JSON carries whole numbers that a report, which is msgpack, cannot.
+    JSON can hold integers that a report, which is msgpack, cannot.
     """
     row = {name: getattr(letter, name) for name in letter.__slots__}
     return {**row, "value": encode_value(letter.value)}
 
 
 def sink_row(letter: dict[str, Any]) -> dict[str, Any]:
-    """The row of the sink, from a dead letter that has travelled."""
+    """Returns the row for the sink, from a dead letter of a report."""
     return {**letter, "value": decode_value(letter["value"])}
 
 
 def event_row(ts: int, key: str, value: Any) -> dict[str, Any]:
-    """An output event as a row of its sink."""
+    """Returns an output event as a row for its sink."""
     return {"ts": ts, "key": key, "value": value}

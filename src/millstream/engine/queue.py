@@ -1,9 +1,9 @@
-"""Events that wait in their shard for a later batch because there were too many for this one.
+"""A queue for events that wait in their shard because there were too many for the batch.
 
-In arrival order an update that has had enough of a batch leaves the rest here, first in, first out.
-There are lanes: one for all events of the function in the shard, or one for each key that is hot.
-A directory row says which lanes there are and how long each is, so that a function with none, which
-is nearly every one, pays for one look.
+In arrival order an update that has reached its limit or share leaves the rest here, first in, first
+out. There are lanes: one for all events of the function in the shard, or one for each hot key. A
+directory row holds the lanes and their lengths, so that a function without any, as nearly all are,
+costs one lookup.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HOT = "="
 
 
 def lane_of(key: str) -> str:
-    """The lane of one hot key."""
+    """Returns the lane of a hot key."""
     return HOT + key
 
 
@@ -40,7 +40,7 @@ class Queue:
         self._changed: dict[bytes, bytes | None] = {}
         self._put: dict[str, Columns] = {}
         self.change = 0
-        """How many more events wait than before the batch."""
+        """The change in the number of waiting events in this batch."""
 
     def __bool__(self) -> bool:
         return bool(self._lengths)
@@ -56,7 +56,7 @@ class Queue:
         return list(self._lengths)
 
     def take(self, lane: str, most: int | None = None) -> Columns:
-        """The first events of a lane, at most so many. Not to be called after `put` in a batch."""
+        """Takes the first events out of a lane, at most `most`. Must not be called after `put`."""
         taken = Columns()
         for row, packed in self._rows(lane):
             chunk = Columns.unpack(packed)
@@ -80,7 +80,7 @@ class Queue:
                     yield row, now
 
     def put(self, lane: str, events: Columns) -> None:
-        """Add events to the end of a lane, in their order."""
+        """Appends events to a lane, in their order."""
         self._put.setdefault(lane, Columns()).extend(events)
         self._lengthen(lane, len(events))
 
@@ -93,7 +93,7 @@ class Queue:
             self._lengths.pop(lane, None)
 
     def changes(self, batch: int) -> dict[bytes, bytes | None]:
-        """The rows to put and to delete."""
+        """Returns the rows to put and to delete."""
         rows = dict(self._changed)
         for lane, events in self._put.items():
             prefix = queue_lane(self._function, lane)

@@ -1,8 +1,9 @@
-"""The slate as the next event should find it: written and read back.
+"""Writes a slate and reads it back, so that the next event finds it in its stored form.
 
-JSON turns a tuple into a list, and two names for one list into two lists; a dataclass may hold what
-its own fields would not take back. A slate must look the same to the next event whether or not a
-batch ended in between, so between two events of a key it goes there and back.
+JSON turns a tuple into a list, and two references to one list into two lists; a dataclass may hold
+a value that its own field types would not accept when read. A slate must look the same to the next
+event whether or not a batch ended in between, so it is written and read between two events of a
+key.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ import msgspec
 from millstream.codec import SlateCodec
 
 SMALL = 256
-"""Slates of more bytes are not read back between events: it would cost more than the event."""
+"""Slates larger than this are not read back between events: it would cost more than the event."""
 _sorted = msgspec.json.Encoder(order="sorted").encode
 _SIMPLE = frozenset({str, int, float, bool, type(None)})
 _SETTLED = _SIMPLE - {float}  # which may be NaN
 _TEXT = frozenset({str})
 FEW = 8
-"""Up to so many entries a look at each is cheaper than writing them."""
+"""Up to this many entries, checking each is cheaper than writing them."""
 
 ReadBack = Callable[[Any], tuple[Any, int]]
-"""Gives the slate, read back if it is small, and its size; raises if that cannot be done."""
+"""Returns the slate, read back if it is small, and its size; raises if it cannot be written."""
 
 
 def read_back(slate: type, codec: SlateCodec) -> ReadBack:
-    """How slates of this type are read back."""
+    """Returns the function that reads back slates of this type."""
     encode, decode = codec.encode, codec.decode
 
     def of_dict(held: dict[Any, Any]) -> tuple[Any, int]:
@@ -37,7 +38,7 @@ def read_back(slate: type, codec: SlateCodec) -> ReadBack:
             and _TEXT.issuperset(map(type, held))
             and _SETTLED.issuperset(map(type, held.values()))
         ):
-            return held, 0  # nothing in it that JSON could change or refuse
+            return held, 0  # it has nothing that JSON could change or refuse
         encoded = _sorted(held)  # refuses keys that are not text, at any depth
         size = len(encoded)
         if b"null" in encoded:

@@ -1,18 +1,17 @@
-"""Room: how many slates an update keeps, and which go when there are more (S4, section II.B).
+"""Room: limits the slates that an update keeps, and evicts the least important (S4, section II.B).
 
 `keep` and `memory` are for the whole update. Each shard has its share, so that no task needs to
-know of another's. At the end of a batch, in each shard, the least important slates go until the
-rest fits its share: those of the lowest priority, of these the ones that were updated longest ago,
-of these the first by key. One slate always stays, the most important one, even if it alone takes
-more than the share of the memory.
+know another task's slates. At the end of a batch, in each shard, the least important slates are
+evicted until the rest fits the share: those of the lowest priority, among these the ones that were
+updated longest ago, among these the first by key. The most important slate always stays, even if it
+alone takes more than the share of the memory.
 
-The slates of such an update are kept in order by rows of their own (`stores.ranks`), so that the
-least important are found at once, however many there are. The rows follow what the batch changed,
-and are committed with it. If they are not there, or were made by another priority, they are made
-anew from all slates of the shard, in the next batch.
+Separate rows keep the slates of such an update in order (`stores.ranks`), so that the least
+important are found at once, however many there are. These rows are updated with the changes of a
+batch, and committed with it. If they are missing, or were made by another priority, the next batch
+rebuilds them from all slates of the shard.
 
-Nothing here looks at a clock or at what came in which order: a task that is tried again lets the
-same slates go.
+Nothing here depends on a clock or on the order of arrival: a retried task evicts the same slates.
 """
 
 from __future__ import annotations
@@ -43,16 +42,16 @@ Rows = dict[bytes, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The room of an update in one shard; None: any."""
+    """The room of an update in one shard; None: no limit."""
 
     slates: int | None
     size: int | None
-    """In bytes, as they are stored."""
+    """The total size in bytes, as stored."""
     mark: bytes
-    """What the slates are ordered by."""
+    """Identifies how the slates are ordered (`mark_of`)."""
 
     def fits(self, slates: int, size: int) -> bool:
-        """Whether so many slates of so many bytes may stay. One always may."""
+        """True if this many slates of this total size may stay. One always may."""
         if slates <= 1:
             return True
         return (self.slates is None or slates <= self.slates) and (
@@ -61,7 +60,7 @@ class Share:
 
 
 def share_of(update: Update, shards: int) -> Share | None:
-    """What each shard may keep; None if the update's room is not limited."""
+    """Returns each shard's share of the room; None if the update's room is not limited."""
     if update.keep is None and update.memory is None:
         return None
     keep, memory = update.keep, update.memory
@@ -76,10 +75,17 @@ class Room:
     """The slates of one update in one shard, in order, for one batch."""
 
     def __init__(
-        self, update: Update, share: Share, view: View, entries: Callable[[str], Entries]
+        self,
+        update: Update,
+        name: str,
+        share: Share,
+        view: View,
+        entries: Callable[[str], Entries],
     ) -> None:
-        """`entries` gives a table's entries as they are after the batch."""
-        name = update.name
+        """The update's rows are stored under `name`.
+
+        `entries` returns a table's entries as they are after the batch.
+        """
         self._name = name
         self._view = view
         self._share = share
@@ -97,7 +103,7 @@ class Room:
         slates: Mapping[str, bytes | None],
         tables: Mapping[str, Mapping[str, bytes | None]],
     ) -> None:
-        """Let the order follow what the batch changed: rows of slates, and entries by table."""
+        """Updates the order with the batch's changes: rows of slates, and entries by table."""
         if self._anew:
             self._make_anew(slates)
         keys = [key.encode() for key in slates]
@@ -113,13 +119,13 @@ class Room:
             self._move(coded, old, new)
 
     def take_out(self) -> list[str]:
-        """The keys of the slates that must go, the least important first."""
+        """Takes slates out of the order until the rest fits; returns their keys, least first."""
         going: list[str] = []
         _, slates, size = self._totals
         if self._share.fits(slates, size):
             return going
         order = self._order
-        changed = sorted((row, one) for row, one in self._rows.items() if row.startswith(order))
+        changed = sorted((row, value) for row, value in self._rows.items() if row.startswith(order))
         for row, value in overlay(changed, self._view.scan(order, after_prefix(order))):
             slates, size = slates - 1, size - unpack_size(value)
             key = place_key(order, row)
@@ -131,13 +137,13 @@ class Room:
         return going
 
     def changes(self) -> Rows:
-        """The rows to commit."""
+        """Returns the rows to commit."""
         if self._totals != self._before:
             self._rows[totals_row(self._name)] = self._totals.pack()
         return self._rows
 
     def _make_anew(self, changed: Mapping[str, bytes | None]) -> None:
-        """Order all slates but those that the batch has changed."""
+        """Rebuilds the order of all slates except those that the batch has changed."""
         room = room_of(self._name)
         self._rows.update((row, None) for row, _ in self._view.scan(room, after_prefix(room)))
         self._totals = Totals(self._share.mark)
@@ -154,7 +160,7 @@ class Room:
         return Rank(self.priorities.of(key, row), slate_head(row)[1], size, entries)
 
     def _entries_size(self, key: str, old: Rank | None, changed: Mapping[str, bytes | None]) -> int:
-        """The bytes of a table's entries after the batch."""
+        """Returns the size of a table's entries after the batch."""
         table, size = table_of(self._name, key), 0
         if old is not None:
             size = old.entries
@@ -169,7 +175,7 @@ class Room:
         return size
 
     def _move(self, key: bytes, old: Rank | None, new: Rank | None) -> None:
-        """Put a slate from one place in the order to another."""
+        """Moves a slate from one place in the order to another."""
         if old == new:
             return
         mark, slates, size = self._totals
@@ -185,9 +191,10 @@ class Room:
 
 
 def abandoned(view: View, function: str) -> Rows:
-    """What deletes an order that is not to be followed any more; empty if there is none.
+    """Returns rows that delete an order that is no longer maintained; empty if there is none.
 
-    An update whose limits were taken away would leave one behind that is wrong when they come back.
+    Otherwise an update whose limits were removed would leave an order behind, which would be wrong
+    when the limits come back.
     """
     if view.get(totals_row(function)) is None:
         return {}

@@ -1,4 +1,4 @@
-"""Where emitted events go.
+"""Routes emitted events.
 
 An event put onto a stream goes at once through the maps that subscribe to it (a map never costs a
 shuffle), into the inbox of every placed function that subscribes, and to the outputs. Events along
@@ -13,10 +13,10 @@ from typing import Any
 
 from millstream.codec import decode_value, decode_values, encode_value, shards_of
 from millstream.engine.columns import Columns
-from millstream.engine.combining import Combiner
+from millstream.engine.combiner import Combiner
 from millstream.engine.effects import Effects
 from millstream.engine.plan import SOURCE, Plan, Targets
-from millstream.errors import FunctionError
+from millstream.errors import FunctionError, LookupFailed
 from millstream.model.event import Event
 from millstream.model.function import Update
 from millstream.model.place import described
@@ -28,8 +28,8 @@ Placed = dict[tuple[int, int], Columns]
 
 
 @dataclass
-class Outbox:
-    """Events along feedback edges, by the function that is to get them."""
+class FeedbackOutbox:
+    """Events along feedback edges, by the function that will get them."""
 
     deliveries: dict[int, Columns] = field(default_factory=dict)
 
@@ -41,7 +41,7 @@ class Outbox:
 
 
 class Router:
-    """Collects what a task emits: `placed` inboxes, `outputs`, `late` events, dead letters."""
+    """Collects what a task emits: `placed` inboxes, `outputs`, `dead` letters, and counts."""
 
     def __init__(self, plan: Plan, batch: int) -> None:
         self.plan = plan
@@ -51,34 +51,36 @@ class Router:
         self.dead: list[DeadLetter] = []
         self.highest: int | None = None
         self.processed: dict[int, int] = {}
-        """How many events each map has processed, those that failed left out."""
+        """The number of events that each map has processed, without those that failed."""
         self.emitted: dict[int, int] = {}
-        """How many events were put onto each stream."""
+        """The number of events that were put onto each stream."""
         self.spent: dict[int, int] = {}
         """Nanoseconds that each function has taken."""
         self.taken: dict[int, int] = {}
-        """How many deliveries there are to each function: one event to one function is one."""
+        """The number of deliveries to each function. A delivery is one event to one function."""
         self.late: dict[int, int] = {}
-        """How many of them were late."""
+        """The number of these deliveries that were late."""
         self.refused: dict[int, int] = {}
-        """How many of them are of records that did not become events."""
+        """The number of these deliveries whose records did not become events."""
+        self.retried: dict[int, int] = {}
+        """The number of retried deliveries, which had failed, or were late, dropped or diverted."""
         self.dropped: dict[int, Columns] = {}
         """Events that an update past its limit has dropped."""
 
         self.unmerged: dict[int, int] = {}
-        """How many events dead letters stand for, beyond one each, by aggregate."""
+        """The number of events, beyond one each, that an aggregate's dead letters stand for."""
         self._combiners: dict[int, Combiner] = {}
 
     def route(
         self,
         emitter: int,
         events: Columns,
-        outbox: Outbox | None = None,
+        outbox: FeedbackOutbox | None = None,
         decoded: list[Any] | None = None,
     ) -> None:
-        """Send what `emitter` put onto its streams on their way.
+        """Routes the events that `emitter` put onto its streams.
 
-        `decoded`: the values of events of one stream, if they are at hand and nobody else's.
+        `decoded`: the decoded values of events of one stream, if available and not shared.
         """
         if not events:
             return
@@ -86,16 +88,16 @@ class Router:
         if len(kinds) == 1:
             self._route_stream(emitter, kinds.pop(), events, outbox, decoded)
             return
-        for stream, some in enumerate(events.split(events.streams, len(self.plan.streams))):
-            if some is not None:
-                self._route_stream(emitter, stream, some, outbox, None)
+        for stream, part in enumerate(events.split(events.streams, len(self.plan.streams))):
+            if part is not None:
+                self._route_stream(emitter, stream, part, outbox, None)
 
     def _route_stream(
         self,
         emitter: int,
         stream: int,
         events: Columns,
-        outbox: Outbox | None,
+        outbox: FeedbackOutbox | None,
         decoded: list[Any] | None,
     ) -> None:
         highest = max(events.ts)
@@ -114,12 +116,12 @@ class Router:
             outbox.add(target, events)
         for target in targets.maps:
             self.run_map(target, events, decoded)
-            decoded = None  # a map may change its values: the next one gets its own
+            decoded = None  # a map may change its values: the next map gets fresh ones
 
     def owe(self, stream: int, records: int, *, late: bool) -> None:
-        """Count records of a source that are for its subscribers and will not get to them.
+        """Counts records of a source that do not reach its subscribers.
 
-        By subscriber, not by source: a function that is added later was never owed them.
+        By subscriber, not by source: they do not count for a function that is added later.
         """
         targets = self.plan.targets(SOURCE, stream)
         self._owe(targets, records)
@@ -128,15 +130,26 @@ class Router:
     def _owe(self, targets: Targets, events: int) -> None:
         _count(self.taken, targets, events)
 
+    def deliver_again(self, target: int, events: Columns) -> None:
+        """Delivers events to one function that had them before and did not process them."""
+        self.retried[target] = self.retried.get(target, 0) + len(events)
+        self.deliver(target, events)
+
+    def count_again(self, stream: int, records: int) -> None:
+        """Counts records of a source that were just taken in as retried, not as new deliveries."""
+        targets = self.plan.targets(SOURCE, stream)
+        self._owe(targets, -records)
+        _count(self.retried, targets, records)
+
     def deliver(self, target: int, events: Columns) -> None:
-        """Give events to one function: into its inbox, or through it if it is a fused map."""
+        """Delivers events to one function: puts them into its inbox, or runs it if it is a map."""
         if target in self.plan.layer_of:
             self.place(target, events)
         else:
             self.run_map(target, events)
 
     def place(self, target: int, events: Columns, decoded: list[Any] | None = None) -> None:
-        """Put events into the inboxes of a placed function, by shard; combine an aggregate's."""
+        """Puts events into the inboxes of a placed function, by shard; combines an aggregate's."""
         if target in self.plan.combined:
             began = perf_counter_ns()
             self._combiner(target).add(events, decoded)
@@ -145,7 +158,7 @@ class Router:
         self._place(target, events)
 
     def place_keys(self, stream: int, keys: list[str], times: list[int], highest: int) -> None:
-        """Events of a source of which nothing but key and time is needed (`plan.needs_values`)."""
+        """Takes a source's events of which only key and time are needed (`plan.needs_values`)."""
         if self.highest is None or highest > self.highest:
             self.highest = highest
         self.emitted[stream] = self.emitted.get(stream, 0) + len(keys)
@@ -157,7 +170,7 @@ class Router:
             self.took(target, perf_counter_ns() - began)
 
     def combined(self, target: int, events: Columns) -> Columns:
-        """Events of an aggregate as partials; they are counted as processed."""
+        """Combines events of an aggregate into partials; the events count as processed."""
         began, combiner = perf_counter_ns(), self._combiner(target)
         combiner.add(events, None)
         partials = combiner.take()
@@ -166,7 +179,7 @@ class Router:
         return partials
 
     def settle(self) -> None:
-        """Put the partials of aggregates into their inboxes."""
+        """Puts the partials of aggregates into their inboxes."""
         for target in self._combiners:
             partials = self.combined(target, Columns())
             if partials:
@@ -174,44 +187,44 @@ class Router:
 
     @property
     def full(self) -> bool:
-        """Whether an aggregate has so many partials that they should be taken."""
+        """True if an aggregate has so many partials that they should be sent on."""
         return any(combiner.full for combiner in self._combiners.values())
 
     def _combiner(self, target: int) -> Combiner:
-        found = self._combiners.get(target)
-        if found is None:
+        combiner = self._combiners.get(target)
+        if combiner is None:
             update = self.plan.functions[target]
             assert isinstance(update, Update)
-            found = self._combiners[target] = Combiner(
+            combiner = self._combiners[target] = Combiner(
                 update,
                 self.plan.streams,
                 lambda event, error: self._fail(target, event, error),
                 lambda *partial: self.fail_partial(target, *partial),
             )
-        return found
+        return combiner
 
     def _place(self, target: int, events: Columns) -> None:
         shards = self.plan.shards
         if shards == 1:
             self.placed.setdefault((target, 0), Columns()).extend(events)
             return
-        to = shards_of(self.plan.functions[target].name, events.keys, shards)
-        for shard, some in enumerate(events.split(to, shards)):
-            if some is not None:
+        to = shards_of(self.plan.stored[target], events.keys, shards)
+        for shard, part in enumerate(events.split(to, shards)):
+            if part is not None:
                 inbox = self.placed.get((target, shard))
                 if inbox is None:
-                    self.placed[target, shard] = some
+                    self.placed[target, shard] = part
                 else:
-                    inbox.extend(some)
+                    inbox.extend(part)
 
     def run_map(
         self,
         number: int,
         events: Columns,
         values: list[Any] | None = None,
-        outbox: Outbox | None = None,
+        outbox: FeedbackOutbox | None = None,
     ) -> None:
-        """Run a map over events and route what it emits. `values`: the decoded ones, if at hand."""
+        """Runs a map over events and routes what it emits. `values`: decoded, if available."""
         plan, began = self.plan, perf_counter_ns()
         function, streams = plan.functions[number].function, plan.streams
         effects, dead = Effects(plan, number), len(self.dead)
@@ -235,12 +248,12 @@ class Router:
         self.route(number, effects.emitted, outbox)
 
     def took(self, number: int, nanoseconds: int) -> None:
-        """Count the time that a function has taken."""
+        """Adds to the time that a function has taken."""
         self.spent[number] = self.spent.get(number, 0) + nanoseconds
 
     def _fail(self, number: int, event: Event, error: BaseException) -> None:
         function = self.plan.functions[number]
-        if self.plan.workflow.on_error == "fail":
+        if self.plan.workflow.on_error == "fail" or isinstance(error, LookupFailed):
             raise FunctionError(
                 f"{function.where}, key {event.key!r}: {described(error)}"
             ) from error
@@ -259,7 +272,7 @@ class Router:
     def fail_partial(
         self, number: int, key: str, ts: int, partial: Any, count: int, error: BaseException
     ) -> None:
-        """Make a dead letter of a partial: it stands for so many events."""
+        """Makes a dead letter of a partial, which stands for `count` events."""
         update = self.plan.functions[number]
         assert isinstance(update, Update)
         assert update.algebra is not None
@@ -267,12 +280,11 @@ class Router:
             value = decode_value(encode_value(update.algebra.write(partial)))
         except FAILURES:
             value = None
-        stream = update.subscribes[0] if len(update.subscribes) == 1 else ""
-        self._fail(number, Event(stream, ts, key, value), error)
+        self._fail(number, Event("", ts, key, value), error)  # a partial belongs to no stream
         self.unmerged[number] = self.unmerged.get(number, 0) + count - 1
 
     def take(self, partials: bool = True) -> Placed:
-        """The inboxes so far, those of aggregates too if asked for; the router starts new ones."""
+        """Takes out the inboxes so far; `partials`: including those of aggregates."""
         if partials:
             self.settle()
         placed, self.placed = self.placed, {}
@@ -280,6 +292,6 @@ class Router:
 
 
 def _count(total: dict[int, int], targets: Targets, events: int) -> None:
-    """Add so many events to what is counted of each of the targets."""
+    """Adds a number of events to the count of each target."""
     for target in (*targets.placed, *targets.feedback, *targets.maps):
         total[target] = total.get(target, 0) + events

@@ -1,22 +1,22 @@
-"""Sweeping: expired slates go in the background, some of them looked at in each batch.
+"""Sweeping: deletes expired slates in the background, by checking some slates in each batch.
 
 A slate that has expired is as good as gone: the next event finds a fresh one, and its timers die.
 But it takes room until that event comes, and it may never come. So each cell of an update with a
-ttl looks at some of its slates in every batch, going round and round, and deletes those that no
-event and no timer can find alive any more. It looks at twice as many as the batch has touched: so
-where each batch makes new slates, there are never many more expired ones than live ones.
+ttl checks some of its slates in every batch, in endless rounds, and deletes those that no event and
+no timer can find alive any more. It checks twice as many as the batch has touched: so where each
+batch creates new slates, there are never many more expired ones than live ones.
 
-*Which those are.* Every event still to come is later than `until`, so a slate whose last update is
-more than its ttl before that is expired for all of them. In event-time order `until` is the
-horizon. In arrival order, where no horizon holds events to their order, it is the least of the
-highest times that the sources have brought, and a slate stays for another ttl: an event that is out
-of order by less finds what it would have found. Feedback without a delay lags behind: `until` is
-then no later than the earliest event or timer that was known. A wall timer's slate lives by event
-time too, so such a timer keeps nothing alive.
+*Which slates expire.* Every event still to come is later than `until`, so a slate whose last update
+is more than its ttl before that is expired for all of them. In event-time order `until` is the
+horizon. In arrival order, where no horizon keeps events in order, it is the least of the highest
+times that the sources have brought, and a slate stays for another ttl: an event that is out of
+order by less than that finds the slate that it would have found. Feedback without a delay lags
+behind: `until` is then no later than the earliest known event or timer. The slate of a wall timer
+expires by event time too, so such a timer keeps nothing alive.
 
-*Where it is in its round* is known only in the memory of the worker process: a round that begins
-anew changes nothing but when a slate goes. Once round with nothing expired, a cell rests until the
-oldest slate that it saw can have expired, so that it costs nothing where nothing expires.
+*The position in a round* is kept only in the memory of the worker process: starting a round again
+changes only when a slate is deleted. After a full round a cell rests until the oldest slate that it
+left can have expired, so that it costs nothing where nothing expires.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from millstream.stores.layout import slate_head, slates_of
 from millstream.stores.progress import Progress, SourceProgress
 
 ROWS = 256
-"""Slates that a cell looks at in a batch, at least."""
+"""The fewest slates that a cell checks in a batch."""
 TIMES_TOUCHED = 2
-"""Slates that it looks at for each that the batch has touched."""
+"""The number of slates that it checks for each that the batch has touched."""
 
 
 def sweep_until(
     workflow: Workflow, progress: Progress, horizon: int | None, earliest: int | None
 ) -> int | None:
-    """Every event still to come after the next batch is later than this; None: that is not known.
+    """Returns a time that all events after the next batch are later than; None if not known.
 
-    `horizon` is the next batch's, `earliest` what was known to come before it.
+    `horizon` is the next batch's; `earliest` is the earliest pending event or timer before it.
     """
     until = horizon
     if workflow.order == "arrival":
@@ -53,9 +53,10 @@ def sweep_until(
 
 
 def vacuum_until(order: str, progress: Progress, earliest: int | None) -> int | None:
-    """How far event time has come for a vacuum by hand, which takes all that has expired.
+    """Returns the event time for a vacuum by hand, which deletes all expired slates.
 
-    In arrival order that is by the newest event: one that is out of order may find its slate gone.
+    In arrival order it is the time of the newest event: an event that is out of order may find its
+    slate gone.
     """
     until = progress.horizon
     if order == "arrival":
@@ -68,20 +69,20 @@ def _least_highest(sources: Mapping[str, SourceProgress]) -> int | None:
 
 
 def age_of(workflow: Workflow, ttl: int) -> int:
-    """How long before `sweep_until` a slate's last update must be for it to go."""
+    """Returns how long before `sweep_until` a slate's last update must be for it to be deleted."""
     return ttl if workflow.order == "event-time" else 2 * ttl
 
 
 @dataclass(slots=True)
 class _Round:
-    """Where a cell is in its round over its slates."""
+    """The position of a cell in its round over its slates."""
 
     start: bytes
-    """The first row that is still to be looked at."""
+    """The first row that is not checked yet."""
     least: int | None = None
-    """The earliest last update of the slates that this round has left."""
+    """The earliest last update among the slates that this round has kept."""
     rest: int | None = None
-    """Nothing can have expired before this."""
+    """The cell rests until slates last updated at this time can have expired."""
 
 
 class Sweeps:
@@ -93,24 +94,24 @@ class Sweeps:
     def expired(
         self, view: View, update: str, shard: int, before: int, touched: Collection[str]
     ) -> list[tuple[str, bytes]]:
-        """(key, row) of some slates that were last updated before a time; none that is touched."""
+        """Returns (key, row) of some slates last updated before `before`; skips touched ones."""
         prefix = slates_of(update)
-        here = self._rounds.setdefault((update, shard), _Round(prefix))
-        if here.rest is not None and before <= here.rest:
+        turn = self._rounds.setdefault((update, shard), _Round(prefix))
+        if turn.rest is not None and before <= turn.rest:
             return []
-        here.rest = None
-        found, seen, most = [], 0, max(ROWS, TIMES_TOUCHED * len(touched))
-        for row, data in islice(view.scan(here.start, after_prefix(prefix)), most):
+        turn.rest = None
+        expired, seen, most = [], 0, max(ROWS, TIMES_TOUCHED * len(touched))
+        for row, data in islice(view.scan(turn.start, after_prefix(prefix)), most):
             seen += 1
-            here.start = row + b"\x00"
+            turn.start = row + b"\x00"
             key = row[len(prefix) :].decode()
             if key in touched:
                 continue
             last = slate_head(data)[1]
             if last < before:
-                found.append((key, data))
-            elif here.least is None or last < here.least:
-                here.least = last
-        if seen < most:  # once round
-            here.start, here.rest, here.least = prefix, here.least, None
-        return found
+                expired.append((key, data))
+            elif turn.least is None or last < turn.least:
+                turn.least = last
+        if seen < most:  # the round is complete
+            turn.start, turn.rest, turn.least = prefix, turn.least, None
+        return expired

@@ -1,4 +1,4 @@
-"""Followed feeds: Feeding Frenzy's push and pull, complete and without a gap.
+"""Feeds of followed producers, by the push and pull of Feeding Frenzy; complete and gapless.
 
 app = ms.App("social")
 app.add(ms.feeds.Feeds(), name="feeds")

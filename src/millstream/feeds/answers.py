@@ -1,16 +1,17 @@
-"""The answer to a request for a feed: a page of items, how to go on, and what is not there.
+"""The answer to a feed request: a page of items, cursors to go on, and what is left out.
 
     asked = Request.read({"limit": "20", "cursor": ...}, options)
     answer(FeedQuery(placed, tables, consumer, pending), asked, now)
 
-Pure: all is read through the query. Who serves adds `batch` and `age`, which are of the tables.
+Pure: everything is read through the query. The server adds `batch` and `age`, which come from the
+tables.
 
-`next` leads to what is older, and is null at the end. `previous` leads to what is newer, and is
-null only for a feed without items: a client polls by it, and gets each new post once. Both stay
-good whatever is posted, deleted or started anew in between. With per-producer coherency they lead
-through the pages as of the time of the first one (see `diversity`), whose `previous` leads to all
-that came after it. On the way to what is newer `next` is always given: it may lead to an empty
-page, if all that is older has been deleted.
+`next` leads to older items, and is null at the end. `previous` leads to newer items, and is null
+only for a feed without items: a client polls with it, and gets each new post once. Both stay valid
+whatever is posted, deleted or restarted in between. With per-producer coherency they lead through
+the pages as of the time of the first page (see `diversity`); the `previous` of the first page leads
+to everything that came after it. On the way to newer items `next` is always given: it may lead to
+an empty page if all older items have been deleted.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from typing import Any
 from millstream.errors import DefinitionError, InputError
 from millstream.feeds.cursor import Cursor, Direction, Diverse, from_and_including
 from millstream.feeds.diversity import DiverseQuery
-from millstream.feeds.items import Item
+from millstream.feeds.items import FeedItem
 from millstream.feeds.names import META, Position, entry
-from millstream.feeds.options import COHERENCIES, Options
+from millstream.feeds.options import COHERENCIES, FeedOptions
 from millstream.feeds.query import FeedQuery
 from millstream.feeds.rates import Rate
 from millstream.feeds.records import LATEST
@@ -43,26 +44,26 @@ FLAGS = {"1": True, "true": True, "0": False, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for; made by `read`, which checks it."""
+    """A checked request, made by `read`."""
 
     limit: int
     coherency: str
     k: int
     t: int
-    """In microseconds; this and `k` mean something with per-producer coherency only."""
+    """In microseconds. `t` and `k` apply to per-producer coherency only."""
     cursor: Cursor | None = None
     why: bool = False
     unread: bool = False
 
     @classmethod
-    def read(cls, given: Mapping[str, str], options: Options) -> Request:
-        """From the parameters of an address; what is not given is the cursor's, or the options'.
-        Raises InputError."""
+    def read(cls, given: Mapping[str, str], options: FeedOptions) -> Request:
+        """Parses query parameters. Defaults come from the cursor, or else from the options. Raises
+        InputError."""
         for name in given:
             if name not in KNOWN:
                 raise InputError(f"there is no parameter {name!r}; {did_you_mean(name, KNOWN)}")
         most_k = max(MOST_K, options.k)
-        asked = cls(
+        request = cls(
             limit=_whole(given, "limit", options.limit, max(MOST_LIMIT, options.limit)),
             coherency=_coherency(given.get("coherency", options.coherency)),
             k=_whole(given, "k", options.k, most_k),
@@ -71,15 +72,15 @@ class Request:
             unread=_flag(given, "unread"),
         )
         if "cursor" not in given:
-            return asked
-        return _going_on(asked, Cursor.read(given["cursor"]), given, most_k)
+            return request
+        return _going_on(request, Cursor.read(given["cursor"]), given, most_k)
 
 
 def answer(query: FeedQuery, asked: Request, now: int) -> dict[str, Any]:
-    """All of the answer but `batch` and `age`; `now` is in microseconds."""
+    """Returns the answer without `batch` and `age`. `now` is in microseconds."""
     page = _diverse_page(query, asked, now) if _is_diverse(asked) else _global_page(query, asked)
     seen = query.seen()
-    left = query.left_out
+    left_out = query.left_out
     return {
         "feeds": query.placed.name,
         "consumer": query.consumer,
@@ -89,15 +90,21 @@ def answer(query: FeedQuery, asked: Request, now: int) -> dict[str, Any]:
         "previous": None if page.previous is None else page.previous.text(),
         "unread": asdict(unread(query)) if asked.unread else None,
         "seen": None if seen is None else list(seen),
-        "complete": not left,
-        "left_out": {"producers": left, "reason": TOO_MANY} if left else None,
+        "complete": not left_out,
+        "left_out": {"producers": left_out, "reason": TOO_MANY} if left_out else None,
     }
 
 
-def shown(query: FeedQuery, items: Sequence[Item], *, why: bool = False) -> list[dict[str, Any]]:
-    """Items as an answer has them."""
+def shown(
+    query: FeedQuery, items: Sequence[FeedItem], *, why: bool = False
+) -> list[dict[str, Any]]:
+    """Converts items to the form used in answers."""
     seen = query.seen()
-    reasons = {one: _reason(query, one) for one in {_followed(item) for item in items} if why}
+    reasons = {
+        producer: _reason(query, producer)
+        for producer in {_followed(item) for item in items}
+        if why
+    }
     return [
         {
             "id": item.id,
@@ -116,7 +123,7 @@ def shown(query: FeedQuery, items: Sequence[Item], *, why: bool = False) -> list
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    items: list[Item]
+    items: list[FeedItem]
     next: Cursor | None
     previous: Cursor | None
 
@@ -125,7 +132,7 @@ def _global_page(query: FeedQuery, asked: Request) -> _Page:
     cursor = asked.cursor
     if cursor is not None and cursor.direction == "newer":
         items = query.newer(cursor.position, asked.limit).items
-        more = True  # at least that at which the cursor stands, unless it was deleted
+        more = True  # at least the cursor's own post, unless it was deleted
     else:
         page = query.older(cursor.position if cursor else None, asked.limit)
         items, more = page.items, page.more
@@ -137,9 +144,11 @@ def _global_page(query: FeedQuery, asked: Request) -> _Page:
 
 def _diverse_page(query: FeedQuery, asked: Request, now: int) -> _Page:
     cursor, k, t = asked.cursor, asked.k, asked.t
-    begun = cursor.diverse if cursor else None
-    first = begun.now if begun else now
-    diverse = DiverseQuery(query, k=k, t=t, now=first, as_of=begun.as_of if begun else None)
+    started = cursor.diverse if cursor else None
+    start_time = started.now if started else now
+    diverse = DiverseQuery(
+        query, k=k, t=t, now=start_time, as_of=started.as_of if started else None
+    )
     if cursor is not None and cursor.direction == "newer":
         page = diverse.newer(cursor.key, asked.limit)
         if not page.items:
@@ -153,14 +162,14 @@ def _diverse_page(query: FeedQuery, asked: Request, now: int) -> _Page:
 
     def at(direction: Direction, key: tuple[bool, Position]) -> Cursor:
         lead, position = key
-        return Cursor(direction, position, Diverse(diverse.as_of, first, k, t, lead))
+        return Cursor(direction, position, Diverse(diverse.as_of, start_time, k, t, lead))
 
     older = at("older", page.last) if more else None
     return _Page(page.items, older, at("newer", page.first))
 
 
 def _later_page(query: FeedQuery, asked: Request, cursor: Cursor, now: int) -> _Page:
-    """With per-producer coherency: what came after the first page, all of it."""
+    """With per-producer coherency: all items that came after the first page."""
     items = query.newer(cursor.position, asked.limit).items
     empty = _empty(cursor)
     if not items:
@@ -171,7 +180,7 @@ def _later_page(query: FeedQuery, asked: Request, cursor: Cursor, now: int) -> _
 
 
 def _empty(cursor: Cursor | None) -> _Page:
-    """Nothing was found: the way back is there, and the way on if something may come."""
+    """The page without items: with a way back, and a way on if something may come."""
     if cursor is None:
         return _Page([], None, None)
     if cursor.direction == "newer":
@@ -182,9 +191,8 @@ def _empty(cursor: Cursor | None) -> _Page:
 
 
 def _reason(query: FeedQuery, producer: str) -> dict[str, Any]:
-    """Why the posts of a followed producer are pushed or pulled: by Lemma 1 of Feeding Frenzy, or,
-    if feeds are decided on as a whole, by Lemma 2 with the posts of all whom the consumer
-    follows."""
+    """Explains why a followed producer is on push or pull: by Lemma 1 of Feeding Frenzy, or, if a
+    consumer decides for all of its producers, by Lemma 2 with the posts of all of them."""
     options, own = query.placed.options, query.meta
     memory = options.memory_us
     meta = query.tables.get(query.placed.producers, producer, META) or {}
@@ -201,8 +209,8 @@ def _reason(query: FeedQuery, producer: str) -> dict[str, Any]:
     }
 
 
-def _followed(item: Item) -> str:
-    """The producer by which an item is here."""
+def _followed(item: FeedItem) -> str:
+    """The followed producer that brings this item into the feed."""
     return item.via or item.producer
 
 
@@ -211,25 +219,30 @@ def _is_diverse(asked: Request) -> bool:
 
 
 def _going_on(asked: Request, cursor: Cursor, given: Mapping[str, str], most_k: int) -> Request:
-    """The request as its cursor says; what is said beside it must be the same."""
-    of = cursor.diverse
+    """Applies the cursor to the request. Parameters given beside it must agree with it."""
+    diverse = cursor.diverse
     if "coherency" in given and given["coherency"] != cursor.coherency:
         raise InputError(
             f"coherency must be the cursor's, {cursor.coherency!r}, or be left out; got "
             f"{asked.coherency!r}; ask without a cursor to change it"
         )
     asked = replace(asked, cursor=cursor, coherency=cursor.coherency)
-    if of is None:
+    if diverse is None:
         return asked
-    if of.k > most_k:
-        raise InputError(f"cursor: k must be at most {most_k}; got {of.k}; ask without a cursor")
-    for name, got, known in (("k", asked.k, str(of.k)), ("t", asked.t, shown_duration(of.t))):
-        if name in given and got != getattr(of, name):
+    if diverse.k > most_k:
+        raise InputError(
+            f"cursor: k must be at most {most_k}; got {diverse.k}; ask without a cursor"
+        )
+    for name, got, known in (
+        ("k", asked.k, str(diverse.k)),
+        ("t", asked.t, shown_duration(diverse.t)),
+    ):
+        if name in given and got != getattr(diverse, name):
             raise InputError(
                 f"{name} must be the cursor's, {known}, or be left out; got {given[name]!r}; ask "
                 "without a cursor to change it"
             )
-    return replace(asked, k=of.k, t=of.t)
+    return replace(asked, k=diverse.k, t=diverse.t)
 
 
 def _whole(given: Mapping[str, str], name: str, default: int, most: int) -> int:
@@ -250,12 +263,12 @@ def _coherency(text: str) -> str:
 
 def _duration(text: str) -> int:
     try:
-        found = microseconds(text, "t")
+        duration = microseconds(text, "t")
     except (DefinitionError, OverflowError) as error:
         raise InputError(f"t must be a duration such as '7d' or '1h30m'; got {text!r}") from error
-    if not 0 < found < LATEST:
-        raise InputError(f"t must be longer than nothing and below 3,000 years; got {text!r}")
-    return found
+    if not 0 < duration < LATEST:
+        raise InputError(f"t must be positive and below 3,000 years; got {text!r}")
+    return duration
 
 
 def _flag(given: Mapping[str, str], name: str) -> bool:

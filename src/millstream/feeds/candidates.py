@@ -1,7 +1,7 @@
-"""Posts that may come on a page, as the tables have them: in bytes, and not decoded.
+"""Posts that may be shown on a page, as undecoded bytes from the tables.
 
-A page is put together from more rows than it shows. A place in bytes is in the order of positions
-as it is, so only what is shown is decoded, all at once.
+A page is assembled from more rows than it shows. The byte form of a position (its *place*) sorts as
+positions do, so only the posts that are shown are decoded, all at once.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any
 import msgspec
 
 from millstream.codec import encode_value
-from millstream.feeds.items import How, Item
+from millstream.feeds.items import FeedItem, How
 from millstream.feeds.names import SEP, Position, time_text
 
 Way = tuple[How, str | None]
-"""How a post comes into a feed, and by way of which aggregated producer."""
+"""The way a post comes into a feed: how, and through which aggregated producer."""
 PUSHED: Way = ("push", None)
 PULLED: Way = ("pull", None)
 Candidate = tuple[bytes, bytes, Way]
-"""Where a post stands, how it is kept, and how it comes here."""
+"""The place of a post, its stored value, and how it came here."""
 _SEP = SEP.encode()
 
 
 class _Kept(msgspec.Struct, gc=False):
-    """A post as it is stored."""
+    """A post as stored."""
 
     v: Any
     e: int | None = None
@@ -35,32 +35,32 @@ _decode = msgspec.json.Decoder(list[_Kept]).decode
 
 
 def place_of(ts: int, producer: str, post: str) -> bytes:
-    """A position in bytes: what the name of an item has after its kind."""
+    """The byte form of a position: the part of an item's name after its kind."""
     return f"{time_text(ts)}{SEP}{producer}{SEP}{post}".encode()
 
 
 def position_of(place: bytes) -> Position:
-    """The position that a place is."""
+    """Parses a place into its position."""
     ts, producer, post = place.decode().split(SEP)
     return int(ts), producer, post
 
 
-def candidate_of(item: Item) -> Candidate:
-    """A candidate from an item, as it is."""
+def candidate_of(item: FeedItem) -> Candidate:
+    """Makes a candidate from an item."""
     stored = {"v": item.value} if item.edited is None else {"v": item.value, "e": item.edited}
     return place_of(*item.position), encode_value(stored), (item.how, item.via)
 
 
-def items_of(candidates: Sequence[Candidate]) -> list[Item]:
-    """The items that these are. Names and values are decoded at once, not one by one."""
+def items_of(candidates: Sequence[Candidate]) -> list[FeedItem]:
+    """Decodes candidates into items, all names and all values at once."""
     if not candidates:
         return []
     places, stored, ways = zip(*candidates, strict=True)
     names = iter(_SEP.join(places).decode().split(SEP))
     kept = _decode(b"[" + b",".join(stored) + b"]")
     return [
-        Item(int(ts), producer, post, one.v, how, one.e, via)
-        for ts, producer, post, one, (how, via) in zip(
+        FeedItem(int(ts), producer, post, value.v, how, value.e, via)
+        for ts, producer, post, value, (how, via) in zip(
             names, names, names, kept, ways, strict=False
         )
     ]

@@ -1,14 +1,14 @@
-"""The consumers of feeds: whom they follow, how often they look, and what was pushed to them.
+"""The consumers of feeds: their follows, how often they view their feed, and their pushed items.
 
-An update with a table for each consumer (see `names`). A new follow is on pull, so that its old
-posts are seen at once; the producer is told, and says in the next batch whether the pair is better
-on push. Pushed posts are items of the table, ordered by time. No more than twice `keep` of them
-stay; what is older than the `floor` is pulled.
+This is an update with one table for each consumer (see `names`). A new follow starts on pull, so
+old posts are visible at once. The producer is told, and decides in the next batch whether push is
+better for the pair. Pushed posts are items of the table, ordered by time. The table holds at most
+twice `keep` items; posts older than the `floor` are pulled.
 
-How often a consumer looks is told to its producers only when that has changed by `BAND` classes.
-With `decide="per-consumer"` the consumer decides by Lemma 2 for all of its producers, and tells
-them `ALWAYS` or `NEVER`. One that looks no more sends no views to say so: what is pushed to it
-shows how long ago the last one was, and in time its pairs go back to pull.
+A consumer reports its view rate to its producers only when the rate has changed by `BAND` classes.
+With `decide="per-consumer"` the consumer decides by Lemma 2 for all of its producers, and reports
+`ALWAYS` or `NEVER`. A consumer that has stopped viewing its feed sends no event that says so.
+Pushes to it reveal how long ago its last view was, and in time its pairs go back to pull.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from millstream.feeds.names import (
     pushed_by,
     time_text,
 )
-from millstream.feeds.options import Options
+from millstream.feeds.options import FeedOptions
 from millstream.feeds.policy import Side, held
 from millstream.feeds.rates import ALWAYS, NEVER, Rate, class_of
 from millstream.model.event import Emit, Event, emit
@@ -35,13 +35,15 @@ from millstream.model.function import takes
 from millstream.model.slate import Table
 
 BAND = 3
-"""Classes by which a rate must have changed before producers are told: a factor of 1.7."""
+"""A view rate must change by this many classes before producers are told: a factor of 1.7."""
 HOLD = 1.5
-"""By what factor a consumer must be past the threshold before all of its producers change side."""
+"""A consumer must pass the threshold by this factor before all of its producers change side."""
 SILENT = 1 / 4
-"""The part of the memory without a view after which it is seen how much a rate has faded."""
+"""After this part of the memory without a view, a push triggers a check of how far the rate has
+faded."""
 GONE = 1 / 8
-"""With this part of the rate left, even one that was to have all on push has it no more."""
+"""When only this part of the rate is left, a consumer that was chosen to have all of its producers
+on push no longer has."""
 ITEMS, PULL, PUSH = prefix("item"), prefix("pull"), prefix("push")
 Told = dict[str, Any]
 
@@ -50,7 +52,7 @@ Told = dict[str, Any]
 class Consumers:
     """The update function."""
 
-    options: Options
+    options: FeedOptions
     name: str
     __signature__ = takes("event", "slate")
 
@@ -62,9 +64,9 @@ class Consumers:
 
 
 class Consumer:
-    """One consumer while an event of it is taken in; a method for each kind of event."""
+    """One consumer while it processes an event. There is one method for each kind of event."""
 
-    def __init__(self, options: Options, name: str, key: str, table: Table) -> None:
+    def __init__(self, options: FeedOptions, name: str, key: str, table: Table) -> None:
         self._options, self._name, self._key, self._table = options, name, key, table
         self._stored = table.get(META)
         self._meta: dict[str, Any] = self._stored or {}
@@ -97,22 +99,22 @@ class Consumer:
         yield from ()
 
     def view(self, told: Told) -> Iterator[Emit]:
-        """The feed was looked at, once or several times."""
+        """Records one or more views of the feed."""
         memory = self._options.memory_us
         rate = Rate.read(self._meta.get("rate"))
-        rate.add(told["at"], told.get("count", 1), memory, flashes=False)  # a reload is no flash
+        rate.add(told["at"], told.get("count", 1), memory, flashes=False)  # reloads are not a flash
         self._meta["rate"] = rate.written()
         self._meta["wholesale"] = told.get("wholesale", False)
         self._meta |= {name: told[name] for name in ("flow", "ratio") if name in told}
         yield from self._rated(rate.per_second(memory))
 
     def seen(self, told: Told) -> Iterator[Emit]:
-        """The feed was read up to a post."""
+        """Records the post up to which the feed was read."""
         self._meta["seen"] = max(self._meta.get("seen", []), told["upto"])
         yield from ()
 
     def side(self, told: Told) -> Iterator[Emit]:
-        """The producer has decided on the pair."""
+        """Applies the producer's decision on the side of the pair."""
         producer = told["producer"]
         if self._followed(producer) != told["since"]:
             return
@@ -124,12 +126,12 @@ class Consumer:
         self._table[PUSH + producer] = [told["since"], told["from"]]
         if told["from"]:
             self._table[entry("from", time_text(told["from"]), producer)] = 0
-            self._meta["from"] = max(told["from"], self._meta.get("from", 0))  # stays, as a bound
+            self._meta["from"] = max(told["from"], self._meta.get("from", 0))  # an upper bound
         self._take(told["items"], producer, told["from"])
         yield from ()
 
     def push(self, told: Told) -> Iterator[Emit]:
-        """Posts of a producer on push: new, changed or gone."""
+        """Stores posts of a producer on push that are new, changed or deleted."""
         known = self._table.get(PUSH + told["producer"])
         if known is not None and known[0] == told["since"]:
             self._take(told["items"], told["producer"], known[1])
@@ -140,16 +142,16 @@ class Consumer:
             self._table[META] = self._meta
 
     def _rated(self, rate: float) -> Iterator[Emit]:
-        """The consumer looks so often; its producers are told if that means another class."""
-        of = self._class(rate)
-        if abs(of - self._meta["class"]) < BAND:
+        """Tells the producers if this view rate means a different class."""
+        new_class = self._class(rate)
+        if abs(new_class - self._meta["class"]) < BAND:
             return
-        self._meta["class"] = of
+        self._meta["class"] = new_class
         for producer, since in self._follows():
             yield self._tell(producer, "rated", since)
 
     def _faded(self, now: int) -> Iterator[Emit]:
-        """A push has come: has the consumer looked of late?"""
+        """After a push, lowers the rate if the consumer has not viewed its feed for long."""
         rate, memory = Rate.read(self._meta.get("rate")), self._options.memory_us
         if not rate.at or now - rate.at < memory * SILENT:
             return
@@ -159,14 +161,15 @@ class Consumer:
         yield from self._rated(left)
 
     def _class(self, rate: float) -> int:
-        """What producers are told: the class of the rate, or what it means for all of them."""
+        """The class to report: that of the rate, or the consumer's decision for all of its
+        producers."""
         if self._meta.get("wholesale"):
             return ALWAYS
         if not self._options.decides_together:
             return class_of(rate)
         before: Side = "push" if self._meta["class"] == ALWAYS else "pull"
         ratio = self._meta.get("ratio", self._options.ratio)
-        ratio /= max(1, self._meta["follows"])  # a look pulls from each: that is its L in Lemma 2
+        ratio /= max(1, self._meta["follows"])  # a view pulls from each: that is its L in Lemma 2
         side = held(before, rate, self._meta.get("flow", 0.0), ratio, HOLD)
         return ALWAYS if side == "push" else NEVER
 
@@ -176,20 +179,20 @@ class Consumer:
             if at < floor:
                 continue
             name = item_entry(at, producer, post)
-            there = name in self._table
+            exists = name in self._table
             if value is not None:
                 self._table[name] = value
-                self._meta["items"] += not there
-            elif there:
+                self._meta["items"] += not exists
+            elif exists:
                 del self._table[name]
                 self._meta["items"] -= 1
         if self._meta["items"] > 2 * self._options.keep:
             self._trim()
 
     def _trim(self) -> None:
-        """Let go of the oldest items; from the floor on all are there."""
-        going = self._meta["items"] - self._options.keep
-        names = [name for name, _ in self._table.scan(ITEMS, after(ITEMS), limit=going)]
+        """Deletes the oldest items. From the floor on the items are complete."""
+        surplus = self._meta["items"] - self._options.keep
+        names = [name for name, _ in self._table.scan(ITEMS, after(ITEMS), limit=surplus)]
         floor = int(parts(names[-1])[1]) + 1
         stop = ITEMS + time_text(floor)
         for name, _ in [*self._table.scan(ITEMS, stop)]:
@@ -198,7 +201,7 @@ class Consumer:
         self._meta["floor"] = floor
 
     def _leave_push(self, producer: str) -> None:
-        """The pair is no longer on push: nothing of it stays."""
+        """Takes a pair off push and deletes all of its items."""
         known = self._table.get(PUSH + producer)
         if known is None:
             return
@@ -213,7 +216,7 @@ class Consumer:
         self._meta["items"] -= len(gone)
 
     def _followed(self, producer: str) -> int | None:
-        """Since when a producer is followed; None if it is not."""
+        """Returns when the producer was followed; None if it is not followed."""
         pulled: int | None = self._table.get(PULL + producer)
         if pulled is not None:
             return pulled
@@ -227,10 +230,10 @@ class Consumer:
             yield name[len(PUSH) :], since
 
     def _tell(self, producer: str, kind: str, since: int) -> Emit:
-        told = {
+        message = {
             "kind": kind,
             "consumer": self._key,
             "since": since,
             "class": self._meta["class"],
         }
-        return emit(f"{self._name}.told", key=producer, value=told)
+        return emit(f"{self._name}.told", key=producer, value=message)

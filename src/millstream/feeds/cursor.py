@@ -1,9 +1,10 @@
-"""Cursors: where a page of a feed ends, as text that a client keeps and gives back.
+"""Cursors: the end of a feed page, as text that a client keeps and sends back.
 
-A cursor says all that is needed to go on, so that it works after a restart, on another server, and
-whatever was posted in between: nothing is kept for it. It stands beside a post, not on a number of
-posts, so that new ones shift nothing. It is opaque but no secret, and gives no right: it is base64
-of a compact JSON list with a version, behind a checksum that tells a damaged one from a good one.
+A cursor contains everything needed to go on. It works after a restart, on another server, and
+whatever was posted in between; the server keeps no state for it. It points beside a post, not at a
+count of posts, so new posts do not shift it. A cursor is opaque, but neither secret nor a
+permission: it is base64 of a compact JSON list with a version, preceded by a checksum that detects
+damage.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from millstream.feeds.records import LATEST, LONGEST_NAME
 
 Direction = Literal["older", "newer"]
 Key = tuple[bool, Position]
-"""Where a post stands with per-producer coherency: whether it is a lead (see `diversity`), and its
+"""The place of a post with per-producer coherency: whether it is a lead (see `diversity`), and its
 position. Pages go from the greatest key to the least."""
 
 VERSION = 1
 LONGEST = 4_000
-"""Characters of a cursor: the names in it are not longer than a record's."""
+"""The maximum length in characters. Names in a cursor are no longer than those of a record."""
 CHECK = 4
 """Bytes of the checksum."""
 _DIRECTIONS: dict[str, Direction] = {"o": "older", "n": "newer"}
@@ -33,22 +34,22 @@ _DIRECTIONS: dict[str, Direction] = {"o": "older", "n": "newer"}
 
 @dataclass(frozen=True, slots=True)
 class Diverse:
-    """What per-producer coherency needs beside a position, in order to go on as it began."""
+    """The extra state that per-producer coherency needs to continue as it began."""
 
     as_of: int
-    """The time of the newest post of the first page: later ones are no part of these pages."""
+    """The time of the newest post of the first page. Later posts are not part of these pages."""
     now: int
-    """When the first page was asked for, from which `t` goes back."""
+    """The time of the request for the first page. `t` is counted back from it."""
     k: int
     t: int
     """In microseconds."""
     lead: bool
-    """Whether the position is among the leads."""
+    """True if the position is among the leads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Go on from a post, in a direction; the post itself is not shown again."""
+    """A request to continue from a post in one direction. The post itself is not shown again."""
 
     direction: Direction
     position: Position
@@ -64,24 +65,24 @@ class Cursor:
         return self.diverse is not None and self.diverse.lead, self.position
 
     def text(self) -> str:
-        """As a client gets it.
+        """The cursor as text for the client.
 
         >>> Cursor.read(Cursor("older", (7, "ann", "x")).text())
         Cursor(direction='older', position=(7, 'ann', 'x'), diverse=None)
         """
-        said: list[Any] = [VERSION, self.direction[0], *self.position]
+        fields: list[Any] = [VERSION, self.direction[0], *self.position]
         if self.diverse is not None:
-            one = self.diverse
-            said += [one.as_of, one.now, one.k, one.t, int(one.lead)]
-        packed = json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode()
+            diverse = self.diverse
+            fields += [diverse.as_of, diverse.now, diverse.k, diverse.t, int(diverse.lead)]
+        packed = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
         return urlsafe_b64encode(_check(packed) + packed).decode().rstrip("=")
 
     @classmethod
     def read(cls, text: str) -> Cursor:
-        """As a client gives it back. Raises InputError if it never came from `text`."""
+        """Parses the text of a client. Raises InputError if `text` did not produce it."""
         try:
             cursor = _read(text)
-            # Only what would be written so was written by us: other spellings are no cursors.
+            # Reject other spellings of the same cursor: we write only the canonical one.
             if cursor.text() == text:
                 return cursor
         except (ValueError, TypeError, RecursionError):
@@ -94,7 +95,7 @@ class Cursor:
 
 
 def from_and_including(position: Position, direction: Direction) -> Position:
-    """A position for a cursor that shows the post at this one again, and goes on from there.
+    """A position for a cursor that shows the post at `position` again and goes on from there.
 
     >>> from_and_including((7, "ann", "x"), "newer") < (7, "ann", "x")
     True
@@ -134,5 +135,5 @@ def _check(packed: bytes) -> bytes:
 
 
 def _check_whole(least: int, most: int, *numbers: Any) -> None:
-    if any(type(one) is not int or not least <= one <= most for one in numbers):
+    if any(type(number) is not int or not least <= number <= most for number in numbers):
         raise ValueError("no number that it may be")

@@ -1,24 +1,26 @@
 """Per-producer coherency: the k newest posts of each producer, in pages with k,t-diversity.
 
 Feeding Frenzy, 2.1 (Q2) and 2.2.1: "if there is an event from Bob in the last t time units, then we
-should not show more than k Alice events unless we are also showing the Bob event". No more than k
-posts of a producer are ever shown, so that holds for each page and for all of them together. Pages
-are made so that as many producers as can be come first:
+should not show more than k Alice events unless we are also showing the Bob event". At most k posts
+of a producer are ever shown, so that holds for each page and for all of them together. The order of
+pages puts as many producers first as possible:
 
     leads     the newest post of each producer, if it is no older than t
-    others    all other posts, up to k of each producer with its lead
+    others    all other posts, up to k of each producer including its lead
 
-each by recency; a page is the next `limit` posts of that order, and shows them by time. In that
-order the posts of a producer come by recency too, so each is shown without a gap, and none twice.
+Both groups are ordered by recency. A page is the next `limit` posts of that order, and shows them
+by time. The posts of one producer come by recency too, so each producer is shown without a gap, and
+no post is shown twice.
 
-All pages are as of the newest post of the first one. What is posted later is no part of them, what
-is deleted is gone: if that was the lead of a producer the next one takes its place, and may then be
-passed over by a page that is past the leads.
+All pages are as of the newest post of the first page. Later posts are not part of them, and deleted
+posts disappear. If the lead of a producer is deleted, its next post becomes the lead, and may then
+be skipped by a page that is past the leads.
 
-Reading is lazy. Each producer is a line of posts, newest first, and lines are merged. A line that
-does not know its next post gives a *mark*, the place below which that must be; only when the merge
-has come down to it is more read: of the consumer's items first, which bring many lines on, and then
-of the one producer. So a page whose posts are all among the items pulls from nobody on push.
+Reading is lazy. Each producer is a line of posts, newest first, and the lines are merged. A line
+that does not know its next post yields a *mark*, a position below which that post must be. More is
+read only when the merge has reached the mark: first from the consumer's items, which advances many
+lines at once, and then from the one producer. So a page whose posts are all among the items pulls
+from no producer on push.
 """
 
 from __future__ import annotations
@@ -32,18 +34,18 @@ from operator import itemgetter
 
 from millstream.feeds.candidates import items_of
 from millstream.feeds.cursor import Key
-from millstream.feeds.items import Item
-from millstream.feeds.merging import Stream
+from millstream.feeds.items import FeedItem
 from millstream.feeds.names import Position
 from millstream.feeds.query import FeedQuery
 from millstream.feeds.records import LATEST
+from millstream.feeds.stream_merge import PostStream
 
-Step = tuple[Position, int, Item | None]
-"""A post of a line and its rank there, 0 for the newest; or a mark, which has no post."""
+Step = tuple[Position, int, FeedItem | None]
+"""A post of a line with its rank there, 0 for the newest; or a mark, which has no post."""
 CHUNK = 100
-"""Items that are read at a time."""
+"""The number of items that are read at a time."""
 MOST_ITEMS = 2_000
-"""Items that are read before the producers are asked instead."""
+"""The number of items that are read before the producers are pulled from instead."""
 TOP: Position = (LATEST, "", "")
 BOTTOM: Position = (0, "", "")
 
@@ -52,13 +54,14 @@ BOTTOM: Position = (0, "", "")
 class DiversePage:
     """A part of a feed with per-producer coherency."""
 
-    items: list[Item]
+    items: list[FeedItem]
     """Newest first."""
     first: Key | None
-    """Of all keys here the greatest, and the least; None if there are no items."""
+    """`first` and `last` are the greatest and the least key of the page; None if there are no
+    items."""
     last: Key | None
     more: bool
-    """Whether there are more in the direction that was read."""
+    """True if there are more items in the direction that was read."""
 
 
 class DiverseQuery:
@@ -75,8 +78,8 @@ class DiverseQuery:
         chunk: int = CHUNK,
         most_items: int = MOST_ITEMS,
     ) -> None:
-        """`now` is when the first page was asked for, from which `t` goes back; if it is not given,
-        the time of the newest post. Further pages are `as_of` what the first one was."""
+        """`now` is the time of the request for the first page, from which `t` is counted back. It
+        defaults to the time of the newest post. Further pages pass the `as_of` of the first one."""
         self._query, self._k = query, k
         self._before = None if as_of is None else (as_of + 1, "", "")
         self._shelf = Shelf(query.items_before(self._before), chunk, most_items)
@@ -89,22 +92,22 @@ class DiverseQuery:
         self._fresh_from = (as_of if now is None else now) - t
 
     def older(self, before: Key | None, limit: int) -> DiversePage:
-        """The next items below a key, or from the first on."""
+        """Returns the next items below a key, or the first items if it is None."""
         rest = ((key, item) for key, item in self._order(before) if before is None or key < before)
-        found = list(islice(rest, limit + 1))
-        return _page(found[:limit], len(found) > limit)
+        rows = list(islice(rest, limit + 1))
+        return _page(rows[:limit], len(rows) > limit)
 
     def newer(self, than: Key, limit: int) -> DiversePage:
-        """The last items above a key."""
-        found: deque[tuple[Key, Item]] = deque(maxlen=limit + 1)
+        """Returns the last items above a key."""
+        rows: deque[tuple[Key, FeedItem]] = deque(maxlen=limit + 1)
         for key, item in self._order(None):
             if key <= than:
                 break
-            found.append((key, item))
-        return _page(list(found)[-limit:], len(found) > limit)
+            rows.append((key, item))
+        return _page(list(rows)[-limit:], len(rows) > limit)
 
-    def _order(self, start: Key | None) -> Iterator[tuple[Key, Item]]:
-        """All posts that may be shown, by key; those before a start may be missing."""
+    def _order(self, start: Key | None) -> Iterator[tuple[Key, FeedItem]]:
+        """Yields all posts that may be shown, by key. Those before `start` may be missing."""
         if start is None or start[0]:
             for item, _ in self._merged(1):
                 if item.ts < self._fresh_from:
@@ -114,9 +117,9 @@ class DiverseQuery:
             if rank or item.ts < self._fresh_from:
                 yield (False, item.position), item
 
-    def _merged(self, most: int) -> Iterator[tuple[Item, int]]:
-        """The newest posts of each line, by recency, and what rank each has; a post that is in
-        several lines comes once, with the best of its ranks."""
+    def _merged(self, most: int) -> Iterator[tuple[FeedItem, int]]:
+        """Yields the `most` newest posts of each line by recency, with their rank. A post of
+        several lines comes once, with its best rank."""
         walks = [line.walk(most) for line in self._lines]
         steps = heapq.merge(*walks, key=itemgetter(0), reverse=True)
         posts = ((rank, item) for _, rank, item in steps if item is not None)
@@ -124,31 +127,35 @@ class DiverseQuery:
             rank, item = min(same, key=lambda post: (post[0], post[1].via or ""))
             yield item, rank
 
-    def _all_lines(self) -> list[Line]:
+    def _all_lines(self) -> list[ProducerPosts]:
         query, before = self._query, self._before
         pending = query.pending_before(before)
-        stored = {
-            one: _steps(query.posts_before(one, before).items(self._k)) for one in query.pulled()
+        pulled, pushed = query.pulled(), query.pushed()
+        # A post that two aggregated producers share is among the items once, for one of them.
+        pulled += [name for name in pushed if query.is_aggregated(name)]
+        stored = {name: _steps(query.posts_before(name, before).items(self._k)) for name in pulled}
+        stored |= {
+            name: self._pushed(name, begin) for name, begin in pushed.items() if name not in stored
         }
-        stored |= {one: self._pushed(one, begin) for one, begin in query.pushed().items()}
         return [
-            Line(_both(_steps(pending[one]), steps) if one in pending else steps)
-            for one, steps in stored.items()
+            ProducerPosts(_both(_steps(pending[name]), steps) if name in pending else steps)
+            for name, steps in stored.items()
         ]
 
     def _pushed(self, producer: str, begin: int) -> Iterator[Step]:
-        """The posts of a producer on push: from the shelf as far as that goes, then its own."""
+        """Yields the posts of a producer on push: from the shelf as far as it reaches, then its
+        own."""
         shelf, known, taken = self._shelf, self._shelf.of(producer), 0
         end = (begin, "", "")
         while True:
-            while taken < len(known):  # which may grow meanwhile
+            while taken < len(known):  # `known` may grow meanwhile
                 yield known[taken].position, 0, known[taken]
                 taken += 1
             if not shelf.is_open or shelf.low <= end:
                 break
             low = shelf.low
             yield low, 0, None
-            if shelf.low == low:  # else another line has had it read
+            if shelf.low == low:  # otherwise another line has read on
                 shelf.read_on()
         below = min(max(shelf.low, end), self._before or TOP)
         if below > BOTTOM:
@@ -156,16 +163,17 @@ class DiverseQuery:
             yield from _steps(self._query.posts_before(producer, below).items(self._k))
 
 
-class Line:
-    """The posts of one producer, newest first; remembers what was read."""
+class ProducerPosts:
+    """The posts of one producer, newest first. Remembers what was read."""
 
     def __init__(self, steps: Iterator[Step]) -> None:
         self._steps = steps
-        self._items: list[Item] = []
+        self._items: list[FeedItem] = []
         self._mark: Position | None = None
 
     def walk(self, most: int) -> Iterator[Step]:
-        """So many posts at most, with their ranks, and marks between them. One walk at a time."""
+        """Yields up to `most` posts with their ranks, and marks between them. One walk at a
+        time."""
         rank = 0
         while rank < most:
             if rank < len(self._items):
@@ -174,30 +182,30 @@ class Line:
                 rank += 1
                 continue
             if self._mark is None:
-                position, _, found = next(self._steps, (BOTTOM, 0, None))
-                if found is not None:
-                    self._items.append(found)
+                position, _, new_item = next(self._steps, (BOTTOM, 0, None))
+                if new_item is not None:
+                    self._items.append(new_item)
                     continue
                 if position == BOTTOM:
                     return
                 self._mark = position
             yield self._mark, rank, None
-            self._mark = None  # whoever goes on has come down to it
+            self._mark = None  # the merge has reached it when it resumes this walk
 
 
 class Shelf:
-    """The items of the consumer, newest first, read as far as they are asked for."""
+    """The consumer's items, newest first, read on demand."""
 
-    def __init__(self, items: Stream, chunk: int, most: int) -> None:
+    def __init__(self, items: PostStream, chunk: int, most: int) -> None:
         self._items, self._chunk, self._left = items, chunk, most
-        self._by_producer: defaultdict[str, list[Item]] = defaultdict(list)
+        self._by_producer: defaultdict[str, list[FeedItem]] = defaultdict(list)
         self.low = TOP
-        """All items from here on are known."""
+        """All items from this position on are known."""
         self.is_open = True
-        """Whether there is more to read."""
+        """True if there is more to read."""
 
-    def of(self, producer: str) -> list[Item]:
-        """The known items of a followed producer; the list grows."""
+    def of(self, producer: str) -> list[FeedItem]:
+        """Returns the known items of a followed producer. The list grows as more is read."""
         return self._by_producer[producer]
 
     def read_on(self) -> None:
@@ -211,7 +219,7 @@ class Shelf:
             self.low, self.is_open = chunk[-1].position, self._left > 0
 
 
-def _steps(items: Iterator[Item]) -> Iterator[Step]:
+def _steps(items: Iterator[FeedItem]) -> Iterator[Step]:
     return ((item.position, 0, item) for item in items)
 
 
@@ -219,7 +227,7 @@ def _both(one: Iterator[Step], other: Iterator[Step]) -> Iterator[Step]:
     return heapq.merge(one, other, key=itemgetter(0), reverse=True)
 
 
-def _page(found: list[tuple[Key, Item]], more: bool) -> DiversePage:
+def _page(found: list[tuple[Key, FeedItem]], more: bool) -> DiversePage:
     items = sorted((item for _, item in found), key=lambda item: item.position, reverse=True)
     first, last = (found[0][0], found[-1][0]) if found else (None, None)
     return DiversePage(items, first, last, more)

@@ -1,10 +1,10 @@
-"""Which producers are under way: their last posts have not reached all feeds yet.
+"""Records the producers that are under way: their last posts have not reached all feeds yet.
 
-One table, with an entry for each such producer; most of the time it is empty. It is of the same
-batch as the feeds, so that whoever reads both knows which producers to pull from (see `query`).
+This is one table with an entry for each such producer; most of the time it is empty. It is of the
+same batch as the feeds, so a reader of both knows which producers to pull from (see `query`).
 
-Two more tables say the same of aggregated producers: `SOURCES` who is a source of any, `ON_WAY`
-which posts of sources the aggregated producer has not been told of yet (see `references`).
+Two more tables serve aggregated producers. `SOURCES` lists the producers that are sources. `ON_WAY`
+lists the posts of sources that the aggregated producer has not been told of yet (see `references`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from millstream.model.function import takes
 from millstream.model.slate import Table
 
 SOURCES, ON_WAY = "sources", "on the way"
-"""The keys of these tables; that of the producers under way is the empty one."""
+"""The keys of these two tables. The table of producers under way has the empty key."""
 
 
 @dataclass(frozen=True)

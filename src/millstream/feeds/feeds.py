@@ -1,4 +1,4 @@
-"""The part that users add to an application: `app.add(ms.feeds.Feeds(), name="feeds")`."""
+"""The component that users add to an application: `app.add(ms.feeds.Feeds(), name="feeds")`."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from millstream.errors import DefinitionError
-from millstream.feeds.options import Options
-from millstream.feeds.placing import place
+from millstream.feeds.options import FeedOptions
+from millstream.feeds.placement import place
 
 if TYPE_CHECKING:
-    from millstream.model.app import App
+    from millstream.model.app import AppDefinition
 
 
 @dataclass(frozen=True, kw_only=True)
-class Feeds(Options):
-    """Feeds of an application; see `Options` for what may be said of them."""
+class Feeds(FeedOptions):
+    """The feeds of an application. `FeedOptions` lists the settings."""
 
-    def add_to(self, app: App, **options: Any) -> None:
-        """Add the functions of these feeds; the one option is their `name`."""
+    def add_to(self, app: AppDefinition, **options: Any) -> None:
+        """Adds the functions of these feeds to `app`. The only option is `name`."""
         name = options.pop("name", "feeds")
         if options:
             raise DefinitionError(
-                f"feeds {name!r}: the only thing to say of their place is name=; got "
-                f"{', '.join(options)}"
+                f"feeds {name!r}: the only option is name=; got {', '.join(options)}"
             )
         place(app, self, name)

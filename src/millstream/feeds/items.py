@@ -9,12 +9,12 @@ import msgspec
 from millstream.feeds.names import Position
 
 How = Literal["push", "pull", "pending"]
-"""How an item came into the feed: from the materialised feed, from its producer, or from a record
-that the application has not taken in yet, or not all the way to the producer that is followed."""
+"""The origin of an item. `push`: the materialised feed. `pull`: its producer. `pending`: a record
+that the application has not taken in yet, or that has not reached the followed producer yet."""
 
 
-class Item(msgspec.Struct, frozen=True, gc=False):
-    """A post in a feed. A struct, which is made quickly: a page has many."""
+class FeedItem(msgspec.Struct, frozen=True, gc=False):
+    """A post in a feed. A Struct, because a page creates many of them and it is fast to create."""
 
     ts: int
     producer: str
@@ -22,9 +22,9 @@ class Item(msgspec.Struct, frozen=True, gc=False):
     value: Any
     how: How
     edited: int | None = None
-    """When it was changed last."""
+    """The time of the last edit."""
     via: str | None = None
-    """The aggregated producer by which it is here, if it is not followed itself."""
+    """The aggregated producer that brings it here, if its own producer is not followed."""
 
     @property
     def position(self) -> Position:
@@ -33,6 +33,6 @@ class Item(msgspec.Struct, frozen=True, gc=False):
 
 def item_of(
     ts: int, producer: str, post: str, stored: dict[str, Any], how: How, via: str | None = None
-) -> Item:
-    """An item from how a post is kept."""
-    return Item(ts, producer, post, stored["v"], how, stored.get("e"), via)
+) -> FeedItem:
+    """Makes an item from a stored post."""
+    return FeedItem(ts, producer, post, stored["v"], how, stored.get("e"), via)

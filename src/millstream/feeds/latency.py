@@ -1,17 +1,19 @@
-"""Reads within a target: how many more pushes than the cheapest it takes (Feeding Frenzy, 3.3).
+"""Keeps reads within a latency target by pushing more than the cheapest choice (Feeding Frenzy,
+3.3).
 
-`Steps` is the adaptive algorithm of `adapting` for a live system, which has no list of its pairs
-and sees the effect of a step only with the next posts and views: so it decides once in `SETTLE`
-seconds, from the reads since, and goes back only after several calm times in a row; after a step
-back that was one too many it waits twice as long, so that it comes to rest.
+`Steps` is the adaptive algorithm of `push_adaptation` for a live system, which has no list of its
+pairs and sees the effect of a step only with the next posts and views. So it decides once in
+`SETTLE` seconds, from the reads since the last decision, and steps back only after several calm
+decisions in a row. If a step back was one too many, it doubles its patience, so that it comes to
+rest.
 
-A step stands for
+The effect of a step depends on the strategy:
 
 - *per pair*: the ratio by which pairs are decided is `FACTOR` times lower, so that the next pairs
-  in the order of query rate over event rate turn to push. Never above H/L: what is pushed by
-  MinCost stays on push;
-- *per consumer*: one more sixth of the consumers that pull, those first that look most often for
-  how many producers they pull, have all on push (`Wholesale`).
+  in the order of query rate over event rate turn to push. The ratio is never above H/L: what
+  MinCost pushes stays on push;
+- *per consumer*: another sixth of the consumers that pull get all of their producers on push
+  (`Wholesale`). Consumers with the most views for each producer pulled come first.
 """
 
 from __future__ import annotations
@@ -21,25 +23,25 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 FACTOR = 2.0
-"""What a step lowers the ratio by: a little more than the hysteresis of pairs."""
+"""A step divides the ratio by this: a little more than the hysteresis of pairs."""
 MOST_STEPS = 6
 SETTLE = 30.0
 """Seconds between two decisions."""
 FEWEST = 100
-"""Reads that a decision needs."""
+"""The minimum number of reads for a decision."""
 CALM = 0.7
-"""The part of the target below which reads are fast enough to go back."""
+"""Reads below this part of the target are fast enough to step back."""
 PATIENCE, MOST_PATIENCE = 4, 128
 """Calm decisions in a row before a step back."""
 KEPT = 4_096
-"""Reads that are remembered."""
+"""The number of reads that are remembered."""
 MOST_KNOWN = 20_000
-"""Consumers that are remembered."""
+"""The number of consumers that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """How many steps are taken, and what was seen since the last."""
+    """The number of steps taken, and the calm decisions since the last one."""
 
     taken: int = 0
     calm: int = 0
@@ -47,7 +49,7 @@ class Steps:
     went_back: bool = False
 
     def decided(self, latency: float, target: float) -> Steps:
-        """After reads of late took so long."""
+        """Returns the state after recent reads took `latency`."""
         if latency > target:
             patience = min(MOST_PATIENCE, 2 * self.patience) if self.went_back else self.patience
             return Steps(min(MOST_STEPS, self.taken + 1), 0, patience)
@@ -59,7 +61,7 @@ class Steps:
 
 
 class Latencies:
-    """What the last reads took, in seconds."""
+    """The durations of the last reads, in seconds."""
 
     def __init__(self) -> None:
         self._took: deque[float] = deque(maxlen=KEPT)
@@ -70,12 +72,13 @@ class Latencies:
         self._fresh = min(KEPT, self._fresh + 1)
 
     def percentiles(self, *asked: float) -> list[float | None]:
-        """So many percent of the last reads took no longer."""
+        """The durations that the given percentages of the last reads did not exceed."""
         took = sorted(self._took)
-        return [took[_place(len(took), one)] if took else None for one in asked]
+        return [took[_place(len(took), percent)] if took else None for percent in asked]
 
     def since_decision(self, percentile: float) -> float | None:
-        """The same for the reads since it was last known; None if they are too few."""
+        """The percentile of the reads since the last call that returned one; None if they are too
+        few."""
         if self._fresh < FEWEST:
             return None
         took = sorted(list(self._took)[-self._fresh :])
@@ -84,12 +87,12 @@ class Latencies:
 
 
 class Wholesale:
-    """The consumers that have all on push, the first in the order first."""
+    """The consumers that have all of their producers on push, in the order of choice."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, list[float]] = OrderedDict()
-        """By consumer, the last one that read at the end: reads, and producers pulled in the last
-        one that pulled any."""
+        """By consumer, the most recent reader last: its number of reads, and the producers pulled
+        by its last read that pulled any."""
         self._chosen: dict[str, None] = {}
 
     def __contains__(self, consumer: str) -> bool:
@@ -99,17 +102,17 @@ class Wholesale:
         return len(self._chosen)
 
     def read(self, consumer: str, pulled: int) -> None:
-        """A consumer has read, and pulled so many producers for it."""
+        """Records a read that pulled from `pulled` producers."""
         known = self._known.setdefault(consumer, [0.0, 0.0])
         self._known.move_to_end(consumer)
         known[0] += 1.0
         known[1] = pulled or known[1]
         if len(self._known) > MOST_KNOWN:
-            gone, _ = self._known.popitem(last=False)
-            self._chosen.pop(gone, None)
+            forgotten, _ = self._known.popitem(last=False)
+            self._chosen.pop(forgotten, None)
 
     def choose(self, steps: int) -> None:
-        """As many as a number of steps stands for; the last chosen are the first to go."""
+        """Chooses as many consumers as `steps` stands for. The last chosen are dropped first."""
         pulling = {name: reads / pulled for name, (reads, pulled) in self._known.items() if pulled}
         wanted = ceil(len(pulling) * steps / MOST_STEPS)
         while len(self._chosen) > wanted:
@@ -121,7 +124,7 @@ class Wholesale:
                 name for name, _ in zip(rest, range(wanted - len(self._chosen)), strict=False)
             )
         for known in self._known.values():
-            known[0] *= 0.9  # what was read long ago counts less
+            known[0] *= 0.9  # older reads count less
 
 
 def _place(count: int, percentile: float) -> int:

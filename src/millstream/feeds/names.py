@@ -1,48 +1,47 @@
-"""How the tables of feeds name their entries.
+"""The names of entries in the tables of feeds.
 
-A name is made of parts with `SEP` between them, which no producer, consumer or id contains, so that
-entries come in the order of their parts. Times are written with `DIGITS` digits, so that they come
-in their order.
+A name consists of parts with `SEP` between them. No producer, consumer or id contains `SEP`, so
+entries sort by their parts. Times are written with `DIGITS` digits, so they sort as numbers.
 
 Of a producer (`NAME.producers`, Feeding Frenzy's ProducerPivoted and ConnectionNetwork, 4.2):
 
-    by|CLASS|CONSUMER     a follower by how often it looks: pushing is a scan from a class up
+    by|CLASS|CONSUMER     a follower by its rate class: pushing is a scan from a class upwards
     id|ID                 the time of a post, 0 if it was deleted
     into|PRODUCER         an aggregated producer that has this one as a source, and since when
     meta                  rates and counts
     of|CONSUMER           the class of a follower, and since when it follows
-    pass|NUMBER           a walk over the followers that is under way
+    pass|NUMBER           a pass over the followers that is under way
     post|TIME|ID          a post; of an aggregated producer also a `reference` to one of a source
     source|PRODUCER       of an aggregated producer: one of its sources, and since when
 
 Of a consumer (`NAME.consumers`, ConsumerPivoted):
 
-    block|PRODUCER        a producer that is not to be seen
+    block|PRODUCER        a blocked producer, whose posts are not shown
     from|TIME|PRODUCER    a producer on push whose posts are here only from that time on
-    item|TIME|PRODUCER|ID a post that was pushed; a reference that was has `OF` and by whom after it
+    item|TIME|PRODUCER|ID a pushed post; a pushed reference ends with `OF` and who pushed it
     meta                  rate, how far it has read, how far back items go; read with what follows
-    pull|PRODUCER         a producer that is pulled, and since when it is followed
-    push|PRODUCER         a producer that is pushed, and since when it is followed
+    pull|PRODUCER         a producer on pull, and since when it is followed
+    push|PRODUCER         a producer on push, since when it is followed, and its `from` time
 """
 
 from __future__ import annotations
 
 SEP = "\x1f"
 AFTER = "\x20"
-"""The first character after `SEP`: ends a range of names that begin alike."""
+"""The first character after `SEP`; ends a range of names with a common prefix."""
 OF = "\x1e"
-"""Divides the two names in a part that says more than one thing: no name has it either, and it is
-before `SEP` and all that names have."""
+"""Separates two names within one part. No name contains it, and it sorts before `SEP` and all
+characters of names."""
 LOWER, HIGHER = "\x01", "\U0010ffff"
-"""Begin a reference: before all ids, and after them."""
+"""The first character of a reference: sorts before all ids, or after them."""
 MARKS = frozenset((LOWER, HIGHER))
 DIGITS = 17
 META = "meta"
 _TIME, _AFTER_TIME = slice(5, 5 + DIGITS), 6 + DIGITS
-"""Where in the name of an item its time is, and what comes after it."""
+"""The slice of an item's name that holds its time, and the index of what follows."""
 
 Position = tuple[int, str, str]
-"""Where a post stands in every feed: its time, its producer, its id."""
+"""The position of a post in every feed: its time, its producer, its id."""
 
 
 def entry(*parts: str) -> str:
@@ -55,17 +54,17 @@ def entry(*parts: str) -> str:
 
 
 def prefix(*parts: str) -> str:
-    """What the names begin with that have these parts and more."""
+    """The common prefix of the names that start with these parts and have more."""
     return SEP.join(parts) + SEP
 
 
 def after(begin: str) -> str:
-    """The end of the range of names that begin with a prefix."""
+    """The end of the range of names with a prefix."""
     return begin[:-1] + AFTER
 
 
 def time_text(ts: int) -> str:
-    """A time, so that the order of texts is the order of times.
+    """A time as text that sorts as the time does.
 
     >>> time_text(42)
     '00000000000000042'
@@ -74,7 +73,7 @@ def time_text(ts: int) -> str:
 
 
 def class_text(number: int) -> str:
-    """A class of rates, in three digits."""
+    """A rate class, in three digits."""
     return f"{number:03d}"
 
 
@@ -83,7 +82,7 @@ def post_entry(ts: int, post: str) -> str:
 
 
 def item_entry(ts: int, producer: str, post: str) -> str:
-    """A post that a producer pushes, or a reference: in the order of positions.
+    """The name of an item, a pushed post or reference. Names sort by position.
 
     >>> parts(item_entry(1, "news", reference("news", "alice", "x")))[2:]
     ['alice', 'x\\x1enews']
@@ -109,7 +108,7 @@ def item_parts(name: str) -> tuple[int, str, str, str | None]:
 
 
 def pushed_by(name: str) -> str:
-    """Who pushed an item.
+    """The producer that pushed an item.
 
     >>> pushed_by(item_entry(1, "news", reference("news", "alice", "x")))
     'news'
@@ -119,12 +118,12 @@ def pushed_by(name: str) -> str:
 
 
 def on_way_entry(aggregated: str, ts: int, origin: str, post: str) -> str:
-    """A post of a source that an aggregated producer is to be told of."""
+    """The name of a source's post that an aggregated producer has not been told of yet."""
     return entry(aggregated, time_text(ts), origin, post)
 
 
 def reference(aggregated: str, origin: str, post: str) -> str:
-    """How an aggregated producer names another's post among its own: where positions have it.
+    """The id of another's post among those of an aggregated producer. It sorts as positions do.
 
     >>> reference("news", "alice", "x") < "any id" < reference("news", "zoe", "x")
     True
@@ -133,7 +132,7 @@ def reference(aggregated: str, origin: str, post: str) -> str:
 
 
 def referred_to(post: str) -> tuple[str, str]:
-    """The producer and the id that a reference is to."""
+    """The producer and the id of the post that a reference points to."""
     origin, _, post = post[1:].partition(OF)
     return origin, post
 

@@ -1,4 +1,4 @@
-"""What an application says of its feeds."""
+"""The settings of an application's feeds."""
 
 from __future__ import annotations
 
@@ -18,46 +18,51 @@ STRATEGIES: tuple[Strategy, ...] = ("per-pair", "per-consumer")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """How feeds are kept and read; a request may ask for another coherency, `limit`, `k`, `t`."""
+class FeedOptions:
+    """Settings for storing and reading feeds. A request may override coherency, `limit`, `k` and
+    `t`."""
 
     coherency: str = "global"
     limit: int = 20
-    """Items of a page."""
+    """The number of items on a page."""
     k: int = 5
-    """Items of one producer, with per-producer coherency."""
+    """The maximum number of items of one producer, with per-producer coherency."""
     t: Duration = "7d"
-    """How old a post may be to be sure of a place beside others (k,t-diversity)."""
+    """A producer's newest post is shown ahead of other posts only if it is no older than this
+    (k,t-diversity)."""
     keep: int = 400
-    """Items that a consumer's materialised feed keeps; older ones are pulled."""
+    """The number of items that a consumer's materialised feed keeps. Older posts are pulled."""
     backfill: int = 50
-    """Posts that are pushed at once when a pair turns to push; older ones are pulled."""
+    """The number of posts that are pushed at once when a pair turns to push. Older posts are
+    pulled."""
     pushes: int = 5_000
-    """Pushes, of a post to a follower, that a producer makes in one go; the rest come later."""
+    """The maximum number of pushes that a producer makes for one event, each of one post to one
+    follower. The rest follow later."""
     memory: Duration = "1d"
-    """In how long a rate forgets half of what it knows."""
+    """The half-life of a rate."""
     ratio: float = 1.0
-    """H/L, what a push costs beside a pull, until it is measured."""
+    """H/L, the cost of a push relative to a pull, until it is measured."""
     policy: Policy = "hybrid"
     decide: Strategy = "per-pair"
-    """Whether each pair is decided by itself, or all producers of a consumer together."""
+    """`per-pair` decides each pair on its own, `per-consumer` all producers of a consumer
+    together."""
     latency: Duration | None = None
-    """What the slow reads (`percentile`) may take; more is pushed until they do."""
+    """The target for slow reads (at `percentile`). More is pushed until they meet it."""
     percentile: float = 95.0
     strategy: Strategy = "per-pair"
 
     def __post_init__(self) -> None:
-        for name, known in (
+        for name, choices in (
             ("coherency", COHERENCIES),
             ("policy", POLICIES),
             ("decide", STRATEGIES),
             ("strategy", STRATEGIES),
         ):
-            got = getattr(self, name)
-            if got not in known:
-                hint = did_you_mean(str(got), known)
+            value = getattr(self, name)
+            if value not in choices:
+                hint = did_you_mean(str(value), choices)
                 raise DefinitionError(
-                    f"feeds: {name} must be one that is known; got {got!r}; {hint}"
+                    f"feeds: {name} must be one that is known; got {value!r}; {hint}"
                 )
         for name in ("limit", "k", "keep", "pushes"):
             _check_whole(name, getattr(self, name), 1)
@@ -69,14 +74,14 @@ class Options:
                 f"feeds: percentile must be between 0 and 100; got {self.percentile!r}"
             )
         for name in ("t", "memory", "latency"):
-            given = getattr(self, name)
-            if given is not None and microseconds(given, f"feeds: {name}") <= 0:
-                raise DefinitionError(f"feeds: {name} must be longer than nothing; got {given!r}")
+            duration = getattr(self, name)
+            if duration is not None and microseconds(duration, f"feeds: {name}") <= 0:
+                raise DefinitionError(f"feeds: {name} must be positive; got {duration!r}")
 
     @property
     def decides_together(self) -> bool:
-        """Whether a consumer decides for all of its producers (Lemma 2), not each pair by itself
-        (Lemma 1)."""
+        """True if a consumer decides for all of its producers (Lemma 2), False if each pair is
+        decided on its own (Lemma 1)."""
         return self.decide == "per-consumer"
 
     @cached_property

@@ -1,15 +1,15 @@
 """Push or pull: the decisions of Feeding Frenzy, section 3, as pure functions.
 
-`high` is H, the cost to push one event to one consumer; `low` is L, the cost to pull from one
-producer. Rates are in events or queries a second, costs in any unit that is the same for both.
+`high` is H, the cost of pushing one event to one consumer; `low` is L, the cost of pulling from one
+producer. Rates are in events or queries a second; costs are in any common unit.
 
-Per-producer coherency decides for each pair (Lemma 1), global coherency for each consumer
-(Lemma 2). Each decision is local, and all of them together are MinCost (Theorems 1 and 2). Lemma 2
-is for stores where a look costs the same however many producers are pulled from; here it costs L
-for each. So an application goes by Lemma 1 with either coherency, unless it says otherwise.
+Per-producer coherency decides for each pair (Lemma 1), global coherency for each consumer (Lemma
+2). Each decision is local, and together they are MinCost (Theorems 1 and 2). Lemma 2 applies to
+stores where a query costs the same however many producers it pulls from; here it costs L for each.
+So an application uses Lemma 1 with either coherency, unless it is configured otherwise.
 
-`Network` has these decisions for a whole network of pairs: what they cost in the model, and the
-least that any choice of sides costs. See `adapting` for more pushes than that.
+`FollowNetwork` applies these decisions to a whole network of pairs. It gives their cost in the
+model, and the least cost of any choice of sides. See `push_adaptation` for more pushes than that.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Coherency = Literal["global", "per-producer"]
 
 
 def push_cost(event_rate: float, high: float) -> float:
-    """What pushing a producer to one consumer costs a second (Claim 1)."""
+    """The cost a second of pushing a producer to one consumer (Claim 1)."""
     return event_rate * high
 
 
 def pull_cost(query_rate: float, low: float) -> float:
-    """What pulling a producer for one consumer costs a second (Claim 1)."""
+    """The cost a second of pulling a producer for one consumer (Claim 1)."""
     return query_rate * low
 
 
 def side_of_pair(query_rate: float, event_rate: float, ratio: float) -> Side:
-    """Lemma 1: push if the consumer looks often for how often the producer writes.
+    """Lemma 1: push if the consumer queries often, relative to how often the producer posts.
 
     `ratio` is H/L.
 
@@ -44,10 +44,11 @@ def side_of_pair(query_rate: float, event_rate: float, ratio: float) -> Side:
 
 
 def side_of_consumer(query_rate: float, all_events: float, ratio: float) -> Side:
-    """Lemma 2: the same for all producers of a consumer, whose events come at `all_events`.
+    """Lemma 2: one side for all producers of a consumer, which together post at the rate
+    `all_events`.
 
-    L is here what pulling for one look costs, from all producers together. Where that is as many
-    pulls as there are producers, the ratio is so many times lower.
+    Here L is the cost of one query, pulling from all producers together. If a query makes one pull
+    for each producer, the ratio is that many times lower.
 
     >>> side_of_consumer(6.0, 2.0, 3.0), side_of_consumer(6.0, 4.0, 3.0)
     ('push', 'pull')
@@ -56,7 +57,7 @@ def side_of_consumer(query_rate: float, all_events: float, ratio: float) -> Side
 
 
 def held(before: Side, query_rate: float, event_rate: float, ratio: float, band: float) -> Side:
-    """The same, changed only when a rate is past the threshold by the factor `band`.
+    """Like `side_of_pair`, but changes side only past the threshold by the factor `band`.
 
     >>> held("pull", 7.0, 2.0, 3.0, 1.5), held("pull", 9.0, 2.0, 3.0, 1.5)
     ('pull', 'push')
@@ -67,7 +68,8 @@ def held(before: Side, query_rate: float, event_rate: float, ratio: float, band:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A consumer that follows a producer, and how often the one looks and the other writes."""
+    """A consumer that follows a producer, with the consumer's query rate and the producer's event
+    rate."""
 
     consumer: str
     producer: str
@@ -76,12 +78,13 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Network:
-    """Pairs, the costs H and L, and what the sides of the pairs cost in the paper's model.
+class FollowNetwork:
+    """Pairs, the costs H and L, and the cost of the pairs' sides in the paper's model.
 
-    With global coherency a look at a feed costs L once, however many producers are pulled: the
-    paper shares that cost among the events that are seen (Claim 2), each producer's part being that
-    of its events. So one consumer's pull costs depend on all of its pairs, which must all be here.
+    With global coherency a query of a feed costs L once, however many producers are pulled. The
+    paper shares that cost among the events that are seen (Claim 2), so each producer's part is that
+    of its events. One consumer's pull costs thus depend on all of its pairs, which must all be
+    here.
     """
 
     pairs: tuple[Pair, ...]
@@ -98,11 +101,11 @@ class Network:
         object.__setattr__(self, "all_events", all_events)
 
     def pushing(self, pair: Pair) -> float:
-        """What the pair costs a second on push."""
+        """The cost a second of the pair on push."""
         return push_cost(pair.event_rate, self.high)
 
     def pulling(self, pair: Pair) -> float:
-        """What the pair costs a second on pull."""
+        """The cost a second of the pair on pull."""
         whole = pull_cost(pair.query_rate, self.low)
         if self.coherency == "per-producer":
             return whole
@@ -110,7 +113,7 @@ class Network:
         return whole * pair.event_rate / events if events else 0.0
 
     def penalty(self, pair: Pair) -> float:
-        """What the pair costs more on push than on pull; below 0 if push is the cheaper (3.3)."""
+        """The extra cost of the pair on push over pull; below 0 if push is cheaper (3.3)."""
         return self.pushing(pair) - self.pulling(pair)
 
     def side(self, pair: Pair) -> Side:
@@ -125,19 +128,19 @@ class Network:
         return frozenset(pair for pair in self.pairs if self.side(pair) == "push")
 
     def cost(self, pushed: Set[Pair]) -> float:
-        """What all pairs cost a second with these on push and the others on pull."""
+        """The cost a second of all pairs with `pushed` on push and the others on pull."""
         return sum(
             self.pushing(pair) if pair in pushed else self.pulling(pair) for pair in self.pairs
         )
 
     def cost_above(self, threshold: float) -> float:
-        """What all pairs cost with those on push whose query rate is at least `threshold` times
-        their event rate: Figure 6 turns this knob; H/L is its best setting."""
+        """The cost of all pairs if those are on push whose query rate is at least `threshold` times
+        their event rate. Figure 6 turns this knob; H/L is its best setting."""
         return self.cost(above(self.pairs, threshold))
 
 
 def above(pairs: Iterable[Pair], threshold: float) -> frozenset[Pair]:
-    """The pairs whose query rate is at least so many times their event rate."""
+    """The pairs whose query rate is at least `threshold` times their event rate."""
     return frozenset(
         pair
         for pair in pairs

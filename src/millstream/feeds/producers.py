@@ -1,23 +1,24 @@
-"""The producers of feeds: their posts, their followers, and pushing the one to the other.
+"""The producers of feeds: stores their posts and followers, and pushes posts to followers.
 
-An update with a table for each producer (see `names`). A post is stored, and a *pass* over the
-followers is begun: from the class up whose consumers look often enough (Feeding Frenzy, 4.2), each
-is sent what was posted. A pass makes at most `pushes` of them in one go, of a post to a follower;
-what is left of it is kept in the table, the producer is said to be under way (`NAME.fanouts`), and
-it goes on in the next batch. Whoever reads pulls from a producer that is under way, so that no feed
-has half of a pass.
+This is an update with one table for each producer (see `names`). A post is stored, and then a
+*pass* over the followers starts. It sends the post to every follower of a rate class that is high
+enough, which means that its consumer views the feed often enough (Feeding Frenzy, 4.2). A pass
+makes at most `pushes` pushes for one event, each of one post to one follower. The rest of the pass
+is kept in the table, the producer is marked as under way (`NAME.fanouts`), and the pass continues
+in the next batch. Readers pull from a producer that is under way, so no feed shows half of a pass.
 
-When the class that is needed changes (4.3), a pass tells the followers in between that they are now
-on the other side, and sends what they need for it. A flash (5.5) moves pairs to pull, and the next
-post after it moves them back, or, should none come, a timer. Passes run one after the other, and
-send what a post is when they come to it: an edit or a delete never comes out of order.
+When the lowest class to push to changes (4.3), a pass tells the followers in the affected classes
+that they are now on the other side, and sends what they need for it. A flash (5.5) moves pairs to
+pull. The next post after the flash moves them back; if no post comes, a timer does. Passes run one
+after the other, and send each post as it is when the pass reaches it, so an edit or a delete is
+never applied out of order.
 
-Each pass, and each word to one consumer, has a time of its own, later than all before: events of a
-time come in the order of their content, and a consumer must hear of a side in the order of the
-decisions.
+Each pass, and each message to a single consumer, has its own timestamp, later than all before it.
+Events with equal timestamps are ordered by content, but a consumer must receive changes of side in
+the order in which they were decided.
 
-What a consumer's table says is what counts: a push that comes when the pair is on pull, or is no
-more, is ignored there. So the set that is pushed to may be too large for a while, never too small.
+The consumer's table is authoritative: it ignores a push for a pair that is on pull or no longer
+exists. So the set of followers that is pushed to may be too large for a while, but never too small.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from millstream.feeds.aggregating import Aggregating
+from millstream.feeds.aggregated_producers import Aggregating
 from millstream.feeds.names import (
     META,
     after,
@@ -37,16 +38,16 @@ from millstream.feeds.names import (
     post_entry,
     prefix,
 )
-from millstream.feeds.options import Options
+from millstream.feeds.options import FeedOptions
 from millstream.feeds.rates import ALWAYS, MOST, NEVER, Rate, class_from
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
 from millstream.model.function import takes
 from millstream.model.slate import Table
 
 BAND = 3
-"""Classes by which the one that is needed must differ before pairs change their side."""
+"""The lowest class to push to must move by at least this many classes before pairs change side."""
 TOGETHER = 100
-"""Posts that one pass takes along."""
+"""The maximum number of posts in one pass."""
 BY, POSTS = prefix("by"), prefix("post")
 Told = dict[str, Any]
 
@@ -55,7 +56,7 @@ Told = dict[str, Any]
 class Producers:
     """The update function."""
 
-    options: Options
+    options: FeedOptions
     name: str
     __signature__ = takes("event", "slate")
 
@@ -69,9 +70,9 @@ class Producers:
 
 @dataclass(frozen=True)
 class Calming:
-    """The timer function: a flash is over although no post has come that would show it."""
+    """The timer function: detects the end of a flash that no later post has revealed."""
 
-    options: Options
+    options: FeedOptions
     name: str
     __signature__ = takes("timer", "slate")
 
@@ -83,31 +84,31 @@ class Calming:
 
 
 class Producer:
-    """One producer while an event of it is taken in; a method for each kind of event."""
+    """One producer while it processes an event. There is one method for each kind of event."""
 
-    def __init__(self, options: Options, name: str, key: str, table: Table, now: int) -> None:
+    def __init__(self, options: FeedOptions, name: str, key: str, table: Table, now: int) -> None:
         self._options, self._name, self._key, self._table = options, name, key, table
         meta = table.get(META) or {}
         self._sent: int = max(now, meta.get("sent", 0))
-        """The time of what was said last."""
+        """The timestamp of the last message sent."""
         self.rate = Rate.read(meta.get("rate"))
         self._ratio: float = meta.get("ratio", options.ratio)
         self._aim: int = meta.get("aim", -1)
-        """The class that followers are told by; with all passes done, also the one in `need`."""
+        """The lowest class to push to, as decided. Equal to `need` when all passes are done."""
         self._need: int = meta.get("need", -1)
-        """The class from which up all followers are on push."""
+        """All followers of this class and above are on push."""
         self._passes: list[int] = meta.get("passes", [0, 0])
         self._more: bool = meta.get("more", False)
-        """Whether an event is on its way that lets the passes go on."""
+        """True if an event is on its way that continues the passes."""
         self._under_way: bool = meta.get("under_way", False)
-        """Whether readers were told."""
+        """True if the table of fan-outs lists this producer as under way."""
         self._aggregating = Aggregating(name, key, table)
         self._is_source: bool = meta.get("source", False)
-        """Whether its posts go on to an aggregated producer."""
+        """True if the posts are passed on to an aggregated producer."""
         self._sweep: str | None = meta.get("sweep")
-        """Up to where references to former sources may be left."""
+        """References to former sources may remain before this entry."""
         self._is_watched: bool = meta.get("watched", False)
-        """Whether a timer is set for the end of a flash."""
+        """True if a timer is set for the end of a flash."""
         self.counts: dict[str, int] = meta.get("counts", {"posts": 0, "followers": 0})
         if self._aim < 0:
             self._aim = self._need = self._needed()
@@ -115,7 +116,7 @@ class Producer:
     def post(self, told: Told) -> Iterator[Emit]:
         at, post = told["at"], told["id"]
         if entry("id", post) in self._table:
-            return  # sent again
+            return  # a duplicate
         self._table[entry("id", post)] = at
         self._table[post_entry(at, post)] = {"v": told["value"]}
         self.counts["posts"] += 1
@@ -142,12 +143,12 @@ class Producer:
                 yield from self._aggregating.passed_on(at, told["id"], False)
 
     def aggregate(self, told: Told) -> Iterator[Emit]:
-        """It has other producers' posts too, from now on or no more."""
+        """Replaces the sources whose posts this producer aggregates."""
         if (yield from self._aggregating.replaced(told)):
             self._sweep = after(POSTS)
 
     def joined(self, told: Told) -> Iterator[Emit]:
-        """It is a source of an aggregated producer."""
+        """Records that this producer is a source of an aggregated producer."""
         self._is_source = True
         yield from self._aggregating.joined(told, self._options.backfill)
 
@@ -156,20 +157,20 @@ class Producer:
         self._is_source = self._aggregating.is_source()
 
     def referred(self, told: Told) -> Iterator[Emit]:
-        """Posts of a source: new, or gone."""
+        """Takes in new and deleted posts of a source."""
         yield from self._aggregating.arrived(told)
         changed = []
         for at, post, more in self._aggregating.taken(told):
             changed.append([at, post])
             self.counts["posts"] += more
-            if more > 0 and at >= told["since"]:  # what a new source brings is no rate
+            if more > 0 and at >= told["since"]:  # a new source's backfill does not count
                 self.rate.add(at, 1.0, self._options.memory_us)
         if changed:
             yield from self._reconsider(told)
             yield from self._push(*changed)
 
     def followed(self, told: Told) -> Iterator[Emit]:
-        """A consumer follows, and looks as often as its class says; it is on pull so far."""
+        """Adds a follower with its rate class. Its pair is still on pull."""
         if self._drop(told["consumer"]) is None:
             self.counts["followers"] += 1
         self._keep(told)
@@ -177,16 +178,16 @@ class Producer:
             yield self._changed(told, "push")
 
     def rated(self, told: Told) -> Iterator[Emit]:
-        """A follower looks more often, or less, than it did."""
+        """Moves a follower to a new rate class."""
         known = self._table.get(entry("of", told["consumer"]))
         if known is None or known[1] != told["since"]:
             return
-        was = known[0]
+        old_class = known[0]
         self._drop(told["consumer"])
         self._keep(told)
         side = "push" if told["class"] >= self._aim else "pull"
-        before = "push" if was >= self._aim else "pull"
-        if side != before or self._is_pending:  # a pass may have gone by, or may not come to it
+        old_side = "push" if old_class >= self._aim else "pull"
+        if side != old_side or self._is_pending:  # a pass may have missed this follower
             yield self._changed(told, side)
 
     def unfollowed(self, told: Told) -> Iterator[Emit]:
@@ -197,20 +198,20 @@ class Producer:
         yield from ()
 
     def calm(self, now: int) -> Iterator[Emit]:
-        """A flash may be over; if more has come since, it is not yet."""
+        """Handles the timer: reconsiders the sides unless later posts have prolonged the flash."""
         self._is_watched = False
         if self.rate.calmed(now):
             yield from self._reconsider({})
 
     def watch(self) -> Iterator[SetTimer]:
-        """Of a flash: see to it that its end is noticed. One timer at a time, which is not moved
-        with each post."""
+        """Sets a timer for the end of a flash. There is only one at a time, and later posts do not
+        move it."""
         if self.rate.peak and not self._is_watched and not self._options.decides_together:
             self._is_watched = True
             yield timer(at=self.rate.over, name="calm")
 
     def more(self, told: Told) -> Iterator[Emit]:
-        """Go on with the passes, and with sweeping."""
+        """Continues the passes and the sweep of references."""
         self._more = False
         yield from self._go_on()
         if self._sweep is not None:
@@ -218,14 +219,14 @@ class Producer:
             self.counts["posts"] -= gone
 
     def save(self) -> Iterator[Emit]:
-        """Store what is known, and see to it that what is left is done."""
+        """Stores the metadata, and emits the events that continue unfinished passes."""
         if (self._is_pending or self._sweep is not None) and not self._more:
             self._more = True
             yield emit(f"{self._name}.more", value={"kind": "more"})
         if self._is_pending != self._under_way:
             self._under_way = self._is_pending
-            told = {"producer": self._key, "under_way": self._under_way}
-            yield emit(f"{self._name}.fanout", key="", value=told)
+            message = {"producer": self._key, "under_way": self._under_way}
+            yield emit(f"{self._name}.fanout", key="", value=message)
         meta = {
             "rate": self.rate.written(),
             "ratio": self._ratio,
@@ -249,15 +250,15 @@ class Producer:
         return self._passes[0] < self._passes[1]
 
     def _needed(self) -> int:
-        """The class of consumers from which up pushing costs less than pulling."""
+        """The lowest class of consumers for which a push costs less than a pull."""
         if self._options.policy != "hybrid":
             return NEVER if self._options.policy == "push" else ALWAYS + 1
         if self._options.decides_together:
-            return MOST + 1  # each consumer decides for all of its producers, and says so
+            return MOST + 1  # each consumer decides for all of its producers
         return class_from(self.rate.per_second(self._options.memory_us) * self._ratio)
 
     def _reconsider(self, told: Told) -> Iterator[Emit]:
-        """After a post: is the class that is needed another one by now?"""
+        """Starts a pass if the lowest class to push to has moved far enough."""
         self._ratio = told.get("ratio", self._ratio)
         needed = self._needed()
         if abs(needed - self._aim) < BAND:
@@ -268,18 +269,21 @@ class Producer:
         yield from self._begin({"side": side, "low": low, "high": high})
 
     def _push(self, *items: list[Any]) -> Iterator[Emit]:
-        """Send what some posts are now to all who are on push."""
+        """Sends the current state of some posts to all followers on push."""
         last = entry("pass", f"{self._passes[1] - 1:010d}")
         waiting = self._table.get(last) if self._is_pending else None
-        if waiting is not None and "items" in waiting and not waiting.get("at"):  # not begun
-            together = [*waiting["items"], *(one for one in items if one not in waiting["items"])]
+        if waiting is not None and "items" in waiting and not waiting.get("at"):  # not started yet
+            together = [
+                *waiting["items"],
+                *(item for item in items if item not in waiting["items"]),
+            ]
             if len(together) <= TOGETHER:
                 self._table[last] = {"items": together}
                 return
         yield from self._begin({"items": [*items]})
 
     def _begin(self, walk: dict[str, Any]) -> Iterator[Emit]:
-        """Begin a pass, or have it wait for those before it."""
+        """Starts a pass, or queues it behind the passes before it."""
         if not self._is_pending:
             _, done = yield from self._walked(walk, self._options.pushes)
             if done:
@@ -300,7 +304,8 @@ class Producer:
                 self._table[name] = walk
 
     def _walked(self, walk: dict[str, Any], left: int) -> Generator[Emit, None, tuple[int, bool]]:
-        """Go on with a pass, with so many pushes: how many are left, and whether it is done."""
+        """Continues a pass with up to `left` pushes. Returns the pushes left and whether the pass
+        is done."""
         self._sent += 1
         if "items" in walk:
             value: Told = {"kind": "push", "producer": self._key, "items": self._now(walk)}
@@ -309,30 +314,30 @@ class Producer:
             value = self._side(walk["side"])
             low, stop = walk["low"], BY + class_text(walk["high"])
         start = walk["at"] + "\0" if walk.get("at") else BY + class_text(low)
-        each = max(1, len(value.get("items", ())))
-        most, count = max(1, left // each), 0
+        pushes_each = max(1, len(value.get("items", ())))
+        most, count = max(1, left // pushes_each), 0
         for name, since in self._table.scan(start, stop, limit=most):
             yield self._say(parts(name)[2], {**value, "since": since})
             walk["at"], count = name, count + 1
         done = count < most
         if done and "side" in walk:
             self._need = walk["low"] if walk["side"] == "push" else walk["high"]
-        return left - count * each, done
+        return left - count * pushes_each, done
 
     def _now(self, walk: dict[str, Any]) -> list[list[Any]]:
-        """The posts of a pass as they are now; None for one that is no more."""
+        """The posts of a pass as they are now. The value of a deleted post is None."""
         return [[at, post, self._table.get(post_entry(at, post))] for at, post in walk["items"]]
 
     def _side(self, side: str) -> Told:
-        """What a consumer is told whose pair is on another side, with the newest posts if that is
-        push."""
-        told: Told = {"kind": "side", "producer": self._key, "side": side}
+        """The message about a change of side. If the new side is push, it includes the newest
+        posts."""
+        message: Told = {"kind": "side", "producer": self._key, "side": side}
         if side == "push":
-            told["items"], told["from"] = self._newest()
-        return told
+            message["items"], message["from"] = self._newest()
+        return message
 
     def _changed(self, told: Told, side: str) -> Emit:
-        """Tell the one consumer that an event is of that its pair is on another side."""
+        """Tells the consumer of an event that its pair has changed side."""
         self._sent += 1
         return self._say(told["consumer"], {**self._side(side), "since": told["since"]})
 
@@ -340,26 +345,26 @@ class Producer:
         return emit(f"{self._name}.push", key=consumer, value=value, ts=self._sent)
 
     def _newest(self) -> tuple[list[list[Any]], int]:
-        """The newest posts, and the time from which on all posts are among them."""
+        """Returns the newest posts, and the time from which they are complete."""
         most = self._options.backfill
-        found = list(islice(self._table.scan(POSTS, after(POSTS), reverse=True), most + 1))
-        items = [[int(parts(name)[1]), parts(name)[2], value] for name, value in found]
+        rows = list(islice(self._table.scan(POSTS, after(POSTS), reverse=True), most + 1))
+        items = [[int(parts(name)[1]), parts(name)[2], value] for name, value in rows]
         if len(items) <= most:
             return items, 0
         begin = items[-1][0] + 1
         return [item for item in items if item[0] >= begin], begin
 
     def _keep(self, told: Told) -> None:
-        consumer, of, since = told["consumer"], told["class"], told["since"]
-        self._table[entry("of", consumer)] = [of, since]
-        self._table[entry("by", class_text(of), consumer)] = since
+        consumer, rate_class, since = told["consumer"], told["class"], told["since"]
+        self._table[entry("of", consumer)] = [rate_class, since]
+        self._table[entry("by", class_text(rate_class), consumer)] = since
 
     def _drop(self, consumer: str) -> int | None:
-        """Take a follower out; the class that it had."""
+        """Removes a follower. Returns the class that it had, or None if it was not a follower."""
         known = self._table.get(entry("of", consumer))
         if known is None:
             return None
         del self._table[entry("of", consumer)]
         del self._table[entry("by", class_text(known[0]), consumer)]
-        was: int = known[0]
-        return was
+        old_class: int = known[0]
+        return old_class

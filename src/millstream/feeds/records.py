@@ -1,21 +1,21 @@
-"""What may be said to feeds: the records of the source `NAME.events`.
+"""The records that feeds accept, on the source `NAME.events`.
 
-Each is an object with a `kind`, the time `at` in microseconds, and what its kind needs:
+Each is an object with a `kind`, the time `at` in microseconds, and the fields of its kind:
 
     follow, unfollow, block, unblock    consumer, producer
     post                                producer, id, value
     edit                                producer, id, value
     delete                              producer, id
-    view                                consumer, how often (count), and the posts a second in
+    view                                consumer, number of views (count), and the posts a second in
                                         its feed (flow)
     seen                                consumer, and the post that was read up to: upto
-    aggregate                           producer, and whose posts it has: sources (all of them; none
-                                        of them ends it)
+    aggregate                           producer, and all producers whose posts it has: sources (an
+                                        empty list ends the aggregation)
 
-Posts and views may bring the `ratio` of a push's cost to a pull's, as it was measured by then.
+Posts and views may carry the `ratio` of a push's cost to a pull's, as measured by then.
 
-`checked` is what the server and the map of the records share: a record that it lets pass is taken
-in by every function behind it.
+The server and the map of the records share `checked`: every function downstream accepts a record
+that it has passed.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "aggregate": ("producer", "sources"),
 }
 NUMBERS = {"ratio": ("post", "view"), "count": ("view",)}
-"""What must be a number over 0 if it is there, in records of which kinds."""
+"""Fields that must be a number over 0 if present, with the kinds of record that have them."""
 LONGEST_NAME = 200
 MOST_SOURCES = 10_000
-"""Of an aggregated producer."""
+"""The maximum number of sources of an aggregated producer."""
 LATEST = 10**17
-"""Times are below this: they are written with 17 digits."""
+"""Times are below this, since they are written with 17 digits."""
 
 
 def checked(record: Any) -> dict[str, Any]:
-    """The record, if it is one; InputError says what it must be."""
+    """Returns a valid record unchanged. Raises InputError with what it must be."""
     if not isinstance(record, dict):
         raise InputError(f"a record of feeds must be an object; got {type(record).__name__}")
     kind = record.get("kind")
@@ -67,8 +67,8 @@ def checked(record: Any) -> dict[str, Any]:
         raise InputError(f"at must be a time in whole microseconds since 1970; got {at!r}")
     if kind == "seen":
         _check_upto(record["upto"])
-    for field, of in NUMBERS.items():
-        if kind in of and not _is_number(record.get(field, 1)):
+    for field, kinds in NUMBERS.items():
+        if kind in kinds and not _is_number(record.get(field, 1)):
             raise InputError(f"{field} must be a number over 0; got {record[field]!r}")
     if kind == "view" and record.get("flow", 0) != 0 and not _is_number(record["flow"]):
         raise InputError(f"flow must be a number from 0; got {record['flow']!r}")
@@ -78,7 +78,8 @@ def checked(record: Any) -> dict[str, Any]:
 
 
 def check_name(what: str, name: Any) -> None:
-    """A consumer, a producer or an id: text that may be a part of an entry's name."""
+    """Checks a consumer, a producer or an id: it must be text that can be part of an entry's
+    name."""
     if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
         raise InputError(f"{what} must be text of 1 to {LONGEST_NAME} characters; got {name!r}")
     if not name.isprintable():
@@ -86,8 +87,8 @@ def check_name(what: str, name: Any) -> None:
 
 
 def _check_upto(upto: Any) -> None:
-    good = isinstance(upto, list) and len(upto) == 3 and isinstance(upto[0], int)
-    if not good or not all(isinstance(part, str) for part in upto[1:]):
+    has_shape = isinstance(upto, list) and len(upto) == 3 and isinstance(upto[0], int)
+    if not has_shape or not all(isinstance(part, str) for part in upto[1:]):
         raise InputError(f"upto must be [time, producer, id] of a post; got {upto!r}")
 
 
@@ -103,7 +104,7 @@ def _check_sources(producer: str, sources: Any) -> None:
 
 
 def _is_number(given: Any) -> bool:
-    """Whether it is a number over 0."""
+    """True if it is a finite number over 0."""
     return isinstance(given, int | float) and not isinstance(given, bool) and 0 < given < inf
 
 

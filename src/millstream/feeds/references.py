@@ -1,11 +1,12 @@
-"""What a reader shows of references: the posts of other producers in an aggregated one's stream.
+"""Resolves references: the posts of other producers in the stream of an aggregated producer.
 
-Only as much as is true as of the batch that is read, with what is pending: the post as its origin's
-table has it, while the origin is a source of the aggregated producer. What a consumer follows
-itself it is shown as such, and not by way of others too; what it blocks it is not shown at all.
+A reader shows a reference only if it is valid as of the batch that is read, with the pending
+records: the post as in its origin's table, while the origin is a source of the aggregated producer.
+Posts of a producer that the consumer follows itself are shown as such, and not through others as
+well. Posts of a blocked producer are not shown.
 
-An aggregated producer is told of a post a batch after its source has it. Until then the post is
-`ON_WAY`, and before that pending at the source: both are found here.
+An aggregated producer is told of a post one batch after its source has it. Until then the post is
+`ON_WAY`, and before that it is pending at the source. Both are found here.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from millstream.feeds.names import (
     post_entry,
     prefix,
 )
-from millstream.feeds.pending import Pending
+from millstream.feeds.pending_records import Pending
 from millstream.feeds.tables import Tables
 
 END = "\U0010ffff"
@@ -33,7 +34,7 @@ INTO = prefix("into")
 
 
 class References:
-    """Looks up what references are to, for one read."""
+    """Looks up the posts behind references, for one read."""
 
     def __init__(
         self,
@@ -43,8 +44,8 @@ class References:
         pending: Pending,
         is_hidden: Callable[[str], bool],
     ) -> None:
-        """`producers` and `fanouts` are the updates whose tables these are; `is_hidden` says of an
-        origin whether the consumer is shown nothing of it by way of others."""
+        """`producers` and `fanouts` are the updates that own the tables. `is_hidden` is True for an
+        origin whose posts the consumer is not shown through others."""
         self._fanouts = fanouts
         self._producers, self._tables, self._pending = producers, tables, pending
         self._is_hidden = is_hidden
@@ -53,54 +54,62 @@ class References:
     def stored(
         self, via: str, origin: str, ts: int, post: str, kept: dict[str, Any]
     ) -> dict[str, Any] | None:
-        """A post as its origin's table has it; None if the reference is not to be shown."""
+        """Returns a post from its origin's table; None if the reference is not to be shown."""
         if self._shown_since(via, origin) != kept["s"]:
             return None
-        found: dict[str, Any] | None = self._tables.get(
+        value: dict[str, Any] | None = self._tables.get(
             self._producers, origin, post_entry(ts, post)
         )
-        return found
+        return value
 
     @property
     def waited_for(self) -> list[str]:
-        """The aggregated producers that something is on its way to."""
+        """The aggregated producers that posts are on their way to."""
         return self._tables.once(f"{self._fanouts} waited for", self._waited_for)
 
     def _waited_for(self) -> list[str]:
-        found, start = list[str](), ""
+        producers, start = list[str](), ""
         while True:
             rows = self._tables.scan(self._fanouts, ON_WAY, start, END)
             name = next((name for name, _ in rows), None)
             if name is None:
-                return found
-            found.append(parts(name)[0])
-            start = after(prefix(found[-1]))
+                return producers
+            producers.append(parts(name)[0])
+            start = after(prefix(producers[-1]))
 
     @cached_property
     def posting(self) -> list[tuple[str, str]]:
-        """The sources that have pending posts, each with an aggregated producer that will have
-        them and shows them to the consumer."""
-        posts = [one for one, fresh in self._pending.posts.items() if fresh]
+        """The sources with pending posts, each with an aggregated producer that will get the posts
+        and shows them to the consumer."""
+        posts = [producer for producer, fresh in self._pending.posts.items() if fresh]
         if not posts or not self._tables.once(f"{self._fanouts} sources", self._has_sources):
             return []
-        found = []
+        pairs = []
         for source in posts:
             if self._tables.get(self._fanouts, SOURCES, source) is None:
                 continue
             for name, since in self._tables.scan(self._producers, source, INTO, after(INTO)):
                 into = name[len(INTO) :]
                 if self._shown_since(into, source) == since:
-                    found.append((into, source))
-        return found
+                    pairs.append((into, source))
+        return pairs
+
+    def is_aggregated(self, producer: str) -> bool:
+        """True if a producer has sources."""
+        if not self._tables.once(f"{self._fanouts} sources", self._has_sources):
+            return False
+        sources = prefix("source")
+        return any(self._tables.scan(self._producers, producer, sources, after(sources)))
 
     def _has_sources(self) -> bool:
-        """Whether anybody is a source of an aggregated producer."""
+        """True if any producer is a source of an aggregated producer."""
         return any(True for _ in self._tables.scan(self._fanouts, SOURCES, "", END))
 
     def on_way(
         self, via: str, than: Position | None, before: Position | None, *, newest_first: bool
     ) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
-        """What is on its way to an aggregated producer: time, origin, id and the reference."""
+        """Yields the posts that are on their way to an aggregated producer: time, origin, id and
+        reference."""
         begin = prefix(via)
         start = begin if than is None else on_way_entry(via, *than) + SEP
         stop = after(begin) if before is None else on_way_entry(via, *before)
@@ -110,8 +119,8 @@ class References:
             yield int(ts), origin, post, kept
 
     def _shown_since(self, via: str, origin: str) -> int | None:
-        """Since when an origin is a source of an aggregated producer; None if it is not, or if
-        nothing of it is to be shown."""
+        """The time at which an origin became a source of an aggregated producer; None if it is not
+        a source, or if its posts are not to be shown."""
         pair = via, origin
         if pair not in self._since:
             self._since[pair] = self._source_since(via, origin)

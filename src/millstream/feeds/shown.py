@@ -1,4 +1,4 @@
-"""What of the stored rows a consumer is shown."""
+"""Filters stored rows down to those a consumer may see."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from millstream.codec import decode_value, encode_value
 from millstream.feeds.candidates import PULLED, PUSHED, Candidate, place_of
 from millstream.feeds.items import How
 from millstream.feeds.names import DIGITS, OF, SEP, is_reference, referred_to
-from millstream.feeds.pending import Pending, Stored
+from millstream.feeds.pending_records import Pending, Stored
 from millstream.feeds.references import References
 from millstream.feeds.tables import Row
 
@@ -19,19 +19,19 @@ _name = itemgetter(0)
 
 
 class Shown:
-    """Makes candidates of rows, for one consumer. Those of references, and of posts that pending
-    records have changed, are looked at more closely; all others stay as they are."""
+    """Converts rows to candidates, for one consumer. Only references, and posts that pending
+    records have changed, are decoded; all other rows are passed on as they are."""
 
     def __init__(self, unseen: Iterable[str], pending: Pending, references: References) -> None:
-        """Of `unseen` producers nothing is shown that was pushed."""
-        self._unseen = {one.encode() for one in unseen}
+        """Pushed items of `unseen` producers are not shown."""
+        self._unseen = {producer.encode() for producer in unseen}
         self._pending, self._changed, self._references = pending, pending.touched, references
 
     def pushed(self, rows: list[Row], found: list[Candidate]) -> bool:
-        """Add those of a consumer's items; their names are without the kind. Whether one may be in
-        another stream too: a reference, to what others refer to as well."""
+        """Appends the candidates of a consumer's items. Names come without the kind. Returns True
+        if one may be in another stream too, since other producers may refer to the same post."""
         unseen, changed = self._unseen, self._changed
-        if not unseen and not changed and not _has_reference(rows):  # nearly always
+        if not unseen and not changed and not _has_reference(rows):  # the common case
             found += [(place, kept, PUSHED) for place, kept in rows]
             return False
         for place, kept in rows:
@@ -47,11 +47,11 @@ class Shown:
         return True
 
     def pulled(self, producer: str, rows: list[Row], found: list[Candidate]) -> bool:
-        """The same of a producer's posts."""
+        """Appends the candidates of a producer's posts, in the same way."""
         name = producer.encode()
-        if name not in self._changed and not _has_reference(rows):  # nearly always
-            of = _SEP + name + _SEP
-            found += [(post.replace(_SEP, of, 1), kept, PULLED) for post, kept in rows]
+        if name not in self._changed and not _has_reference(rows):  # the common case
+            middle = _SEP + name + _SEP
+            found += [(post.replace(_SEP, middle, 1), kept, PULLED) for post, kept in rows]
             return False
         for row, kept in rows:
             ts, post = int(row[:DIGITS]), row[_AFTER_TIME:].decode()
@@ -64,12 +64,13 @@ class Shown:
         return True
 
     def now(self, producer: str, post: str, stored: Stored) -> Stored | None:
-        """A stored post as it is by what is pending; None if it was deleted."""
+        """Returns a stored post with pending changes applied; None if it was deleted."""
         changed = self._pending.changed.get(producer)
         return stored if changed is None else changed.get(post, stored)
 
     def by_way(self, ts: int, origin: str, post: str, kept: Stored, via: str) -> Stored | None:
-        """The same of a reference; None also if it is not to be shown."""
+        """Returns the post behind a reference with pending changes applied; None if deleted or not
+        to be shown."""
         stored = self._references.stored(via, origin, ts, post, kept)
         return None if stored is None else self.now(origin, post, stored)
 
@@ -83,10 +84,10 @@ class Shown:
         how: How,
         kept: bytes,
     ) -> None:
-        """One that may have been changed, or is a reference."""
+        """Appends a post that may have been changed, or that is a reference."""
         place = place_of(ts, origin, post)
         if found and found[-1][0] == place:
-            return  # by way of another one
+            return  # already here through another producer
         stored: Stored = decode_value(kept)
         if via is None:
             now = self.now(origin, post, stored)
@@ -97,5 +98,5 @@ class Shown:
 
 
 def _has_reference(rows: list[Row]) -> bool:
-    """Whether one of these has a reference's name: no other one has `OF`."""
+    """True if one of the rows is a reference: only their names contain `OF`."""
     return _OF in b"".join(map(_name, rows))

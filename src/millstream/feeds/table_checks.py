@@ -1,14 +1,15 @@
-"""Are the tables of a consumer, and of whom it follows, what the feeds rest on?
+"""Checks the invariants of the tables of a consumer and of the producers that it follows.
 
-- A followed producer is on one side, push or pull; a blocked one is on none.
-- A producer on push has as items its posts from where the pair's turn to push or the consumer's
-  floor went back to, as they are now, and nothing else; unless it is under way, when readers pull.
-- No other producer has items. What the consumer's `meta` counts is what is there.
-- The producer has the follower, under the same follow (`since`), in `of` and in `by`; and high
-  enough that it is pushed to, if the pair is on push.
-- If it is an aggregated one, it refers to all posts of its sources since they joined.
+- A followed producer is on one side, push or pull; a blocked one is on neither.
+- The items of a producer on push are exactly its posts, in their current state, from the point
+  where the pair's items begin or from the consumer's floor. This does not hold while the producer
+  is under way; readers then pull.
+- No other producer has items. The counts in the consumer's `meta` are correct.
+- The producer has the follower, under the same follow (`since`), in `of` and in `by`. If the pair
+  is on push, the follower's class is high enough to be pushed to.
+- An aggregated producer refers to all posts of its sources since they joined.
 
-The last two are only so when nothing is on its way between the tables (`settled`).
+The last two hold only when nothing is on its way between the tables (`settled`).
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ from millstream.feeds.names import (
     referred_to,
     time_text,
 )
-from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.tables import Tables
 
 BEGINS, BLOCK, ITEMS = prefix("from"), prefix("block"), prefix("item")
 POSTS, PULL, PUSH, SOURCES = prefix("post"), prefix("pull"), prefix("push"), prefix("source")
 END = "\U0010ffff"
 Kept = dict[tuple[int, str], Any]
-"""Posts of one producer by time and id, or reference, as they are stored."""
+"""Posts of one producer as stored, by time and id or reference."""
 
 
 def followed_in(placed: PlacedFeeds, tables: Tables, consumer: str) -> list[str]:
-    """The producers that a consumer follows, by its own table; none twice."""
+    """Returns the producers that a consumer follows by its own table, without duplicates."""
     return sorted(
         {
             name[len(begin) :]
@@ -55,7 +56,7 @@ def followed_in(placed: PlacedFeeds, tables: Tables, consumer: str) -> list[str]
 def check_tables(
     placed: PlacedFeeds, tables: Tables, consumer: str, *, settled: bool
 ) -> Iterator[Difference]:
-    """What is not as it must be in the tables of a consumer and of whom it follows."""
+    """Yields the broken invariants of a consumer's tables and of the producers that it follows."""
     checks = _Checks(placed, tables, consumer)
     yield from checks.sides()
     yield from checks.items()
@@ -81,23 +82,24 @@ class _Checks:
         self._under_way = {name for name, _ in tables.scan(placed.fanouts, "", "", END)}
 
     def sides(self) -> Iterator[Difference]:
-        """Each producer on one side; beginnings of those on push, and of no others."""
+        """Each producer is on one side. The `from` entries are exactly those of the producers on
+        push."""
         for producer in sorted(self._pull.keys() & self._push.keys()):
             yield self._differs("must be on push or on pull", "both", producer)
         for producer in sorted(self._named(BLOCK)):
             if producer in self._pull or producer in self._push:
                 yield self._differs("must not be followed, as it is blocked", "a follow", producer)
         known = {(parts(name)[2], int(parts(name)[1])) for name, _ in self._scan(BEGINS)}
-        must = {(producer, begin) for producer, (_, begin) in self._push.items() if begin}
-        for producer, begin in sorted(must - known):
+        needed = {(producer, begin) for producer, (_, begin) in self._push.items() if begin}
+        for producer, begin in sorted(needed - known):
             name = f"from {time_text(begin)}"
             yield self._differs(f"must have the entry {name}", "none", producer)
-        for producer, begin in sorted(known - must):
+        for producer, begin in sorted(known - needed):
             name = f"from {time_text(begin)}"
             yield self._differs("must have no beginning but that of its push", name, producer)
-        latest, said = max((begin for _, begin in must), default=0), self._meta.get("from", 0)
-        if latest > said:
-            yield self._differs(f"meta must say that items begin by {latest}", str(said))
+        latest, recorded = max((begin for _, begin in needed), default=0), self._meta.get("from", 0)
+        if latest > recorded:
+            yield self._differs(f"meta must say that items begin by {latest}", str(recorded))
 
     def items(self) -> Iterator[Difference]:
         """The items are the posts of the producers on push, and nothing else."""
@@ -130,26 +132,26 @@ class _Checks:
                 )
 
     def _is_left(self, producer: str, post: str, stored: Any) -> bool:
-        """Whether it is a reference to a former source, which no reader is shown."""
+        """True if this is a reference to a former source, which readers are not shown."""
         if not is_reference(post):
             return False
         return bool(self._of(producer, SOURCES + referred_to(post)[0]) != stored["s"])
 
     def counts(self) -> Iterator[Difference]:
-        """What `meta` says is there."""
-        there = {
+        """The counts in `meta` are correct."""
+        actual = {
             "follows": len(self._pull.keys() | self._push.keys()),
             "items": sum(map(len, self._items.values())),
         }
-        for what, count in there.items():
-            said = self._meta.get(what, 0)
-            if said != count:
-                yield self._differs(f"meta must say that {what} are {count}", str(said))
+        for what, count in actual.items():
+            recorded = self._meta.get(what, 0)
+            if recorded != count:
+                yield self._differs(f"meta must say that {what} are {count}", str(recorded))
 
     def producers(self) -> Iterator[Difference]:
-        """What those who are followed know of it."""
-        of = {producer: since for producer, (since, _) in self._push.items()}
-        for producer, since in sorted((self._pull | of).items()):
+        """The tables of the followed producers agree with the consumer's."""
+        pushed = {producer: since for producer, (since, _) in self._push.items()}
+        for producer, since in sorted((self._pull | pushed).items()):
             place = Difference(self._consumer, "the producer's table", producer=producer)
             known = self._of(producer, entry("of", self._consumer))
             if known is None or known[1] != since:

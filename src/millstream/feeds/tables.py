@@ -1,4 +1,4 @@
-"""What a feed is read from: the tables of producers and consumers, as of one batch."""
+"""The tables of producers and consumers that a feed is read from, as of one batch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 Row = tuple[bytes, bytes]
-"""A name and its value as they are stored."""
+"""A name and its value as stored."""
 Rows = Iterator[Row]
 
 
@@ -21,17 +21,18 @@ class Tables(Protocol):
     def rows(
         self, update: str, key: str, start: str, stop: str, *, reverse: bool = False, cut: int = 0
     ) -> Rows:
-        """Entries with `start <= entry < stop`, in the order of their names or the reverse; read
-        as they are taken, and not decoded. Of each name the first `cut` bytes are left out, which
-        all in between must share."""
+        """Yields entries with `start <= entry < stop`, in the order of their names or in reverse.
+        Entries are read lazily and not decoded. The first `cut` bytes of each name, which all names
+        in the range must share, are left out."""
         ...
 
     def scan(
         self, update: str, key: str, start: str, stop: str, *, reverse: bool = False
     ) -> Iterator[tuple[str, Any]]:
-        """The same, decoded."""
+        """Like `rows`, with decoded names and values."""
         ...
 
     def once(self, what: str, make: Callable[[], T]) -> T:
-        """What was made under this name before, of these same tables; else makes it."""
+        """Returns the result of an earlier call for the same tables and name, or else calls
+        `make`."""
         ...

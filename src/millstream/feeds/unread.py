@@ -1,40 +1,40 @@
-"""What a consumer has not read yet: what is newer than the post that it said it has read up to.
+"""Unread items: those newer than the post up to which the consumer has read.
 
-A consumer says so by a record of kind `seen`, which only ever moves forward. For who never did all
-items are counted, and none is marked as read or unread. Counted is what global coherency shows,
-each post once, whatever was asked for: a producer of which only some posts are shown has as many
-unread ones as it has.
+A consumer reports that post with a record of kind `seen`, which only ever moves forward. For a
+consumer that never did, all items are counted, and none is marked as read or unread. The count
+covers what global coherency shows, each post once, whatever coherency was requested: if only some
+posts of a producer are shown, all of its unread posts count.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millstream.feeds.items import Item
+from millstream.feeds.items import FeedItem
 from millstream.feeds.names import Position
 from millstream.feeds.query import FeedQuery
 
 MOST = 1_000
-"""Counted are no more than this."""
+"""The maximum count."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unread:
-    """How many items have not been read."""
+class UnreadCount:
+    """The number of unread items."""
 
     count: int
     more: bool
-    """Whether there are more than were counted."""
+    """True if there are more than were counted."""
 
 
-def unread(query: FeedQuery, most: int = MOST) -> Unread:
-    """Count the unread items, up to a number."""
+def unread(query: FeedQuery, most: int = MOST) -> UnreadCount:
+    """Counts the unread items, up to `most`."""
     seen = query.seen()
-    # Without a marker both ends would do; from the newest on is where the items were pushed.
+    # Without a marker either end would do; pushed items are at the newest end.
     page = query.older(None, most) if seen is None else query.newer(seen, most)
-    return Unread(len(page.items), page.more)
+    return UnreadCount(len(page.items), page.more)
 
 
-def is_unread(item: Item, seen: Position | None) -> bool | None:
-    """Whether an item has not been read; None if the consumer never said what it has."""
+def is_unread(item: FeedItem, seen: Position | None) -> bool | None:
+    """True if an item is unread; None if the consumer never reported how far it has read."""
     return None if seen is None else item.position > seen

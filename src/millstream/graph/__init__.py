@@ -1,14 +1,16 @@
-"""A workflow drawn: as a tree of text for the terminal, as Mermaid, as SVG.
+"""Draws a workflow: as a text tree for the terminal, as Mermaid, as SVG.
 
-All three show the same: sources, functions in the order of their data, streams between them,
-feedback edges apart, outputs.
+All three show the same: sources, functions in the order of their data, the streams between them,
+separate feedback edges, outputs.
 
-words     a source, a function or a stream in a few words
-tree      `text`
-mermaid   `mermaid`
-layout    where the boxes go in an image
-geometry  `geometry`: the whole image in numbers, for the page
-svg       `svg`
+    words         describes a source, a function or a stream in a few words
+    tree          `text`
+    mermaid       `mermaid`
+    boxes         the boxes of an image, and the edges between them
+    layout        places the boxes of an image
+    folded_parts  draws a part of the application as one box
+    geometry      `geometry`: the whole image in numbers, for the page
+    svg           `svg`
 """
 
 from millstream.graph.geometry import geometry

@@ -1,12 +1,12 @@
-"""A drawing of a workflow as plain numbers and paths: what `svg` writes out and the page shows.
+"""A drawing of a workflow as plain numbers and paths, for `svg` to write and the page to show.
 
-`layout` says where the boxes go; here the lines between them are drawn. Each published stream
-leaves its function at a port of its own, with its name over the line. Feedback edges run back in
-lanes below everything. The result is JSON as it stands:
+`layout` places the boxes; this module draws the lines between them. Each published stream leaves
+its function at its own port, with its name over the line. Feedback edges run back in lanes below
+everything. The result can be encoded as JSON directly:
 
-    width, height     of the whole drawing; nothing reaches out of it
-    nodes             id, kind (end, map, update), role (source, function, output), name, lines of
-                      text, title, and a box: x, y, width, height
+    width, height     of the whole drawing; nothing extends beyond it
+    nodes             id, kind (end, action, map, update, part), role (source, function, output,
+                      part), name, lines of text, title, and a box: x, y, width, height
     edges             stream, from and to (ids of nodes), feedback, and two SVG paths: the line, and
                       the arrow's tip, which begins where the edge touches its reader
     labels            stream, from (the id of its node), and where its text begins: x, y
@@ -14,25 +14,32 @@ lanes below everything. The result is JSON as it stands:
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from millstream.graph.layout import CHARACTER, MARGIN, Box, Route, lay_out
+from millstream.graph.boxes import Box
+from millstream.graph.layout import CHARACTER, MARGIN, EdgeRoute, lay_out
 from millstream.model.workflow import Workflow
 
 LANE, TURN, TIP = 18, 12, 8
 """Height of a feedback lane, radius of its corners, length of an arrow's tip."""
-ROLES = {"s": "source", "f": "function", "o": "output"}
+ROLES = {"s": "source", "f": "function", "o": "output", "p": "part"}
 
 
-def geometry(workflow: Workflow) -> dict[str, Any]:
-    """Where everything goes in a drawing of a workflow."""
-    layout = lay_out(workflow)
+def geometry(
+    workflow: Workflow,
+    addresses: Mapping[str, str] | None = None,
+    folded: Collection[str] = (),
+) -> dict[str, Any]:
+    """Returns the drawing of a workflow. `addresses` has the destinations of outputs. Each part in
+    `folded` is one node."""
+    layout = lay_out(workflow, addresses, folded)
     boxes = layout.boxes
     bottom = max(box.y + box.height for box in boxes.values())
     right = max(box.x + box.width + _reach(box) for box in boxes.values()) + MARGIN
     edges = [_forward(route, boxes) for route in layout.routes]
     for number, (emitter, stream, reader) in enumerate(layout.feedback):
-        ends = boxes[f"f:{emitter}"], boxes[f"f:{reader}"]
+        ends = boxes[emitter], boxes[reader]
         edges.append(_back(*ends, stream, number, bottom))
         right = max(right, _turning(ends[0], number) + TIP)
     drawn = [box for box in boxes.values() if box.lines]
@@ -65,8 +72,8 @@ def _label(box: Box, stream: str) -> dict[str, Any]:
     return {"stream": stream, "from": box.id, "x": _round(x), "y": _round(y)}
 
 
-def _forward(route: Route, boxes: dict[str, Box]) -> dict[str, Any]:
-    """A line from the port, past the stream's name, through its slots, to the reader."""
+def _forward(route: EdgeRoute, boxes: dict[str, Box]) -> dict[str, Any]:
+    """Draws a line from the port, past the stream's name, through its slots, to the reader."""
     first, last = boxes[route.path[0]], boxes[route.path[-1]]
     x, y = first.x + first.width, first.port(route.stream)
     path = [f"M{x:.1f} {y:.1f}"]
@@ -86,7 +93,7 @@ def _forward(route: Route, boxes: dict[str, Box]) -> dict[str, Any]:
 
 
 def _back(emitter: Box, reader: Box, stream: str, number: int, bottom: float) -> dict[str, Any]:
-    """A line out of the port, down into a lane of its own, back and up to the reader."""
+    """Draws a line out of the port, down into its own lane, back and up to the reader."""
     lane, to = bottom + LANE * (number + 0.8), reader.y + reader.height * 0.8
     out, back = _turning(emitter, number), reader.x - TIP - 2 * TURN - _aside(number)
     path = (
@@ -112,17 +119,17 @@ def _edge(
 
 
 def _reach(box: Box) -> float:
-    """How far the names of its streams reach out of a box."""
+    """The width of the stream names to the right of a box."""
     return 10 + max(len(stream) for stream in box.ports) * CHARACTER if box.ports else 0
 
 
 def _turning(emitter: Box, number: int) -> float:
-    """How far to the right a feedback edge goes before it turns back."""
+    """The x coordinate at which a feedback edge turns back."""
     return emitter.x + emitter.width + _reach(emitter) + TURN + _aside(number)
 
 
 def _aside(number: int) -> int:
-    """Neighbouring feedback edges turn a little apart, so that their lines can be told apart."""
+    """An offset that separates the lines of neighbouring feedback edges."""
     return 7 * (number % 4)
 
 

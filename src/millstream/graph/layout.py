@@ -1,57 +1,35 @@
-"""Where everything goes in a drawing of a workflow: a small layered layout.
+"""Places the boxes of a drawing: a small layered layout.
 
-Columns from left to right: the sources, the functions by the longest path that leads to them, the
-outputs. An edge that passes over columns takes a slot in each of them, so that no line crosses a
-box; a column is ordered, and its boxes are placed, by where their neighbours are. The gap after a
-column has room for the longest name of a stream that leaves it.
+The columns from left to right are the sources, the functions by the longest path that leads to
+them, and the outputs. An edge that passes over columns takes a slot in each of them, so that no
+line crosses a box. The order of a column, and the place of its boxes, follow from the places of
+their neighbours. The gap after a column has room for the longest name of a stream that leaves it.
+
+A part of the application, a job or feeds, can be drawn as one box: see folding.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 
+from millstream.graph.boxes import ROW, Box, Pair
+from millstream.graph.folded_parts import fold
 from millstream.graph.words import describe
 from millstream.model.function import Map
 from millstream.model.place import location
-from millstream.model.workflow import Edge, Workflow
+from millstream.model.workflow import Workflow
 
 CHARACTER, LINE, PAD = 7.3, 16, 12
-"""Room for a character of 12 px monospace, for a line of text, and around a box's text."""
-GAP, ROW, MARGIN, PORT = 72, 26, 20, 24
-
-
-@dataclass
-class Box:
-    """A box in a column; one without lines of text is the slot of a passing edge."""
-
-    id: str
-    column: int
-    kind: str = "slot"
-    lines: tuple[str, ...] = ()
-    title: str = ""
-    ports: tuple[str, ...] = ()
-    x: float = 0
-    y: float = 0
-    width: float = 0
-    height: float = ROW
-    before: list[str] = field(default_factory=list)
-
-    @property
-    def middle(self) -> float:
-        return self.y + self.height / 2
-
-    def port(self, stream: str) -> float:
-        """Where the stream leaves: ports are spread over the right side."""
-        if stream not in self.ports:
-            return self.middle
-        room = self.height / len(self.ports)
-        return self.y + room * (self.ports.index(stream) + 0.5)
+"""Pixels for a character of 12 px monospace, for a line of text, and around a box's text."""
+GAP, MARGIN, PORT = 72, 20, 24
+LONGEST_ADDRESS = 36
 
 
 @dataclass(frozen=True)
-class Route:
-    """An edge from a box, over slots, to a box."""
+class EdgeRoute:
+    """An edge from a box, through slots, to a box."""
 
     stream: str
     path: tuple[str, ...]
@@ -59,22 +37,37 @@ class Route:
 
 @dataclass(frozen=True)
 class Layout:
-    """Every box by its id, the routes that go forward, and the feedback edges."""
+    """Every box by its id, the forward routes, and the feedback edges."""
 
     boxes: dict[str, Box]
-    routes: list[Route]
-    feedback: list[Edge]
+    routes: list[EdgeRoute]
+    feedback: list[Pair]
 
 
-def lay_out(workflow: Workflow) -> Layout:
-    boxes = _boxes(workflow)
-    routes = _routes(workflow, boxes)
+def lay_out(
+    workflow: Workflow,
+    addresses: Mapping[str, str] | None = None,
+    folded: Collection[str] = (),
+) -> Layout:
+    """Lays out a workflow. `addresses` has the destinations of outputs. Each part in `folded` is
+    one box."""
+    boxes = _boxes(workflow, addresses or {})
+    pairs = _pairs(workflow)
+    feedback: list[Pair] = [(f"f:{a}", stream, f"f:{b}") for a, stream, b in workflow.feedback]
+    if folded:
+        boxes, pairs, feedback = fold(
+            boxes, pairs, feedback, workflow.parts, folded, addresses or {}
+        )
+    for box in boxes.values():
+        box.width = max(len(line) for line in box.lines) * CHARACTER + 2 * PAD
+        box.height = max(len(box.lines) * LINE, len(box.ports) * PORT) + PAD
+    routes = _routes(pairs, boxes)
     _place(_arranged(boxes), boxes)
-    feedback = sorted(workflow.feedback, key=lambda edge: (-boxes[f"f:{edge[0]}"].x, edge))
+    feedback.sort(key=lambda edge: (-boxes[edge[0]].x, edge))
     return Layout(boxes, routes, feedback)
 
 
-def _boxes(workflow: Workflow) -> dict[str, Box]:
+def _boxes(workflow: Workflow, addresses: Mapping[str, str]) -> dict[str, Box]:
     depth: dict[str, int] = {}
 
     def depth_of(name: str) -> int:
@@ -100,20 +93,35 @@ def _boxes(workflow: Workflow) -> dict[str, Box]:
         title = describe(function) + location(function.function)
         lines = (function.name, *(note for note in notes if note))
         box = Box(f"f:{function.name}", depth_of(function.name), kind, lines, title)
-        box.ports = function.emits
+        changes = (change.name for change in workflow.changes if change.update == function.name)
+        box.ports = (*function.emits, *changes)
         boxes[box.id] = box
     last = 1 + max(depth.values(), default=0)
     for output in workflow.outputs:
-        boxes[f"o:{output}"] = Box(f"o:{output}", last, "end", (output, "output"), "output")
-    for box in boxes.values():
-        box.width = max(len(line) for line in box.lines) * CHARACTER + 2 * PAD
-        box.height = max(len(box.lines) * LINE, len(box.ports) * PORT) + PAD
+        role = "action" if output in workflow.actions else "output"
+        address = addresses.get(output, "")
+        lines = (output, role, *([short_address(address)] if address else []))
+        title = f"{role} to {address}" if address else role
+        boxes[f"o:{output}"] = Box(
+            f"o:{output}", last, "action" if role == "action" else "end", lines, title
+        )
     return boxes
 
 
-def _routes(workflow: Workflow, boxes: dict[str, Box]) -> list[Route]:
-    """The edges that go forward, with a slot in each column they pass."""
-    pairs = []
+def short_address(address: str) -> str:
+    """Shortens a long address to its beginning and its end.
+
+    >>> short_address("json:/srv/shop/data/2026/output/milestones")
+    'json:/srv/s...2026/output/milestones'
+    """
+    if len(address) <= LONGEST_ADDRESS:
+        return address
+    return f"{address[:11]}...{address[14 - LONGEST_ADDRESS :]}"
+
+
+def _pairs(workflow: Workflow) -> list[Pair]:
+    """Returns the forward edges."""
+    pairs: list[Pair] = []
     for source in workflow.sources:
         readers = [f"f:{f.name}" for f in workflow.subscribers(source.name)]
         readers += [f"o:{source.name}"] * (source.name in workflow.outputs)
@@ -127,6 +135,14 @@ def _routes(workflow: Workflow, boxes: dict[str, Box]) -> list[Route]:
             ]
             readers += [f"o:{stream}"] * (stream in workflow.outputs)
             pairs += [(f"f:{function.name}", stream, reader) for reader in readers]
+    pairs += [
+        (f"f:{change.update}", change.name, f"o:{change.name}") for change in workflow.changes
+    ]
+    return pairs
+
+
+def _routes(pairs: list[Pair], boxes: dict[str, Box]) -> list[EdgeRoute]:
+    """Returns the forward edges, with a slot in each column they pass."""
     routes = []
     for emitter, stream, reader in pairs:
         path = [emitter]
@@ -137,12 +153,13 @@ def _routes(workflow: Workflow, boxes: dict[str, Box]) -> list[Route]:
         path.append(reader)
         for before, after in pairwise(path):
             boxes[after].before.append(before)
-        routes.append(Route(stream, tuple(path)))
+        routes.append(EdgeRoute(stream, tuple(path)))
     return routes
 
 
 def _arranged(boxes: dict[str, Box]) -> list[list[Box]]:
-    """The columns, each in an order that keeps edges short: by the mean place of its neighbours."""
+    """Returns the columns, each ordered to keep edges short: by the mean place of its
+    neighbours."""
     count = 1 + max(box.column for box in boxes.values())
     columns: list[list[Box]] = [[] for _ in range(count)]
     for box in boxes.values():
@@ -153,7 +170,7 @@ def _arranged(boxes: dict[str, Box]) -> list[list[Box]]:
             after.setdefault(name, []).append(box.id)
 
     def sort(column: list[Box], neighbours: dict[str, list[str]]) -> None:
-        place = {box.id: number / len(one) for one in columns for number, box in enumerate(one)}
+        place = {box.id: number / len(rows) for rows in columns for number, box in enumerate(rows)}
 
         def wish(box: Box) -> float:
             near = [place[name] for name in neighbours.get(box.id, ())]
@@ -171,7 +188,7 @@ def _arranged(boxes: dict[str, Box]) -> list[list[Box]]:
 
 
 def _place(columns: list[list[Box]], boxes: dict[str, Box]) -> None:
-    """Give every box its place: as near to the middle of what leads to it as its column allows."""
+    """Places every box as near to the middle of its predecessors as its column allows."""
     x = float(MARGIN)
     for column in columns:
         width = max((box.width for box in column), default=0)

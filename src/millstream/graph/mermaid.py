@@ -8,7 +8,7 @@ from millstream.model.workflow import Workflow
 
 
 def mermaid(workflow: Workflow) -> str:
-    """The workflow as a Mermaid flowchart, for a README or a wiki."""
+    """Returns the workflow as a Mermaid flowchart, for a README or a wiki."""
     functions = {f.name: f"f{number}" for number, f in enumerate(workflow.functions)}
     lines = ["flowchart LR"]
     for number, source in enumerate(workflow.sources):
@@ -25,20 +25,23 @@ def mermaid(workflow: Workflow) -> str:
         if source.name in workflow.outputs:
             lines.append(f"    s{number} --> o{workflow.outputs.index(source.name)}")
     for function in workflow.functions:
-        here = functions[function.name]
+        node = functions[function.name]
         for stream in function.emits:
             label = f'"{_entity(stream)}"'
             for reader in workflow.subscribers(stream):
-                back = (function.name, stream, reader.name) in workflow.feedback
-                arrow = f"-. {label} .->" if back else f"-- {label} -->"
-                lines.append(f"    {here} {arrow} {functions[reader.name]}")
+                is_feedback = (function.name, stream, reader.name) in workflow.feedback
+                arrow = f"-. {label} .->" if is_feedback else f"-- {label} -->"
+                lines.append(f"    {node} {arrow} {functions[reader.name]}")
             if stream in workflow.outputs:
-                lines.append(f"    {here} --> o{workflow.outputs.index(stream)}")
+                lines.append(f"    {node} --> o{workflow.outputs.index(stream)}")
+    for changes in workflow.changes:
+        output = f"o{workflow.outputs.index(changes.name)}"
+        lines.append(f"    {functions[changes.update]} --> {output}")
     return "\n".join(lines) + "\n"
 
 
 def _entity(text: str) -> str:
-    """Text as Mermaid takes it inside quotes: its own entities are written #name;."""
+    """Escapes text for Mermaid quotes. Its entities are written as #name;."""
     for plain, entity in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;")):
         text = text.replace(plain, entity)
     return text

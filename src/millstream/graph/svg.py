@@ -1,7 +1,7 @@
-"""A workflow as one SVG image: what `geometry` says, written out.
+"""A workflow as one SVG image: writes out what `geometry` computes.
 
-Feedback edges are dashed. Colours follow the reader's light or dark mode; a background of our own
-keeps the image readable where the mode is not known.
+Feedback edges are dashed. Colours follow the reader's light or dark mode. The image has its own
+background, so that it stays readable where the mode is not known.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STYLE = """
   .paper { fill: #ffffff; } .edge { fill: none; stroke: #6e7781; stroke-width: 1.4; }
   .back { stroke: #bc4c00; stroke-dasharray: 5 4; }
   .tip { fill: #6e7781; } .backtip { fill: #bc4c00; }
-  .end { fill: #f6f8fa; stroke: #8c959f; } .map { fill: #ddf4ff; stroke: #218bff; }
+  .end, .action { fill: #f6f8fa; stroke: #8c959f; } .map { fill: #ddf4ff; stroke: #218bff; }
   .update { fill: #fff8c5; stroke: #bf8700; }
   .stream { stroke: #ffffff; stroke-width: 3px; paint-order: stroke; }
   @media (prefers-color-scheme: dark) {
@@ -28,14 +28,14 @@ STYLE = """
     .paper { fill: #0d1117; } .stream { stroke: #0d1117; }
     .edge { stroke: #8b949e; } .tip { fill: #8b949e; }
     .back { stroke: #f0883e; } .backtip { fill: #f0883e; }
-    .end { fill: #161b22; stroke: #6e7681; } .map { fill: #0c2d4d; stroke: #388bfd; }
+    .end, .action { fill: #161b22; stroke: #6e7681; } .map { fill: #0c2d4d; stroke: #388bfd; }
     .update { fill: #3b2e00; stroke: #d29922; }
   }
 """.replace("FONT", FONT)
 
 
 def svg(workflow: Workflow) -> str:
-    """The workflow as one SVG image."""
+    """Returns the workflow as one SVG image."""
     drawing = geometry(workflow)
     width, height = drawing["width"], drawing["height"]
     size = f'width="{width:.0f}" height="{height:.0f}"'
@@ -59,7 +59,7 @@ def _edge(edge: dict[str, Any]) -> str:
 
 def _node(node: dict[str, Any]) -> str:
     x, y, width, height, kind = (node[name] for name in ("x", "y", "width", "height", "kind"))
-    round_ = {"end": height / 2, "map": 8, "update": 2}[kind]
+    radius = {"end": height / 2, "action": height / 2, "map": 8, "update": 2}[kind]
     size = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
     top = y + height / 2 - LINE * len(node["lines"]) / 2 + 12
     texts = "".join(
@@ -68,7 +68,7 @@ def _node(node: dict[str, Any]) -> str:
         for number, line in enumerate(node["lines"])
     )
     title = f"<title>{escape(node['title'])}</title>"
-    return f'<g>{title}<rect class="{kind}" rx="{round_:.0f}" {size}/>{texts}</g>'
+    return f'<g>{title}<rect class="{kind}" rx="{radius:.0f}" {size}/>{texts}</g>'
 
 
 def _label(label: dict[str, Any]) -> str:

@@ -10,17 +10,18 @@ from millstream.model.place import location
 from millstream.model.workflow import Workflow
 
 WIDTH = 34
-"""The column where the text's remarks begin, unless the tree needs more."""
+"""The column where the remarks begin, unless the tree needs more room."""
 
 
 def text(workflow: Workflow) -> str:
-    """The workflow as a tree: streams and the functions that read them, each function once."""
+    """Returns the workflow as a tree of streams and the functions that read them, each function
+    once."""
     rows: list[tuple[str, str]] = []
     drawn: set[str] = set()
     for source in workflow.sources:
         rows.append((source.name, describe(source)))
         rows += _readers(workflow, source.name, None, "", drawn)
-    for function in workflow.functions:  # what no source reaches
+    for function in workflow.functions:  # functions that no source reaches
         if function.name not in drawn:
             rows += _function(workflow, function, "", "", drawn)
     width = max([WIDTH, *(len(tree) + 2 for tree, _ in rows)])
@@ -49,8 +50,10 @@ def _function(
 ) -> Iterator[tuple[str, str]]:
     drawn.add(function.name)
     yield f"{head}[{function.name}]", describe(function) + location(function.function)
-    for number, stream in enumerate(function.emits):
-        last = number == len(function.emits) - 1
+    changes = (change.name for change in workflow.changes if change.update == function.name)
+    streams = (*function.emits, *changes)
+    for number, stream in enumerate(streams):
+        last = number == len(streams) - 1
         branch, inner = ("└─ ", "   ") if last else ("├─ ", "│  ")
         yield f"{indent}{branch}{stream}", stream_remark(workflow, stream)
         yield from _readers(workflow, stream, function.name, indent + inner, drawn)

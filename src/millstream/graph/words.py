@@ -1,21 +1,25 @@
-"""Sources, functions and streams in a few words, the same in every drawing."""
+"""Describes sources, functions and streams in a few words, the same in every drawing."""
 
 from __future__ import annotations
 
 from millstream.model.duration import UNITS
-from millstream.model.function import Function, Map
+from millstream.model.function import NO_LIMIT, Function, Map
 from millstream.model.size import shown_size
 from millstream.model.source import Source
 from millstream.model.workflow import Workflow
 
 
 def describe(node: Source | Function) -> str:
-    """A source or function in a few words."""
+    """Describes a source or function in a few words."""
     if isinstance(node, Source):
-        fields = [f"{what} {_named(of)}" for what, of in (("key", node.key), ("ts", node.ts)) if of]
+        fields = [
+            f"{field} {_named(value)}"
+            for field, value in (("key", node.key), ("ts", node.ts))
+            if value
+        ]
         return ", ".join(["source", *fields])
     if isinstance(node, Map):
-        return "map"
+        return ", ".join(["map", *(f"looks up {lookup.name}" for lookup in node.lookups)])
     if node.algebra is not None:
         words = ["aggregate", node.algebra.words]
     else:
@@ -24,7 +28,7 @@ def describe(node: Source | Function) -> str:
         words.append(f"ttl {span(node.ttl)}")
     if node.on_timer is not None:
         words.append("timers")
-    if node.limit is not None:
+    if node.limit is not None and node.limit < NO_LIMIT:
         words.append(f"limit {node.limit} {node.overload}")
     if node.keep is not None:
         words.append(f"keep {node.keep}")
@@ -34,10 +38,12 @@ def describe(node: Source | Function) -> str:
 
 
 def stream_remark(workflow: Workflow, stream: str) -> str:
-    """What is to be said of a stream: that it is an output, delayed, or read by nobody."""
+    """Returns remarks on a stream: output or action, its delay, or that nobody reads it."""
     words = []
+    if any(stream == changes.name for changes in workflow.changes):
+        words.append("changes of slates")
     if stream in workflow.outputs:
-        words.append("output")
+        words.append("action" if stream in workflow.actions else "output")
     elif not workflow.subscribers(stream):
         words.append("read by nobody")
     if workflow.delay(stream):

@@ -1,4 +1,4 @@
-"""The bytes of a block: what one append writes, whole or not at all.
+"""The bytes of a block: one append writes a block, whole or not at all.
 
     magic        4   b"MSB\\xff": no byte of JSON is 0xff, so no record looks like a block
     head check   4   crc32 of the rest of the header
@@ -7,13 +7,13 @@
     payload      4   length
     count        4   records in the payload
     first        8   number of its first record
-    stamp        8   when it was appended, microseconds
-    prior        8   stamp of the block before it, so that a segment tells when the one before ended
+    stamp        8   time of the append, microseconds
+    prior        8   stamp of the block before: a segment tells the last stamp of the one before it
     tags             JSON: [[tag, first, count, digest], ...]
     payload          the records, joined by newlines
 
-All numbers are little endian. The header has a check of its own, so that boundaries can be read,
-and trusted, without the payloads. Functions here know bytes and file handles, no names.
+All numbers are little endian. The header has its own check, so that boundaries can be read, and
+trusted, without the payloads. Functions here take bytes and file handles, no file names.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ MAGIC = b"MSB\xff"
 _HEADER = Struct("<4sIIIIIQqq")
 HEADER_BYTES = _HEADER.size
 _CHECKED = 8
-"""From here on the header is covered by its check."""
+"""The check covers the header from this byte on."""
 _CHUNK = 1 << 20
 _LENGTH_LIMIT = 1 << 32
 
 
 class Tag(NamedTuple):
-    """An idempotency tag, and what its append gave."""
+    """An idempotency tag, and the result of its append."""
 
     tag: str
     first: int
@@ -45,7 +45,7 @@ class Tag(NamedTuple):
 
 
 class Header(NamedTuple):
-    """What a block says before its body. `size` is of the whole block."""
+    """The header of a block. `size` is that of the whole block."""
 
     size: int
     body_check: int
@@ -56,7 +56,7 @@ class Header(NamedTuple):
     prior: int
 
 
-class Found(NamedTuple):
+class FoundBlock(NamedTuple):
     """A whole block at an offset, its body checked."""
 
     offset: int
@@ -77,7 +77,7 @@ class Found(NamedTuple):
 
 
 class BadBlock(ValueError):
-    """What is at an offset is not a whole block."""
+    """The bytes at an offset are not a whole block."""
 
     def __init__(self, offset: int, why: str) -> None:
         super().__init__(f"at offset {offset} {why}")
@@ -92,7 +92,7 @@ _decode_tags = msgspec.json.Decoder(list[Tag]).decode
 def encode_block(
     lines: Sequence[bytes], first: int, stamp: int, prior: int, tags: Sequence[Tag] = ()
 ) -> bytes:
-    """A block. ValueError if a line has a newline in it, or all are too long together.
+    """Encodes a block. ValueError if a line contains a newline, or all together are too long.
 
     >>> block = encode_block([b"1", b"2"], first=7, stamp=100, prior=90)
     >>> decode_header(block).first, len(block) == decode_header(block).size
@@ -112,7 +112,7 @@ def encode_block(
 
 
 def decode_header(data: bytes, at: int = 0) -> Header:
-    """The header there; ValueError says why it is none."""
+    """Parses the header at a byte; ValueError says why there is none."""
     if len(data) - at < HEADER_BYTES:
         raise ValueError("there is only a part of a header")
     magic, head_check, check, tags, payload, count, first, stamp, prior = _HEADER.unpack_from(
@@ -130,11 +130,11 @@ def decode_tags(data: bytes | memoryview) -> list[Tag]:
     return _decode_tags(data) if data else []
 
 
-def walk(file: int, base: int, start: int, stop: int, number: int = -1) -> Iterator[Found]:
+def walk(file: int, base: int, start: int, stop: int, number: int = -1) -> Iterator[FoundBlock]:
     """The blocks of a segment file, whose first byte has the offset `base`, from start to stop.
 
-    Reads about a megabyte at once. BadBlock if what is there is not whole, damaged, or goes past
-    `stop`, or if its first record is not the one after the block before (`number` for the first).
+    Reads about a megabyte at once. Raises BadBlock if a block is incomplete, damaged, or goes past
+    `stop`, or if its first record does not follow the block before (`number` for the first).
     """
     at, need = start, HEADER_BYTES
     while at < stop:
@@ -155,13 +155,37 @@ def walk(file: int, base: int, start: int, stop: int, number: int = -1) -> Itera
                 raise BadBlock(at, "the content does not fit its checksum")
             if number not in (-1, header.first):
                 raise BadBlock(at, f"record {header.first} follows where {number} must")
-            yield Found(at, header, body)
+            yield FoundBlock(at, header, body)
             number = header.first + header.count
             used, at = used + need, at + need
 
 
+def walk_bytes(data: bytes, start: int, number: int = -1) -> Iterator[FoundBlock]:
+    """The blocks in bytes that begin at the offset `start`; BadBlock if one is not whole.
+
+    `number` is the record that the first block must begin with; -1: any.
+    """
+    view, used = memoryview(data), 0
+    while used < len(data):
+        at = start + used
+        try:
+            header = decode_header(data, used)
+        except ValueError as error:
+            raise BadBlock(at, str(error)) from None
+        body = view[used + HEADER_BYTES : used + header.size]
+        if len(body) != header.size - HEADER_BYTES:
+            raise BadBlock(at, "there is only a part of a block")
+        if crc32(body) != header.body_check:
+            raise BadBlock(at, "the content does not fit its checksum")
+        if number not in (-1, header.first):
+            raise BadBlock(at, f"record {header.first} follows where {number} must")
+        yield FoundBlock(at, header, body)
+        number = header.first + header.count
+        used += header.size
+
+
 def headers(file: int, base: int, start: int, stop: int) -> Iterator[tuple[int, Header]]:
-    """Offsets and headers of the blocks from start to stop, without reading what they hold."""
+    """Offsets and headers of the blocks from start to stop, without reading their bodies."""
     at = start
     while at < stop:
         try:
@@ -173,16 +197,17 @@ def headers(file: int, base: int, start: int, stop: int) -> Iterator[tuple[int, 
 
 
 def tags_at(file: int, place: int, header: Header) -> list[Tag]:
-    """The tags of the block whose header is at a place in a file."""
+    """The tags of the block whose header is at byte `place` of a file."""
     if not header.tags_bytes:
         return []
     return decode_tags(os.pread(file, header.tags_bytes, place + HEADER_BYTES))
 
 
 def holds_a_block(data: bytes) -> bool:
-    """Whether a whole block begins anywhere in the data.
+    """True if a whole block begins anywhere in the data.
 
-    What an interrupted append left holds none: a block is written after the one before is on disk.
+    The remains of an interrupted append hold none: a block is written only after the one before it
+    is on disk.
     """
     at = data.find(MAGIC)
     while at >= 0:

@@ -1,8 +1,8 @@
-"""Block boundaries of one segment that a reader has met, sparse and in order.
+"""A sparse, ordered index of the block boundaries of one segment that a reader has seen.
 
 To find the boundary nearest to an offset or a record, a reader walks headers from a boundary that
-it knows. The marks keep one for about every 16 KiB walked over, so that a walk is short the second
-time, and memory is small however many blocks there are.
+it knows. The marks keep one for about every 16 KiB walked, so that a second walk is short, and
+memory use is small however many blocks there are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ SPACING = 16 << 10
 
 
 class Marks:
-    """Boundaries as pairs (offset, records), the segment's beginning always among them."""
+    """Boundaries as pairs (offset, records); always includes the start of the segment."""
 
     def __init__(self, offset: int, records: int) -> None:
         self._offsets = array("Q", [offset])
@@ -24,17 +24,17 @@ class Marks:
         return len(self._offsets)
 
     def below_offset(self, offset: int) -> tuple[int, int]:
-        """The last mark that is not behind the offset."""
+        """The last mark at or before an offset."""
         at = bisect_right(self._offsets, offset) - 1
         return self._offsets[at], self._records[at]
 
     def below_record(self, record: int) -> tuple[int, int]:
-        """The last mark with no more records before it than this."""
+        """The last mark at or before a record."""
         at = bisect_right(self._records, record) - 1
         return self._offsets[at], self._records[at]
 
     def add(self, offset: int, records: int) -> None:
-        """Remember a boundary, unless one close before it is known."""
+        """Remember a boundary, unless one shortly before it is known."""
         at = bisect_right(self._offsets, offset)
         if offset - self._offsets[at - 1] >= SPACING:
             self._offsets.insert(at, offset)

@@ -1,13 +1,14 @@
-"""Reading a log: any number of readers, in any process, with or without a writer.
+"""Reads a log: any number of readers, in any process, with or without a writer.
 
-A reader reads up to the position in `end`, never further: what is before it is on disk and does
-not change. If `end` is missing or damaged, it looks at the blocks themselves; and also when it is
-opened while there is no writer, since a power cut may have left an older `end`. Boundaries are read
-from headers alone, which have a checksum of their own; `blocks` checks the content too.
+A reader reads up to the position in `end`, never further: everything before it is on disk and does
+not change. If `end` is missing or damaged, the reader scans the blocks themselves. It also does so
+when it is opened while there is no writer, since a power cut may have left an older `end`. Block
+boundaries are read from headers alone, which have their own checksum; `blocks` checks the content
+too.
 
-The writer may remove old segments at any time, up to what the readers have committed. A reader that
-asks for removed records gets a LogError that says which; an iteration comes to the end of the
-segment that it is in, since an open file stays readable.
+The writer may remove old segments at any time, up to the position that all readers have committed.
+A reader that asks for removed records gets a LogError that names them. An iteration still reaches
+the end of its current segment, since an open file stays readable.
 
 A reader belongs to one thread at a time.
 """
@@ -39,7 +40,7 @@ NOWHERE = [0, 0]
 
 
 class Block(NamedTuple):
-    """One append, or several together: its records, and where it lies."""
+    """One append, or several together: its records and its position."""
 
     offset: int
     next_offset: int
@@ -51,7 +52,7 @@ class Block(NamedTuple):
 
 
 class Removed(LogError):
-    """Retention has removed what was asked for; the reader's `start` is where the log begins."""
+    """Retention has removed the requested records; the log begins at the reader's `start`."""
 
 
 class LogReader:
@@ -60,41 +61,42 @@ class LogReader:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self.end: list[int] = list(NOWHERE)
-        """How far the log went at the last reload."""
+        """The end of the log at the last reload."""
         self._segments: list[Segment] = []
         self._marks: dict[int, Marks] = {}
         self._file = -1
         self._open = Segment(0, 0, "")
         """The segment open in `_file`, if any is."""
         self._until = 0
-        """How far that file went when we last looked."""
+        """The offset of the end of that file when it was last checked."""
         self.reload()
         with unwritten(self.path) as alone:
             if alone:
                 self.end = max(self.end, self._look(self.end))
 
     def reload(self) -> None:
-        """See what was appended since."""
-        said = read_end(self.path)
-        if said is None or said < self.end:
-            said = self._look(max(said or NOWHERE, self.end))
-            if said < self.end:
+        """Update `end` to what was appended since."""
+        end = read_end(self.path)
+        if end is None or end < self.end:
+            end = self._look(max(end or NOWHERE, self.end))
+            if end < self.end:
                 raise self._replaced(self.end)
-        self.end = said
+        self.end = end
 
     @property
     def start(self) -> list[int]:
-        """The first position that retention has left."""
+        """The first position that retention has kept."""
         if not self._segments or not os.path.exists(self._segments[0].path):
             self._list()
         return [*self._segments[0][:2]] if self._segments else list(NOWHERE)
 
     def take(self, position: Sequence[int], max_bytes: int | None = None) -> list[int]:
-        """How far a batch goes from here: whole blocks, at least one if there is any."""
+        """The end of a batch from a position on: whole blocks, at least one if there is any."""
         header = self._header_at(position)
-        if header is None or max_bytes is None or position[0] + max_bytes >= self.end[0]:
+        goal = self.end[0] if max_bytes is None else position[0] + max(0, max_bytes)
+        if header is None or goal >= self.end[0]:
             return list(self.end)
-        low, _ = self._around(position[0] + max_bytes)
+        low, _ = self._around(goal)
         if low[0] > position[0]:
             return low
         return [position[0] + header.size, header.first + header.count]
@@ -102,30 +104,33 @@ class LogReader:
     def splits(
         self, start: Sequence[int], end: Sequence[int], target_bytes: int
     ) -> list[tuple[int, int]]:
-        """Ranges of offsets between two positions, of whole blocks, each the target or more."""
+        """Divides the bytes between two positions into ranges of whole blocks.
+
+        Each range has `target_bytes` or more, except perhaps the last.
+        """
         self._header_at(start)
         self._header_at(end)
-        found, at = [], start[0]
+        ranges, at = [], start[0]
         while at < end[0]:
             goal = at + max(1, target_bytes)
             stop = end[0] if goal >= end[0] else self._around(goal)[1][0]
-            found.append((at, stop))
+            ranges.append((at, stop))
             at = stop
-        return found
+        return ranges
 
     def bytes_between(self, start: Sequence[int], end: Sequence[int]) -> int:
-        """How many bytes lie between two positions."""
+        """The number of bytes between two positions."""
         return end[0] - start[0]
 
     def stamp_at(self, position: Sequence[int]) -> int | None:
-        """When the block there was appended; None at the end."""
+        """The time at which the block at a position was appended; None at the end."""
         header = self._header_at(position)
         return None if header is None else header.stamp
 
     def find(self, record: int) -> list[int]:
         """The position of the block that holds a record.
 
-        The end if it is not there yet, the start if it was removed.
+        Returns the end if the record does not exist yet, the start if it was removed.
         """
         self._list()
         if record >= self.end[1]:
@@ -147,20 +152,20 @@ class LogReader:
         at, number = start_offset, -1
         while at < stop_offset:
             segment = self._segment_of(at, None if number < 0 else number)
-            file = os.dup(self._file)  # an iteration goes on whatever else is asked meanwhile
+            file = os.dup(self._file)  # other calls may close `_file` during the iteration
             try:
                 stop = min(stop_offset, segment.offset + os.fstat(file).st_size)
-                for found in walk(file, segment.offset, at, stop, number):
-                    at, header = found.next_offset, found.header
+                for block in walk(file, segment.offset, at, stop, number):
+                    at, header = block.next_offset, block.header
                     number = header.first + header.count
                     yield Block(
-                        found.offset,
+                        block.offset,
                         at,
                         header.first,
                         header.count,
                         header.stamp,
-                        found.lines(),
-                        found.tags(),
+                        block.lines(),
+                        block.tags(),
                     )
             except BadBlock as error:
                 raise damaged(segment, error.offset - segment.offset, error.why) from None
@@ -170,35 +175,35 @@ class LogReader:
                 os.close(file)
 
     def commit(self, name: str, position: Sequence[int]) -> None:
-        """The reader of this name needs nothing before the position any more."""
+        """Record that the reader of this name needs nothing before the position any more."""
         commit(self.path, name, position)
 
     def knows(self, name: str) -> bool:
-        """Whether the reader of this name has ever committed."""
+        """True if the reader of this name has ever committed."""
         return knows(self.path, name)
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the open file."""
         if self._file >= 0:
             os.close(self._file)
         self._file = -1
 
     def _header_at(self, position: Sequence[int]) -> Header | None:
-        """The header of the block at a position, None at the end. LogError if it is no position."""
+        """The header of the block at a position, None at the end; LogError if none begins there."""
         offset, records = position
         self._reach(offset)
         if offset == self.end[0]:
-            header, came = None, self.end[1]
+            header, first = None, self.end[1]
         else:
             header = self._header(offset, records)
-            came = header.first
-            self._marks_of(self._segment_of(offset)).add(offset, came)
-        if came != records:
+            first = header.first
+            self._marks_of(self._segment_of(offset)).add(offset, first)
+        if first != records:
             raise self._replaced(position)
         return header
 
     def _around(self, offset: int) -> tuple[list[int], list[int]]:
-        """The last boundary not behind an offset, and the first not before it."""
+        """The last block boundary at or before an offset, and the first at or after it."""
         for at, header in self._hop(self._marks_of(self._segment_of(offset)).below_offset(offset)):
             if at + header.size > offset:
                 low = [at, header.first]
@@ -225,7 +230,7 @@ class LogReader:
             raise unreadable(self.path, error) from None
 
     def _segment_of(self, offset: int, record: int | None = None) -> Segment:
-        """The segment that has the byte at an offset, open in `_file`."""
+        """Opens the segment that has the byte at an offset, in `_file`."""
         if self._file >= 0 and self._open.offset <= offset:
             if offset >= self._until:
                 self._until = self._open.offset + os.fstat(self._file).st_size
@@ -268,7 +273,7 @@ class LogReader:
         return marks
 
     def _reach(self, offset: int) -> None:
-        """See that the log goes as far as this."""
+        """Check that the log reaches an offset; reloads if needed."""
         if offset > self.end[0]:
             self.reload()
         if offset > self.end[0]:
@@ -278,7 +283,7 @@ class LogReader:
             raise self._replaced([offset])
 
     def _look(self, known: list[int]) -> list[int]:
-        """How far the blocks go, whatever `end` says; at least as far as is known."""
+        """Scans the blocks from `known` on for the end of the log, whatever the file `end` says."""
         self._list()
         if not self._segments:
             return list(NOWHERE)
@@ -290,15 +295,15 @@ class LogReader:
             position = known
         seen = position
         try:
-            for found in walk(self._file, last.offset, position[0], self._until, position[1]):
-                position = [found.next_offset, found.header.first + found.header.count]
+            for block in walk(self._file, last.offset, position[0], self._until, position[1]):
+                position = [block.next_offset, block.header.first + block.header.count]
         except BadBlock:
-            pass  # an append that is under way, or was interrupted
+            pass  # an append that is in progress, or was interrupted
         if position != seen:
             try:
-                sync(last.path)  # what we tell must be on disk, and no one has said so
+                sync(last.path)  # a position that we return must be on disk; it may not be yet
             except OSError:
-                pass  # a medium that cannot be written to
+                pass  # a read-only medium
         return list(position)
 
     def _replaced(self, position: Sequence[int]) -> LogError:

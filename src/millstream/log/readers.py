@@ -1,7 +1,7 @@
-"""How far each reader of a log has committed: `readers/NAME.json`, replaced as a whole.
+"""The position that each reader of a log has committed: `readers/NAME.json`, replaced as a whole.
 
-The first commit is on disk when it returns, so that a reader which is known stays known. Later ones
-are not synced: after a power cut a file may be an older one, and retention keeps more, or be
+The first commit is on disk when it returns, so that a known reader stays known. Later commits are
+not synced. After a power cut a file may be an older one, and retention keeps more; or it may be
 damaged, and retention keeps everything, until that reader commits again.
 """
 
@@ -26,7 +26,7 @@ _decode = msgspec.json.Decoder(_Committed).decode
 
 
 def commit(folder: Path, name: str, position: Sequence[int]) -> None:
-    """This reader needs nothing before the position any more."""
+    """Record that this reader needs nothing before the position any more."""
     if not name or name.startswith(".") or "/" in name or "\0" in name:
         raise ValueError(f"a reader's name must be a file name that begins with no dot: {name!r}")
     readers = folder / "readers"
@@ -49,19 +49,25 @@ def commit(folder: Path, name: str, position: Sequence[int]) -> None:
 
 
 def knows(folder: Path, name: str) -> bool:
-    """Whether the reader has ever committed."""
+    """True if the reader has ever committed."""
     return os.path.exists(folder / "readers" / f"{name}.json")
 
 
+def read_committed(path: Path) -> tuple[int, int]:
+    """The position in a reader's file; ValueError (msgspec's errors too) if it is damaged."""
+    committed = _decode(without_checksum(path.read_bytes().rstrip(b"\n")))
+    return committed.offset, committed.records
+
+
 def read_committed_by(path: Path) -> int:
-    """The offset in a reader's file; ValueError, of which msgspec's are, if it is damaged."""
-    return _decode(without_checksum(path.read_bytes().rstrip(b"\n"))).offset
+    """The offset in a reader's file; ValueError if it is damaged."""
+    return read_committed(path)[0]
 
 
 def least_committed(folder: Path) -> int | None:
     """The offset of the reader that is furthest behind; None if none ever committed.
 
-    0, which keeps everything, if a reader's file cannot be read.
+    Returns 0, which keeps everything, if a reader's file cannot be read.
     """
     try:
         names = os.listdir(folder / "readers")
@@ -75,7 +81,7 @@ def least_committed(folder: Path) -> int | None:
             try:
                 offsets.append(read_committed_by(folder / "readers" / name))
             except FileNotFoundError:
-                continue  # someone has taken the reader off the log
+                continue  # the reader was removed meanwhile
             except (OSError, ValueError):
                 return 0
     return min(offsets, default=None)

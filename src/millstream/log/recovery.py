@@ -1,12 +1,13 @@
-"""What a log's segments hold when a writer opens it, after whatever happened before.
+"""Recovers the state of a log when a writer opens it, after a crash too.
 
-The last segment is read whole. What an interrupted append left at its end was never acknowledged,
-and is cut off; a whole block is kept even if its writer died before saying so. It is written once
-more then: after an error of the disk the system may show what it has given up writing.
+The last segment is read whole. The remains of an interrupted append at its end were never
+acknowledged, and are cut off; a whole block is kept even if its writer died before publishing it.
+Such blocks are written once more: after a disk error the system may show data that it has given up
+writing.
 
-Every segment before the last was whole and on disk before the next one was made, so its length must
-be what the names say. What is not so is damage, and nothing is touched: it is damage too if the
-last segment is shorter than `end` says, or if a whole block follows a bad one.
+Every segment before the last was whole and on disk before the next one was created, so its length
+must match the names. A mismatch is damage, and nothing is touched. It is damage too if the last
+segment is shorter than `end` says, or if a whole block follows a bad one.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _CHUNK = 1 << 20
 
 
 class Recovered(NamedTuple):
-    """A log as it is, all of it on disk. The last segment is open in `file`."""
+    """The state of a log, all of it on disk. The last segment is open in `file`."""
 
     sealed: list[Sealed]
     active: Segment
@@ -45,18 +46,18 @@ class Recovered(NamedTuple):
     records: int
     """Records in all."""
     first_stamp: int | None
-    """When the first block of the last segment was appended; None if it has none."""
+    """The time of the first append to the last segment; None if it has no block."""
     last_stamp: int
     tags: list[Tag]
-    """Those to be remembered, in order."""
+    """The tags to remember, in order."""
     torn: int
-    """Bytes cut off."""
+    """Bytes of an interrupted append that were cut off."""
 
 
 def recover(folder: Path, now: int | None) -> Recovered:
-    """Open the segments of a log that no one else writes to; make the first if there is none.
+    """Open the segments of a log that no one else writes to; create the first if there is none.
 
-    `now` says which tags are to be remembered; None: none but the last.
+    Tags of the last day before `now` are remembered; None: only the last tag.
     """
     segments = list_segments(folder)
     if segments:
@@ -99,13 +100,13 @@ def _recover(folder: Path, segments: list[Segment], file: int, now: int | None) 
     _write_again(file, max(0, (read_end(folder) or [0])[0] - active.offset), size)
     os.fsync(file)
     sync(folder)
-    # Of the segments before, those of the last day; and if the last has no block yet, in any case
-    # the one before it: it tells the last tag.
+    # Tags of earlier segments of the last day. If the last segment has no block yet, also those of
+    # the one before it: it has the last tag.
     known = 0 if now is None else remembered(sealed, now)
     if first is None and sealed:
         known = max(known, 1)
     earlier = [
-        tag for segment in segments[-1 - known : -1] for _, some in _read(segment) for tag in some
+        tag for segment in segments[-1 - known : -1] for _, block in _read(segment) for tag in block
     ]
     return Recovered(
         sealed,
@@ -121,7 +122,7 @@ def _recover(folder: Path, segments: list[Segment], file: int, now: int | None) 
 
 
 def _write_again(file: int, start: int, stop: int) -> None:
-    """Give the system these bytes of the file anew, so that the next sync speaks of them too."""
+    """Write these bytes of the file again, so that the next sync covers them too."""
     for at in range(start, stop, _CHUNK):
         data = os.pread(file, min(_CHUNK, stop - at), at)
         while data:
@@ -138,11 +139,11 @@ def _check_lengths(segments: list[Segment]) -> None:
 
 
 def _check_end(folder: Path, active: Segment, whole: list[int], bad: str) -> None:
-    """What `end` says was on disk before it was said."""
-    said = read_end(folder)
-    if said is not None and said > whole:
+    """Raise LogError if the blocks end before the position in `end`, which was on disk once."""
+    end = read_end(folder)
+    if end is not None and end > whole:
         raise LogError(
-            f"log {folder}: {said[1]} records ({said[0]} bytes) were on disk, says its file `end`, "
+            f"log {folder}: {end[1]} records ({end[0]} bytes) were on disk, says its file `end`, "
             f"and {active.path} is whole only up to record {whole[1]} (offset {whole[0]})"
             f"{bad and ': '}{bad}; restore the log's folder from a copy, or, to go on without the "
             "lost records, delete the file `end`"
@@ -150,7 +151,7 @@ def _check_end(folder: Path, active: Segment, whole: list[int], bad: str) -> Non
 
 
 def _seal(segment: Segment, following: Segment, begins: Header | None) -> Sealed:
-    """What is known of a segment: the next one's first block says when this one ended."""
+    """Describes a sealed segment; the next one's first block has the stamp of its last block."""
     if begins:
         last_stamp = begins.prior
     else:
@@ -160,7 +161,7 @@ def _seal(segment: Segment, following: Segment, begins: Header | None) -> Sealed
 
 
 def _read(segment: Segment) -> Iterator[tuple[Header, list[Tag]]]:
-    """The headers of a segment, and the tags behind them."""
+    """The headers of a segment's blocks, with their tags."""
     file = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         stop = segment.offset + os.fstat(file).st_size

@@ -1,8 +1,8 @@
-"""Which segments of a log may go: those too old, or too many, that every reader is done with.
+"""Decides which segments of a log to remove: those too old, or too many, that no reader needs.
 
-Pure: what is there comes in, a number comes out. Only sealed segments go, whole and oldest first,
-so that what is left has no gap. The newest segment with records stays even when it is old: it
-holds the last tag, which says what was appended last.
+Pure: takes the segments, returns a number. Only sealed segments are removed, whole and oldest
+first, so that no gap arises. The newest segment with records stays even when it is old: it holds
+the last tag, which identifies the last append.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 DAY = 24 * 3600 * 1_000_000
-"""In microseconds, as all times here."""
+"""In microseconds, like all times here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long records are kept, and how much of them; None is for ever."""
+    """The age and the size up to which records are kept; None means no limit."""
 
     max_age: int | None = 7 * DAY
     max_bytes: int | None = 1 << 30
@@ -29,15 +29,15 @@ class Sealed(NamedTuple):
     offset: int
     first: int
     end: int
-    """The offset where it ends and the next begins."""
+    """The offset at which it ends and the next begins."""
     last_stamp: int
-    """When its last block was appended."""
+    """The time at which its last block was appended."""
 
 
 def removable(
     sealed: Sequence[Sealed], active_bytes: int, least: int | None, now: int, keep: Retention
 ) -> int:
-    """How many of the oldest sealed segments go.
+    """The number of oldest sealed segments to remove.
 
     `least` is the offset of the reader that is furthest behind; None if there is no reader.
     """

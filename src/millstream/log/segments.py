@@ -1,9 +1,8 @@
-"""The files of a log: segments by their names, and `end`, which says how far readers may read.
+"""The files of a log: segments, and `end`, the position up to which readers may read.
 
-`end` is written in place after each sync, 20 bytes with a checksum, and never synced itself: after
-a power cut it may be old or torn, and the writer, which looks at the segments, writes it anew when
-it opens. While a writer lives it is right, or caught in the middle of a write, which the checksum
-tells.
+`end` is written in place after each sync, 20 bytes with a checksum, and is never synced itself.
+After a power cut it may be old or torn; a writer that opens the log scans the segments and rewrites
+it. While a writer lives, `end` is correct, or in the middle of a write, which the checksum detects.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,11 +19,13 @@ from typing import NamedTuple
 from zlib import crc32
 
 from millstream.durable import sync
-from millstream.errors import LogError
+from millstream.errors import LogError, LogLocked
 
 _NAME = re.compile(r"(\d{20})-(\d{20})\.log")
 _END = Struct("<QQI")
 _TRIES = 5
+_LOCK_TRIES, _LOCK_SECONDS = 10, 0.02
+"""Attempts to take the lock: a reader may hold it for a moment."""
 
 
 class Segment(NamedTuple):
@@ -35,15 +37,15 @@ class Segment(NamedTuple):
 
 
 def segment_at(folder: Path, offset: int, first: int) -> Segment:
-    """The segment that begins there, whether or not the file exists."""
+    """The segment that begins at an offset, whether or not the file exists."""
     return Segment(offset, first, str(folder / f"{offset:020d}-{first:020d}.log"))
 
 
 def list_segments(folder: Path) -> list[Segment]:
-    """The segments in order; none if there is no such folder.
+    """The segments in order; empty if there is no such folder.
 
-    Safe while the writer adds and removes: it removes the oldest first, so if the first one listed
-    is still there afterwards, none behind it was removed while we looked.
+    Safe while the writer adds and removes segments: it removes the oldest first. So if the first
+    one listed still exists afterwards, none after it was removed during the listing.
     """
     while True:
         try:
@@ -52,19 +54,20 @@ def list_segments(folder: Path) -> list[Segment]:
             return []
         except OSError as error:
             raise unreadable(folder, error) from None
-        found = sorted(
+        segments = sorted(
             segment_at(folder, int(match[1]), int(match[2]))
             for match in map(_NAME.fullmatch, names)
             if match
         )
-        if not found or os.path.exists(found[0].path):
-            return found
+        if not segments or os.path.exists(segments[0].path):
+            return segments
 
 
 def create_segment(folder: Path, segment: Segment) -> int:
-    """An empty segment, its name on disk when this returns; the open file.
+    """Creates an empty segment; returns the open file once the name is on disk.
 
-    One that is there holds nothing that was ever acknowledged: a crash or a full disk left it.
+    An existing file is truncated. A crash or a full disk left it, and nothing in it was ever
+    acknowledged.
     """
     flags = os.O_CREAT | os.O_TRUNC | os.O_RDWR | os.O_CLOEXEC
     file = os.open(segment.path, flags, 0o644)
@@ -106,9 +109,9 @@ def read_end(folder: Path) -> list[int] | None:
 
 @contextmanager
 def unwritten(folder: Path) -> Iterator[bool]:
-    """Whether no writer has the log; if so, none gets it until this is left.
+    """True if no writer holds the log; then none can take it until the context is left.
 
-    That is for a moment only: a writer that wants it tries a few times.
+    Keep it short: a writer that wants the lock retries only a few times.
     """
     try:
         file = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
@@ -129,8 +132,35 @@ def unwritten(folder: Path) -> Iterator[bool]:
         os.close(file)
 
 
+def locked(folder: Path) -> int:
+    """Takes the lock; returns the open lock file. The system frees it if the process dies."""
+    file = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    try:
+        for left in reversed(range(_LOCK_TRIES)):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not left:
+                    raise
+                time.sleep(_LOCK_SECONDS)
+        os.ftruncate(file, 0)
+        os.pwrite(file, str(os.getpid()).encode(), 0)
+    except BlockingIOError:
+        holder = os.pread(file, 32, 0).decode(errors="replace").strip()
+        os.close(file)
+        raise LogLocked(
+            f"log {folder}: another process writes to it (process {holder or 'unknown'}); a log "
+            "has one writer: stop that one first, or send the records to it"
+        ) from None
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it, on disk when this returns."""
+    """Create a folder and its parents; they are on disk when this returns."""
     if not path.is_dir():
         make_folder(path.parent)
         path.mkdir(exist_ok=True)
@@ -138,7 +168,7 @@ def make_folder(path: Path) -> None:
 
 
 def failed(folder: Path, act: str, error: OSError) -> LogError:
-    """What to say when the system refuses."""
+    """The error for a write that the system refuses."""
     return LogError(
         f"log {folder}: cannot {act}: {error.strerror or error}; make room or give the right to "
         "write there, and try again"
@@ -146,7 +176,7 @@ def failed(folder: Path, act: str, error: OSError) -> LogError:
 
 
 def unreadable(folder: Path, error: OSError) -> LogError:
-    """What to say when the system does not let us read."""
+    """The error for a read that the system refuses."""
     return LogError(
         f"log {folder}: cannot be read: {error.strerror or error}; give the right to read it, or "
         "restore the log's folder from a copy"
@@ -154,7 +184,7 @@ def unreadable(folder: Path, error: OSError) -> LogError:
 
 
 def damaged(segment: Segment, place: int, why: str) -> LogError:
-    """What to say when a segment holds something else than it must at a byte of its file."""
+    """The error for a segment that is damaged at a byte of its file."""
     return LogError(
         f"log segment {segment.path}: damaged at byte {place} (offset {segment.offset + place} of "
         f"the log): {why}; restore the log's folder from a copy, or move it away to begin a new log"

@@ -1,8 +1,8 @@
-"""What each idempotency tag's first append gave, for as long as a repeat may come.
+"""The result of each idempotency tag's first append, for as long as a repeat may come.
 
-Tags lie in the blocks, so they are as durable as the records. In memory are those of the last 24
-hours, at most a million, the newest; the unit of forgetting is a segment, so a tag may be known for
-longer, and after a restart the same ones are known as before it.
+Tags are stored in the blocks, so they are as durable as the records. Memory holds those of the last
+24 hours, at most the newest million. Tags are forgotten a segment at a time, so a tag may be known
+for longer, and a restart does not change which tags are known.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TAG_LIMIT = 1_000_000
 
 
 def remembered(sealed: Sequence[Sealed], now: int) -> int:
-    """How many of the newest sealed segments have tags that are to be remembered.
+    """The number of newest sealed segments whose tags must be remembered.
 
     >>> segments = [Sealed(0, 0, 10, last_stamp=5), Sealed(10, 4, 20, last_stamp=DAY)]
     >>> remembered(segments, now=DAY + 6)
@@ -30,6 +30,9 @@ def remembered(sealed: Sequence[Sealed], now: int) -> int:
 
 class Tags:
     """The tags, oldest first."""
+
+    found = False
+    """Always False: any older tag may be asked for."""
 
     def __init__(self, limit: int = TAG_LIMIT) -> None:
         self._limit = limit
@@ -49,6 +52,6 @@ class Tags:
             self._known.popitem(last=False)
 
     def forget_before(self, record: int) -> None:
-        """Forget the tags of what was appended before this record."""
+        """Forget the tags of records before this one."""
         while self._known and next(iter(self._known.values())).first < record:
             self._known.popitem(last=False)

@@ -1,67 +1,47 @@
-"""Appending to a log: one process, one block and one sync for each append.
+"""Appends to a log: one process, one block and one sync for each append.
 
-An append is acknowledged when its block is on disk: written behind the last one, synced, and only
-then made known in `end`. A crash before that leaves a part of a block, which the next opening cuts
-off, or a whole one, which it keeps: never a part of an append. If the disk refuses, the file is cut
-back to where it was, and the writer can be used again.
+An append is acknowledged when its block is on disk: written after the last one, synced, and only
+then published in `end`. A crash before that leaves a part of a block, which the next open cuts off,
+or a whole block, which it keeps: never a part of an append. If a write fails, the file is truncated
+to its former length, and the writer can be used again.
 
-A new segment is begun when a block does not fit the last one any more, or when that one's first
-block is older than what retention keeps, so that old records go even from a slow stream.
+A new segment is begun when a block does not fit into the last one, or when the first block of the
+last one is older than retention allows, so that old records are removed even from a slow stream.
 
 A writer belongs to one thread at a time.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from millstream.durable import sync
-from millstream.errors import LogError, LogLocked
-from millstream.log.blocks import Tag, encode_block
+from millstream.errors import LogError
+from millstream.log.blocks import encode_block
+from millstream.log.entries import Appended, Entry, TagMismatch, sorted_out
 from millstream.log.readers import least_committed
 from millstream.log.recovery import recover
 from millstream.log.retention import Retention, Sealed, removable
-from millstream.log.segments import create_segment, encode_end, failed, make_folder, segment_at
+from millstream.log.segments import (
+    create_segment,
+    encode_end,
+    failed,
+    locked,
+    make_folder,
+    segment_at,
+)
 from millstream.log.tags import Tags, remembered
 
 __all__ = ["Appended", "Entry", "LogWriter", "Retention", "TagMismatch"]
 
-TRIES, TRY_SECONDS = 10, 0.02
-"""How often the lock is tried: a reader may have it for a moment."""
-
 SEGMENT_BYTES, LEAST_SEGMENT_BYTES = 64 << 20, 64 << 10
 
 
-class Entry(NamedTuple):
-    """Records that are appended together. With a tag they are appended once, however often asked.
-
-    `digest`, of 64 bits, tells whether a repeat is of the same records.
-    """
-
-    lines: list[bytes]
-    tag: str = ""
-    digest: int = 0
-
-
-class Appended(NamedTuple):
-    """The number of an entry's first record; `repeated` if it was there from an earlier append."""
-
-    first: int
-    count: int  # type: ignore[assignment]  # hides tuple.count
-    repeated: bool
-
-
-class TagMismatch(LogError):
-    """A tag came again with another digest: the entry was not appended."""
-
-
 def segment_size(retention: Retention) -> int:
-    """Segments go whole, so that little can be kept only in small ones."""
+    """The size of segments. They are removed whole, so a small limit needs small segments."""
     if retention.max_bytes is None:
         return SEGMENT_BYTES
     return min(SEGMENT_BYTES, max(LEAST_SEGMENT_BYTES, retention.max_bytes // 8))
@@ -73,7 +53,7 @@ def wall_clock() -> int:
 
 
 class LogWriter:
-    """The writer of the log at a path, which is made if it is not there."""
+    """The writer of the log at a path; creates the log if it does not exist."""
 
     def __init__(
         self,
@@ -93,7 +73,7 @@ class LogWriter:
         self._lock = self._file = self._end = -1
         try:
             make_folder(self.path)
-            self._lock = _locked(self.path)
+            self._lock = locked(self.path)
             self._open()
         except OSError as error:
             self.close()
@@ -103,23 +83,23 @@ class LogWriter:
             raise
 
     def _open(self) -> None:
-        found = recover(self.path, self._clock() if self._dedupe else None)
-        self._sealed = found.sealed
-        self._active, self._file, self._size = found.active, found.file, found.size
-        self._records = found.records
-        self._first_stamp, self._stamp = found.first_stamp, found.last_stamp
+        recovered = recover(self.path, self._clock() if self._dedupe else None)
+        self._sealed = recovered.sealed
+        self._active, self._file, self._size = recovered.active, recovered.file, recovered.size
+        self._records = recovered.records
+        self._first_stamp, self._stamp = recovered.first_stamp, recovered.last_stamp
         self._tags = Tags()
         if self._dedupe:
-            self._tags.add(found.tags)
-        self.last_tag = found.tags[-1].tag if found.tags else ""
+            self._tags.add(recovered.tags)
+        self.last_tag = recovered.tags[-1].tag if recovered.tags else ""
         """The tag of the last entry that had one; "" if none is known."""
-        self.torn = found.torn
+        self.torn = recovered.torn
         """Bytes of an interrupted append that were cut off."""
         self.torn_said = ""
-        if found.torn:
+        if recovered.torn:
             self.torn_said = (
-                f"log {self.path}: the last append was interrupted: {found.torn} bytes that were "
-                f"never acknowledged are cut off, and the log ends at record {self._records}"
+                f"log {self.path}: the last append was interrupted: {recovered.torn} bytes that "
+                f"were never acknowledged are cut off, and the log ends at record {self._records}"
             )
         flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
         self._end = os.open(self.path / "end", flags, 0o644)
@@ -128,15 +108,16 @@ class LogWriter:
 
     @property
     def end(self) -> list[int]:
-        """The position behind the last block."""
+        """The position after the last block."""
         return [self._active.offset + self._size, self._records]
 
     def append(self, entries: Sequence[Entry]) -> list[Appended | TagMismatch]:
         """Append the entries that are new, in one block; they are on disk when this returns.
 
-        LogError if the disk refuses: then none was appended, and it can be tried again.
+        Raises LogError if the write fails: then none was appended, and it can be retried.
         """
-        lines, tags, results = self._sort_out(entries)
+        known = self._tags if self._dedupe else None
+        lines, tags, results = sorted_out(entries, self._records, known, str(self.path))
         if lines or tags:
             stamp = max(self._clock(), self._stamp)
             block = encode_block(lines, self._records, stamp, self._stamp, tags)
@@ -150,11 +131,11 @@ class LogWriter:
                 try:
                     self.retain()
                 except LogError:
-                    pass  # the append is done; the next roll tries again
+                    pass  # the append is done; the next roll retries
         return results
 
     def retain(self) -> int:
-        """Remove the segments that retention lets go; how many bytes that freed."""
+        """Remove the segments that retention no longer keeps; returns the bytes freed."""
         self._check_usable()
         now = self._clock()
         least = least_committed(self.path)
@@ -162,7 +143,7 @@ class LogWriter:
         try:
             for _ in range(removable(self._sealed, self._size, least, now, self._retention)):
                 oldest = self._sealed[0]
-                # One after the other on disk, so that a crash cannot leave a gap.
+                # Each removal is synced before the next, so that a crash cannot leave a gap.
                 path = segment_at(self.path, oldest.offset, oldest.first).path
                 Path(path).unlink(missing_ok=True)
                 sync(self.path)
@@ -176,39 +157,11 @@ class LogWriter:
         return freed
 
     def close(self) -> None:
-        """Let go of the log."""
+        """Close the files and release the lock."""
         for file in (self._file, self._end, self._lock):
             if file >= 0:
                 os.close(file)
         self._lock = self._file = self._end = -1
-
-    def _sort_out(
-        self, entries: Sequence[Entry]
-    ) -> tuple[list[bytes], list[Tag], list[Appended | TagMismatch]]:
-        """The records and the tags that are new, and what each entry's result is."""
-        lines: list[bytes] = []
-        fresh: dict[str, Tag] = {}
-        results: list[Appended | TagMismatch] = []
-        for entry in entries:
-            known = None
-            if entry.tag and self._dedupe:
-                known = fresh.get(entry.tag) or self._tags.get(entry.tag)
-            if known is None:
-                result = Appended(self._records + len(lines), len(entry.lines), False)
-                lines += entry.lines
-                if entry.tag:
-                    fresh[entry.tag] = Tag(entry.tag, result.first, result.count, entry.digest)
-                results.append(result)
-            elif known.digest == entry.digest:
-                results.append(Appended(known.first, known.count, True))
-            else:
-                results.append(
-                    TagMismatch(
-                        f"log {self.path}: tag {entry.tag!r} was used for {known.count} other "
-                        f"records, from record {known.first} on; send new records with a new tag"
-                    )
-                )
-        return lines, list(fresh.values()), results
 
     def _must_roll(self, more: int, stamp: int) -> bool:
         if self._first_stamp is None:
@@ -224,10 +177,10 @@ class LogWriter:
             )
 
     def _write(self, block: bytes, count: int, stamp: int, roll: bool) -> None:
-        """Put the block on disk and make it known, or leave everything as it was."""
+        """Write the block to disk and publish it, or leave everything as it was."""
         self._check_usable()
-        # Stays so if this is left by anything but the disk's answer: only reading the file tells
-        # then how far it came.
+        # Stays set if anything but an OSError interrupts this: then only reading the file can tell
+        # how much was written.
         self._broken = "an append was interrupted"
         try:
             if not self._is_there():
@@ -251,14 +204,14 @@ class LogWriter:
         self._broken = ""
 
     def _is_there(self) -> bool:
-        """Whether our file is still the log's: not deleted, nor moved away with its folder."""
+        """True if the open file is still the log's: not deleted, nor moved away with its folder."""
         try:
             return os.path.samestat(os.stat(self._active.path), os.fstat(self._file))
         except FileNotFoundError:
             return False
 
     def _cut_back(self) -> None:
-        """Take back what a failed append left. Synced, or a crash could bring it back whole."""
+        """Remove what a failed append left. Synced, or a crash could bring it back whole."""
         try:
             os.ftruncate(self._file, self._size)
             os.fsync(self._file)
@@ -269,7 +222,7 @@ class LogWriter:
             self._broken = ""
 
     def _roll(self) -> None:
-        """Begin a new segment behind the last one, all of which is on disk."""
+        """Begin a new segment after the last one, which is completely on disk."""
         offset, records = self.end
         segment = segment_at(self.path, offset, records)
         file = create_segment(self.path, segment)
@@ -281,30 +234,3 @@ class LogWriter:
 
     def _publish(self, offset: int, records: int) -> None:
         os.pwrite(self._end, encode_end(offset, records), 0)
-
-
-def _locked(folder: Path) -> int:
-    """The lock file, held; the system frees it if the process dies."""
-    file = os.open(folder / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
-    try:
-        for left in reversed(range(TRIES)):
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if not left:
-                    raise
-                time.sleep(TRY_SECONDS)
-        os.ftruncate(file, 0)
-        os.pwrite(file, str(os.getpid()).encode(), 0)
-    except BlockingIOError:
-        holder = os.pread(file, 32, 0).decode(errors="replace").strip()
-        os.close(file)
-        raise LogLocked(
-            f"log {folder}: another process writes to it (process {holder or 'unknown'}); a log "
-            "has one writer: stop that one first, or send the records to it"
-        ) from None
-    except BaseException:
-        os.close(file)
-        raise
-    return file

@@ -1,1 +1,1 @@
-"""What an application is, as inert data: events, streams, functions, slates and their graph."""
+"""The definition of an application as inert data: events, streams, functions, slates, the graph."""

@@ -1,11 +1,12 @@
-"""How a slate can be made of its events in any order: zero, lift and merge.
+"""Algebras: building a slate from its events in any order, with zero, lift and merge.
 
-An update that says its algebra needs no function of its own: the slate of a key is the merge of
-what every event is lifted to. Because `merge` is associative and commutative, events can be merged
-where they are read, before they are sent to their key's shard: one key with most of the events
-costs no more than many keys (Muppet, example 6, where the developer splits the key by hand).
+An update with an algebra needs no function of its own: each event is lifted to a partial, and the
+slate of a key is the merge of its partials. Because `merge` is associative and commutative, events
+can be merged where they are read, before they are sent to their key's shard: one key with most of
+the events costs no more than many keys (Muppet, example 6, where the developer splits the key by
+hand).
 
-What an algebra promises, and `millstream.testing.check_algebra` tries:
+An algebra promises the following, and `millstream.testing.check_algebra` tests it:
 
 - `merge(a, merge(b, c)) == merge(merge(a, b), c)`, `merge(a, b) == merge(b, a)`, and `zero` changes
   nothing: as `write` shows them, or within the `error` that the algebra states;
@@ -29,7 +30,7 @@ def _as_it_is(partial: Any) -> Any:
 
 
 def _shown(value: Any) -> str:
-    """An argument in words that are the same in every process: a function by its name."""
+    """Returns an argument as text that is the same in every process: a function by its name."""
     if callable(value):
         owner = getattr(value, "__module__", "")
         return f"{owner}:{getattr(value, '__qualname__', type(value).__name__)}"
@@ -44,36 +45,36 @@ class Algebra:
     zero: Callable[[], Any] = field(compare=False)
     """The partial of no event."""
     lift: Callable[[Event], Any] = field(compare=False)
-    """The partial of one event; what it raises makes a dead letter of the event."""
+    """The partial of one event; if it raises, the event becomes a dead letter."""
     merge: Callable[[Any, Any], Any] = field(compare=False)
     unmerge: Callable[[Any, Any], Any] | None = field(default=None, compare=False)
-    """Takes a partial out again, where that can be done."""
+    """Removes a merged partial again; None if the algebra cannot."""
     write: Callable[[Any], Any] = field(default=_as_it_is, compare=False)
-    """A partial as the slate that is stored and that readers see."""
+    """Turns a partial into the slate that is stored and that readers see."""
     read: Callable[[Any], Any] = field(default=_as_it_is, compare=False)
-    """The partial of a slate."""
+    """Turns a stored slate back into a partial."""
     gather: Callable[[Sequence[str], Sequence[Any]], dict[str, Any]] | None = field(
         default=None, compare=False
     )
-    """Many events at once: their keys and values to partials by key, as `lift` and `merge` would
-    give; whatever it raises, they are then lifted one by one."""
+    """Lifts many events at once: takes their keys and values, returns partials by key, equal to
+    what `lift` and `merge` would give. If it raises, the events are lifted one by one."""
     needs_values: bool = True
-    """Whether `lift` and `gather` look at the values; if not, `gather` is given none, and nothing
-    may fail: the values may never have been decoded, so there is nothing to make a letter of."""
+    """True if `lift` and `gather` read the values. If not, `gather` is given none and nothing may
+    fail: the values may never have been decoded, so no dead letter could be made of them."""
     counted: Callable[[int], Any] | None = field(default=None, compare=False)
-    """The partial of so many events, for an algebra that looks at nothing in them: they can then be
-    counted in bulk, without a call for each key."""
+    """The partial of a number of events, for an algebra that ignores their contents: they can then
+    be counted in bulk, without a call for each key."""
     arguments: tuple[tuple[str, Any], ...] = ()
     error: str | None = None
-    """What an approximate algebra says of its error; None: it is exact."""
+    """The error bound that an approximate algebra states; None: it is exact."""
 
     @property
     def words(self) -> str:
-        """Its name and arguments in a few words, as in `sum of=amount`."""
-        given = (f"{name}={_shown(value)}" for name, value in self.arguments)
-        return " ".join([self.name, *given])
+        """The name and arguments, as in `sum of=amount`."""
+        arguments = (f"{name}={_shown(value)}" for name, value in self.arguments)
+        return " ".join([self.name, *arguments])
 
     @property
     def kind(self) -> str:
-        """The kind of its slates: `aggregate:` and its words. Another algebra is another kind."""
+        """The kind of its slates: `aggregate:` and `words`. Another algebra is another kind."""
         return f"aggregate:{self.words}"

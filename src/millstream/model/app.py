@@ -1,15 +1,15 @@
-"""`App`: the builder that users write to. Building runs nothing.
+"""`AppDefinition`: the builder that users see as `millstream.App`. Building runs nothing.
 
-The decorators return small handles that can still be called like the plain function, so that
-user code and its tests can use it directly.
+The decorators return small handles that can be called like the plain function, so that user code
+and its tests can use the function directly.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
@@ -23,63 +23,46 @@ from millstream.model.function import (
     check_name,
     check_overload,
     check_room,
+    with_migration,
 )
+from millstream.model.handles import FunctionHandle, UpdateHandle, UserFunction, unwrapped
+from millstream.model.lookup import KnownLookup, lookups_of
+from millstream.model.migration import Migration, as_migrations, check_version, former_names
 from millstream.model.place import location
 from millstream.model.size import Size, byte_count
-from millstream.model.slate import check_defaults, is_slate_type
+from millstream.model.slate import check_defaults, declared_value, is_slate_type
 from millstream.model.source import KeyOf, Source, TimeOf, declared
 from millstream.model.text_form import text_form
 from millstream.model.workflow import (
+    CHANGES,
     SLATE_LIMIT,
     SLATE_WARN,
+    ChangeOutput,
     OnError,
     Order,
     Stream,
     Workflow,
 )
 
-UserFunction = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Part(Protocol):
-    """What `App.add` takes: it declares streams and functions."""
+    """An argument of `App.add`: it declares streams and functions."""
 
-    def add_to(self, app: App, **options: Any) -> None: ...
+    def add_to(self, app: AppDefinition, **options: Any) -> None: ...
 
 
 class Placed(Protocol):
     """A part that has its place in an application, under a name."""
 
     def described(self) -> dict[str, Any]:
-        """What the outside, such as the server, is to know of it, as JSON."""
+        """Describes the part as JSON, for the server and others outside the application."""
         ...
 
 
-class FunctionHandle:
-    """A map or update as the decorator leaves it: still callable."""
-
-    def __init__(self, app: App, name: str, function: UserFunction) -> None:
-        self._app = app
-        self.name = name
-        self.function = function
-        self.__name__ = getattr(function, "__name__", name)
-        self.__doc__ = function.__doc__
-        self.__wrapped__ = function
-
-    def __call__(self, *args: Any) -> Any:
-        return self.function(*args)
-
-
-class UpdateHandle(FunctionHandle):
-    """An update as the decorator leaves it: also takes its timer function."""
-
-    def on_timer(self, function: UserFunction) -> UserFunction:
-        """Name the function `(timer, slate)` that handles this update's timers."""
-        self._app._set_timer_function(self.name, function)
-        return function
-
-
-class App:
+class AppDefinition:
     """An application: sources, maps, updates and outputs, in the order they are declared."""
 
     def __init__(
@@ -91,7 +74,7 @@ class App:
         slate_warn: Size = SLATE_WARN,
         slate_limit: Size = SLATE_LIMIT,
     ) -> None:
-        """`slate_warn` and `slate_limit` are of a slate's JSON, or of each entry of a table."""
+        """`slate_warn` and `slate_limit` apply to a slate's JSON, or to each entry of a table."""
         check_name(name, "app")
         self.name = name
         self.order = order
@@ -102,7 +85,9 @@ class App:
         self._sources: list[Source] = []
         self._functions: list[Function] = []
         self._declared: dict[str, Stream] = {}
+        self._changes: list[ChangeOutput] = []
         self.parts: dict[str, Placed] = {}
+        self._retired: tuple[str, ...] = ()
 
     def source(
         self,
@@ -122,8 +107,8 @@ class App:
         encoding: str | None = None,
         delimiter: str | None = None,
     ) -> None:
-        """Declare a stream that comes from outside; see `Source` for what the arguments mean, and
-        `TextForm` for the last four, which say how text becomes records."""
+        """Declare a stream that comes from outside. `Source` explains the arguments; `TextForm`
+        explains the last four, which say how text becomes records."""
         check_name(name, "source")
         self._sources.append(
             declared(
@@ -148,23 +133,33 @@ class App:
         )
 
     def stream(self, name: str, *, delay: Duration = "0s") -> None:
-        """Declare a stream's delay: its events are at least so much later than their input.
-
-        On a stream that closes a cycle this makes event-time order exact.
-        """
+        """Declare a stream's delay: its events are later than their input by at least `delay`. On a
+        stream that closes a cycle this makes event-time order exact."""
         check_name(name, "stream")
         self._declare(name, delay=microseconds(delay, f"stream {name!r}: delay"))
 
-    def output(self, name: str) -> None:
-        """Declare a stream as output: a sink or a tail reads it."""
+    def output(self, name: str, *, value: type | None = None, order_by: str | None = None) -> None:
+        """Declare a stream as output, for sinks and tails. `value` is a dataclass whose fields
+        become columns. `order_by` is a numeric field that orders the events of a batch."""
         check_name(name, "output")
-        self._declare(name, output=True)
+        declared = declared_value(value, f"output {name!r}")
+        self._declare(name, output=True, order_by=order_by, **declared)
+
+    def changes(self, update: str, *, name: str | None = None) -> None:
+        """Publish the changes of an update's slates: after each batch, every slate that it changed.
+
+        The result is an output, `update.changes` by default, for sinks and tails, not for
+        functions. See docs/changes.md for the guarantees.
+        """
+        called = name or f"{update}{CHANGES}"
+        check_name(called, "changes")
+        self._changes.append(ChangeOutput(called, update))
 
     def action(self, name: str, *, to: str | None = None) -> None:
-        """Declare an output as an action: its events are carried out, once they are committed.
+        """Declare an output as an action: its events are carried out once they are committed.
 
-        `to` is where: webhook:URL, line:FILE or stderr; or a setting says it. See the guarantees
-        for what is promised.
+        `to` is webhook:URL, line:FILE or stderr; a setting can give it instead. See
+        docs/guarantees.md for the guarantees.
         """
         check_name(name, "action")
         self._declare(name, output=True, action=True)
@@ -176,15 +171,22 @@ class App:
         *subscribes: str,
         publishes: str | Iterable[str] = (),
         name: str | None = None,
-    ) -> Callable[[UserFunction], FunctionHandle]:
-        """Make the decorated function `(event)` a map over the streams named."""
+        lookups: Iterable[KnownLookup] = (),
+    ) -> Callable[[Callable[P, R]], FunctionHandle[P, R]]:
+        """Make the decorated function `(event)` a map over the named streams.
+
+        The lookups that it reads are found in its code; `lookups` names those that are not.
+        """
         _check_subscribes(subscribes, "map")
 
-        def decorate(function: UserFunction) -> FunctionHandle:
-            function, called = _unwrapped(function), name or _name_of(function, "map")
+        def decorate(function: Callable[P, R]) -> FunctionHandle[P, R]:
+            function, called = unwrapped(function), name or _name_of(function, "map")
             check_name(called, "map")
             check_arguments(function, ("event",), f"map {called!r}{location(function)}")
-            self._functions.append(Map(called, function, subscribes, _names(publishes)))
+            used = lookups_of(function, lookups)
+            for lookup in used:
+                lookup.known()
+            self._functions.append(Map(called, function, subscribes, _names(publishes), used))
             return FunctionHandle(self, called, function)
 
         return decorate
@@ -203,20 +205,26 @@ class App:
         keep: int | None = None,
         memory: Size | None = None,
         priority: UserFunction | None = None,
-    ) -> Callable[[UserFunction], UpdateHandle]:
-        """Make the decorated function `(event, slate)` an update over the streams named.
+        version: int = 1,
+        migrations: Mapping[tuple[int, int], UserFunction] | None = None,
+        formerly: str | Iterable[str] = (),
+    ) -> Callable[[Callable[P, R]], UpdateHandle[P, R]]:
+        """Make the decorated function `(event, slate)` an update over the named streams.
 
-        Its name is the name of its slates for ever; `name=` sets it apart from the function's.
-        `limit` is how many events each of its shards takes in a batch; those past it wait for the
-        next (`overload="throttle"`), are dropped ("drop"), or go to the stream `overflow`
-        ("divert"). `keep` is how many slates it keeps and `memory` how many bytes they may take;
-        past that the least important go, by `priority`, a function `(key, slate)` that gives a
-        number, or else those that were updated longest ago.
+        Its name is the name of its slates for ever; `name=` overrides the function's name. `limit`
+        is the most events that each of its shards takes in a batch. Events past it wait for the
+        next batch (`overload="throttle"`), are dropped ("drop"), or go to the stream `overflow`
+        ("divert"). `keep` is the most slates that it keeps, and `memory` the most bytes that they
+        may take. Past that the least important are removed: by `priority`, a function `(key,
+        slate)` that returns a number, or else those updated longest ago. `version` is that of its
+        slates, to be raised when their form changes. Slates of another version go through
+        `migrations`, or functions registered with `@NAME.migrate(1, 2)`, when they are read.
+        `formerly` are former names: slates stored under one of them become the update's own.
         """
         _check_subscribes(subscribes, "update")
 
-        def decorate(function: UserFunction) -> UpdateHandle:
-            function, called = _unwrapped(function), name or _name_of(function, "update")
+        def decorate(function: Callable[P, R]) -> UpdateHandle[P, R]:
+            function, called = unwrapped(function), name or _name_of(function, "update")
             check_name(called, "update")
             where = f"update {called!r}{location(function)}"
             check_arguments(function, ("event", "slate"), where)
@@ -226,6 +234,8 @@ class App:
                 )
             check_defaults(slate, where)
             check_overload(limit, overload, overflow, where)
+            check_version(version, where)
+            former_names(slate)
             room = None if memory is None else byte_count(memory, f"{where}: memory")
             check_room(keep, room, priority, where)
             self._functions.append(
@@ -241,14 +251,25 @@ class App:
                     overflow=overflow,
                     keep=keep,
                     memory=room,
-                    priority=None if priority is None else _unwrapped(priority),
+                    priority=None if priority is None else unwrapped(priority),
+                    version=version,
+                    formerly=_names(formerly),
                 )
             )
+            for migration in as_migrations(migrations or {}):
+                self.add_migration(called, migration)
             if on_timer is not None:
-                self._set_timer_function(called, on_timer)
+                self.set_timer_function(called, on_timer)
             return UpdateHandle(self, called, function)
 
         return decorate
+
+    def retire(self, *names: str) -> None:
+        """Declare that updates were removed on purpose. Their slates stay readable. Without this, a
+        run refuses a store with slates that no update owns."""
+        for name in names:
+            check_name(name, "update")
+        self._retired += names
 
     def aggregate(
         self,
@@ -257,9 +278,9 @@ class App:
         name: str,
         ttl: Duration | None = None,
     ) -> None:
-        """Declare an update whose slates are the merge of their events, as `algebra` says.
+        """Declare an update whose slates are the merge of their events under `algebra`.
 
-        It has no function of its own, emits nothing, and its events are merged where they are read,
+        It has no function of its own and emits nothing. Its events are merged where they are read,
         before they are sent to their shard: a hot key costs no more than many keys do. So it needs
         no limit.
         """
@@ -288,8 +309,7 @@ class App:
         part.add_to(self, **options)
 
     def place(self, name: str, part: Placed) -> None:
-        """Remember a part by its name, for whoever is to find it again; DefinitionError if there is
-        one of that name."""
+        """Register a part under its name; DefinitionError if the name is taken."""
         if name in self.parts:
             raise DefinitionError(
                 f"{name!r}: each part of the application must have a name of its own, and there "
@@ -298,20 +318,20 @@ class App:
         self.parts[name] = part
 
     def gives(self, stream: str) -> bool:
-        """Whether what was declared so far is a source of the stream, or publishes it."""
+        """True if a source or function declared so far brings the stream."""
         return any(stream == source.name for source in self._sources) or any(
             stream in function.publishes for function in self._functions
         )
 
     def workflow(self) -> Workflow:
-        """The checked graph. Raises DefinitionError; warns of streams that nobody reads."""
+        """Returns the checked graph. Raises DefinitionError; warns of streams that nobody reads."""
         built = self.checked()
         for warning in built.warnings:
             warnings.warn(warning, stacklevel=2)
         return built
 
     def checked(self) -> Workflow:
-        """The checked graph, without a word: its warnings are there to be read."""
+        """Returns the checked graph without issuing its warnings."""
         return Workflow(
             self.name,
             tuple(self._sources),
@@ -322,24 +342,27 @@ class App:
             self.slate_warn,
             self.slate_limit,
             {name: part.described() for name, part in self.parts.items()},
+            tuple(self._changes),
+            self._retired,
         )
 
-    def run(self, **settings: Any) -> None:
-        """Run the application on Spark until it is stopped; settings as for `millstream run`."""
-        from millstream.cli.run import run_app  # Spark is loaded only by who runs
-
-        run_app(self, settings)
-
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, App) and self.checked() == other.checked()
+        return isinstance(other, AppDefinition) and self.checked() == other.checked()
 
     __hash__ = None  # type: ignore[assignment]  # an App is a builder, and changes
 
     def _declare(self, name: str, **changes: Any) -> None:
         self._declared[name] = replace(self._declared.get(name, Stream(name)), **changes)
 
-    def _set_timer_function(self, name: str, function: UserFunction) -> None:
-        function = _unwrapped(function)
+    def add_migration(self, name: str, migration: Migration) -> None:
+        """Add a migration to an update; `@NAME.migrate` calls it."""
+        for index, known in enumerate(self._functions):
+            if known.name == name and isinstance(known, Update):
+                self._functions[index] = with_migration(known, migration)
+
+    def set_timer_function(self, name: str, function: UserFunction) -> None:
+        """Set the function that handles an update's timers; `@NAME.on_timer` calls it."""
+        function = unwrapped(function)
         for index, known in enumerate(self._functions):
             if known.name == name and isinstance(known, Update):
                 where = f"{known.where}: its timer function{location(function)}"
@@ -352,7 +375,7 @@ class App:
 
 
 def _check_subscribes(subscribes: tuple[object, ...], what: str) -> None:
-    """Found here because `@app.map` without its brackets would else declare nothing, silently."""
+    """DefinitionError for `@app.map` without its brackets, which would silently declare nothing."""
     for stream in subscribes:
         if not isinstance(stream, str):
             got = getattr(stream, "__name__", None) or repr(stream)
@@ -374,7 +397,3 @@ def _name_of(function: UserFunction, what: str) -> str:
     if name is None or name == "<lambda>":
         raise DefinitionError(f"{what}{location(function)}: a lambda has no name; give it name=")
     return str(name)
-
-
-def _unwrapped(function: UserFunction) -> UserFunction:
-    return function.function if isinstance(function, FunctionHandle) else function

@@ -1,4 +1,4 @@
-"""In which order the functions of a workflow are closed when event time ends (`--final`).
+"""The order in which the functions of a workflow are closed when event time ends (`--final`).
 
 A function can be closed once nothing more comes to it: after those that it reads from. Functions of
 a cycle wait for each other, so they are one group and are closed together. Each group is closed
@@ -14,15 +14,15 @@ from millstream.model.workflow import Workflow
 
 @dataclass(frozen=True, slots=True)
 class ClosingGroup:
-    """Placed functions that are closed at the same time, by name."""
+    """The names of placed functions that are closed at the same time."""
 
     names: frozenset[str]
     cyclic: bool
-    """Whether some of them are in a cycle: what they emit may come back to them."""
+    """True if some of them are in a cycle: what they emit may come back to them."""
 
 
 def closing_order(workflow: Workflow) -> tuple[ClosingGroup, ...]:
-    """The groups of placed functions, each after those that it reads from."""
+    """Returns the groups of placed functions, each after the groups that it reads from."""
     readers = {
         function.name: {
             reader.name for stream in function.emits for reader in workflow.subscribers(stream)
@@ -50,11 +50,11 @@ def closing_order(workflow: Workflow) -> tuple[ClosingGroup, ...]:
 
 
 def _reached(start: str, readers: dict[str, set[str]]) -> set[str]:
-    """The functions that something emitted by `start` can come to, itself if it is in a cycle."""
-    found: set[str] = set()
+    """Returns every function downstream of `start`, and `start` itself if it is in a cycle."""
+    reached: set[str] = set()
     left = {*readers[start]}
     while left:
         name = left.pop()
-        found.add(name)
-        left |= readers[name] - found
-    return found
+        reached.add(name)
+        left |= readers[name] - reached
+    return reached

@@ -1,13 +1,13 @@
-"""Conditions on the fields of an event or a record, as a table that a file can hold. No expression
-is evaluated.
+"""Conditions on the fields of an event or a record, written as a table that a file can hold. No
+expression is evaluated.
 
     where = { country = "US", price = { at_least = 10, below = 100 }, "user.bot" = false }
 
-All must hold. A name is a field or a dotted path. What is said of it is a constant, which it must
-be equal to, or a table of words (see `WORDS`). Nothing fails on an event: a number is compared with
-numbers only and text with text only, and a comparison of different types does not hold. A field
-that is null counts as one that is not there, since formats with columns have no other way to leave
-one out; of such a field only `present = false`, `is_not` and `none_of` hold.
+All conditions must hold. A name is a field or a dotted path. Its value is a constant, which the
+field must equal, or a table of words (see `WORDS`). No event makes a condition fail with an error:
+a number is compared with numbers only and text with text only, and a comparison of different types
+does not hold. A null field counts as absent, since formats with columns have no other way to leave
+a field out; for an absent field only `present = false`, `is_not` and `none_of` hold.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ from millstream.nearest import did_you_mean
 SCALAR = "text, a number, true or false"
 
 
-def _same(found: Any, constant: Any) -> bool:
-    """Equal, where true is not 1: JSON tells them apart."""
-    return isinstance(found, bool) == isinstance(constant, bool) and bool(found == constant)
+def _same(value: Any, constant: Any) -> bool:
+    """True if both are equal, where true is not 1: JSON tells them apart."""
+    return isinstance(value, bool) == isinstance(constant, bool) and bool(value == constant)
 
 
-def _ordered(found: Any, limit: Any) -> bool:
-    """Whether two can be compared: two numbers or two texts."""
+def _ordered(value: Any, limit: Any) -> bool:
+    """True if the two can be compared: two numbers or two texts."""
     if isinstance(limit, str):
-        return isinstance(found, str)
-    return isinstance(found, int | float) and not isinstance(found, bool)
+        return isinstance(value, str)
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _among(found: Any, constants: Any) -> bool:
-    return any(_same(found, one) for one in constants)
+def _among(value: Any, constants: Any) -> bool:
+    return any(_same(value, constant) for constant in constants)
 
 
-def _contains(found: Any, part: Any) -> bool:
-    if isinstance(found, list):
-        return _among(part, found)
-    return isinstance(found, str) and isinstance(part, str) and part in found
+def _contains(value: Any, part: Any) -> bool:
+    if isinstance(value, list):
+        return _among(part, value)
+    return isinstance(value, str) and isinstance(part, str) and part in value
 
 
 WORDS: dict[str, Callable[[Any, Any], bool]] = {
     "is": _same,
-    "is_not": lambda found, constant: not _same(found, constant),
-    "at_least": lambda found, limit: _ordered(found, limit) and found >= limit,
-    "above": lambda found, limit: _ordered(found, limit) and found > limit,
-    "at_most": lambda found, limit: _ordered(found, limit) and found <= limit,
-    "below": lambda found, limit: _ordered(found, limit) and found < limit,
+    "is_not": lambda value, constant: not _same(value, constant),
+    "at_least": lambda value, limit: _ordered(value, limit) and value >= limit,
+    "above": lambda value, limit: _ordered(value, limit) and value > limit,
+    "at_most": lambda value, limit: _ordered(value, limit) and value <= limit,
+    "below": lambda value, limit: _ordered(value, limit) and value < limit,
     "one_of": _among,
-    "none_of": lambda found, constants: not _among(found, constants),
-    "matches": lambda found, pattern: isinstance(found, str) and bool(pattern.search(found)),
+    "none_of": lambda value, constants: not _among(value, constants),
+    "matches": lambda value, pattern: isinstance(value, str) and bool(pattern.search(value)),
     "contains": _contains,
-    "present": lambda found, wanted: (found is not None) == wanted,
+    "present": lambda value, wanted: (value is not None) == wanted,
 }
-"""What can be said of a field, and the test: of what was found (None: not there) and the operand.
+"""Each word with its test, which takes the field's value (None: absent) and the operand.
 
-`matches` looks for a regular expression anywhere in a text; `contains` for a part of a text, or for
+`matches` searches a text for a regular expression; `contains` searches for a part of a text, or for
 an element of a list.
 """
 
@@ -74,11 +74,11 @@ class Condition:
     operand: Any
 
     def holds(self, value: Any) -> bool:
-        """Whether it holds for an event's value."""
-        found = value
+        """True if the condition holds for an event's value."""
+        field = value
         for step in self.steps:
-            found = found.get(step) if isinstance(found, dict) else None
-        return WORDS[self.word](found, self.operand)
+            field = field.get(step) if isinstance(field, dict) else None
+        return WORDS[self.word](field, self.operand)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +88,12 @@ class Conditions:
     all: tuple[Condition, ...]
 
     def hold(self, value: Any) -> bool:
-        """Whether all hold for an event's value."""
+        """True if all conditions hold for an event's value."""
         return all(condition.holds(value) for condition in self.all)
 
 
 def conditions(given: object, where: str) -> Conditions:
-    """The conditions that a table means; `where` begins the DefinitionError if it means none.
+    """Parses a table of conditions; if it is invalid, `where` begins the DefinitionError.
 
     >>> heavy = conditions({"kg": {"at_least": 10}}, "element X: where")
     >>> heavy.hold({"kg": 12}), heavy.hold({"kg": "12"}), heavy.hold({})

@@ -20,7 +20,7 @@ UNITS = {
     "w": 604_800 * SECOND,
 }
 TIME_LIMIT = 9_200_000_000_000_000_000
-"""Times are between minus this and this, not included: 64 bits, and room for what is added."""
+"""Times lie strictly between minus this and this: 64 bits, with room for what is added to them."""
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d|w)")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -29,7 +29,7 @@ Duration = str | timedelta
 
 
 def microseconds(duration: Duration, where: str) -> int:
-    """The duration in microseconds, not negative.
+    """Returns a duration in microseconds; DefinitionError if it is invalid or negative.
 
     >>> microseconds("1h30m", "here")
     5400000000
@@ -53,7 +53,7 @@ def microseconds(duration: Duration, where: str) -> int:
 
 
 def shown_duration(total: int) -> str:
-    """Microseconds as a user would write them.
+    """Formats microseconds as a user would write the duration.
 
     >>> shown_duration(5_400_000_000), shown_duration(250_000), shown_duration(0)
     ('1h30m', '250ms', '0s')
@@ -66,7 +66,7 @@ def shown_duration(total: int) -> str:
 
 
 def instant(at: int | datetime) -> int:
-    """An instant in microseconds since the epoch; a datetime without a zone is taken as UTC."""
+    """Returns microseconds since the epoch; a datetime without a zone is taken as UTC."""
     if isinstance(at, datetime):
         aware = at if at.tzinfo else at.replace(tzinfo=UTC)
         return (aware - _EPOCH) // timedelta(microseconds=1)

@@ -1,8 +1,8 @@
 """Events, and what a function may yield.
 
 An event is `(stream, ts, key, value)` (Muppet, section 3). Functions yield *effects*: an event to
-emit, a timer to set, or the wish to forget the slate. Effects are requests; the engine and the
-reference give them their meaning.
+emit, a timer to set, or a request to forget the slate. Effects are requests; the engine and the
+reference carry them out.
 
 These are named tuples rather than dataclasses because one is made for every event on the hot path.
 """
@@ -16,6 +16,8 @@ from millstream.errors import FunctionError
 from millstream.model.duration import Duration, instant, microseconds
 
 Clock = Literal["event", "wall"]
+END: Final = (1 << 63) - 1
+"""The time of a timer that fires when event time is ended: after every other event and timer."""
 
 
 class Event(NamedTuple):
@@ -62,13 +64,28 @@ class Forget(NamedTuple):
     """A request to delete the slate, and its timers with it, once the function has ended."""
 
 
+Effect = Emit | SetTimer | Forget
+"""The types that an update or a timer function may yield. A map may yield only `Emit`."""
+
+
 class Timer(NamedTuple):
-    """What a timer function is given. `ts` is the time that it was set for, on its clock."""
+    """The first argument of a timer function. `ts` is the time it was set for, on its clock."""
 
     ts: int
     key: str
     name: str
     clock: Clock
+    reached: int = 0
+    """For a wall timer: how far event time has come."""
+
+    @property
+    def now(self) -> int:
+        """The event time at which it fires: what it emits is later.
+
+        >>> Timer(5, "k", "", "wall", reached=7).now
+        7
+        """
+        return max(self.ts, self.reached) if self.clock == "wall" else self.ts
 
 
 def emit(
@@ -78,25 +95,37 @@ def emit(
     value: Any = INHERITED,
     ts: int | None = None,
 ) -> Emit:
-    """Emit an event. Left out: the one stream that the function publishes; the input's key; the
-    input's value; the input's `ts` plus one microsecond (or plus the stream's delay)."""
+    """Emit an event.
+
+    Defaults: the one stream that the function publishes; the input's key; the input's value; the
+    input's `ts` plus one microsecond (or plus the stream's delay).
+    """
     return Emit(stream, key, value, ts)
 
 
 def timer(
     *,
-    at: int | datetime | None = None,
+    at: int | datetime | Literal["end"] | None = None,
     after: Duration | None = None,
     name: str = "",
     clock: Clock = "event",
 ) -> SetTimer:
-    """Set a timer at an instant, or after a duration counted from the current time of its clock."""
+    """Set a timer at an instant, or after a duration counted from the current time of its clock.
+
+    With `at="end"` it fires when event time is ended (`--final`).
+    """
     if (at is None) == (after is None):
         raise FunctionError("timer() takes either at= or after=, one of them")
     if clock not in ("event", "wall"):
         raise FunctionError(f"timer(clock=) must be 'event' or 'wall'; got {clock!r}")
     if not isinstance(name, str):
         raise FunctionError(f"timer(name=) must be text; got {type(name).__name__} {name!r}")
+    if isinstance(at, str):
+        if at != "end":
+            raise FunctionError(f"timer(at=) must be microseconds, a datetime or 'end'; got {at!r}")
+        if clock != "event":
+            raise FunctionError("timer(at='end') is of event time; the wall clock has no end")
+        at = END
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -6,18 +6,24 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import CodeType
 from typing import Any, Literal
 
 from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
+from millstream.model.lookup import KnownLookup
+from millstream.model.migration import Migration, check_version
 from millstream.model.place import location
 from millstream.model.slate import slate_kind
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
-RESERVED_STREAMS = ("late", "deadletters", "dropped")
+RESERVED_STREAMS = ("late", "deadletters", "dropped", "deadletters.retried")
 Overload = Literal["drop", "divert", "throttle"]
+NO_LIMIT = 1 << 40
+"""The limit of an update that is written so that it needs no limit."""
 OVERLOADS: tuple[Overload, ...] = ("drop", "divert", "throttle")
 
 
@@ -29,10 +35,12 @@ class Map:
     function: Callable[..., Any]
     subscribes: tuple[str, ...]
     publishes: tuple[str, ...] = ()
+    lookups: tuple[KnownLookup, ...] = ()
+    """The tables of other systems that it reads."""
 
     @property
     def emits(self) -> tuple[str, ...]:
-        """Every stream that its events may go to."""
+        """Every stream that it may emit to."""
         return self.publishes
 
     @property
@@ -52,23 +60,28 @@ class Update:
     ttl: int | None = None
     on_timer: Callable[..., Any] | None = None
     algebra: Algebra | None = None
-    """If it is an aggregate; `function` is then the algebra's `lift`."""
+    """The algebra of an aggregate; `function` is then its `lift`. None for any other update."""
     limit: int | None = None
-    """How many events each of its shards takes in a batch; None: all."""
+    """The most events that each of its shards takes in a batch; None: all."""
     overload: Overload = "throttle"
-    """What becomes of the events past the limit."""
+    """The treatment of events past the limit."""
     overflow: str | None = None
-    """The stream that they are diverted to."""
+    """The stream that events past the limit are diverted to."""
     keep: int | None = None
-    """How many slates it keeps; None: all. The least important go first."""
+    """The most slates that it keeps; None: all. The least important are removed first."""
     memory: int | None = None
-    """How many bytes its slates may take; None: any."""
+    """The most bytes that its slates may take; None: no limit."""
     priority: Callable[..., Any] | None = None
-    """A number for `(key, slate)`: how important it is; None: the time of its last update."""
+    """Returns the importance of a `(key, slate)`, a number; None: the time of its last update."""
+    version: int = 1
+    """The version of its slates. Slates of another version go through `migrations` when read."""
+    migrations: tuple[Migration, ...] = ()
+    formerly: tuple[str, ...] = ()
+    """Former names of the update: slates stored under one of them belong to it."""
 
     @property
     def emits(self) -> tuple[str, ...]:
-        """Every stream that its events may go to: those it publishes, and its overflow."""
+        """Every stream that it may emit to: those it publishes, and its overflow."""
         return self.publishes if self.overflow is None else (*self.publishes, self.overflow)
 
     @property
@@ -79,11 +92,55 @@ class Update:
 
     @property
     def kind(self) -> str:
-        """What its slates are, as a store remembers it: another kind cannot go on from them."""
+        """The kind of its slates, as the store records it. An update of another kind cannot use
+        them."""
         return slate_kind(self.slate) if self.algebra is None else self.algebra.kind
 
 
 Function = Map | Update
+
+
+def with_migration(update: Update, migration: Migration) -> Update:
+    """Returns the update with one more migration; DefinitionError if the migration is invalid."""
+    where = f"{update.where}: its migration{location(migration.function)}"
+    check_version(migration.before, where)
+    check_version(migration.after, where)
+    check_arguments(migration.function, ("slate",), where)
+    if migration.before == migration.after:
+        raise DefinitionError(f"{where} must lead to another version than {migration.before}")
+    for known in update.migrations:
+        if (known.before, known.after) == (migration.before, migration.after):
+            raise DefinitionError(
+                f"{where}: there is one from {known.before} to {known.after} already"
+                f"{location(known.function)}"
+            )
+    return replace(update, migrations=(*update.migrations, migration))
+
+
+def check_former_names(app: str, functions: Iterable[Function], retired: Iterable[str]) -> None:
+    """DefinitionError if two updates claim the same name: a store has one update's slates there."""
+    functions = tuple(functions)
+    names = {function.name for function in functions}
+    claimed: dict[str, Update] = {}
+    for update in (function for function in functions if isinstance(function, Update)):
+        for former in update.formerly:
+            if former in names:
+                raise DefinitionError(
+                    f"{update.where}: formerly names {former!r}, which the application still has; "
+                    "once a run has given its slates the new name, leave formerly= out"
+                )
+            if former in claimed:
+                raise DefinitionError(
+                    f"{update.where}: formerly names {former!r}, and so does "
+                    f"{claimed[former].where}; the slates can become those of one update only"
+                )
+            claimed[former] = update
+    for name in retired:
+        if name in names or name in claimed:
+            raise DefinitionError(
+                f"app {app!r}: retire() names {name!r}, which must be an update that "
+                "the application no longer has, under no name"
+            )
 
 
 def check_name(name: object, what: str) -> None:
@@ -97,14 +154,16 @@ def check_name(name: object, what: str) -> None:
 
 
 def takes(*names: str) -> inspect.Signature:
-    """The signature that an object which is called as a function shows: `check_arguments` reads it,
-    and the object may then wrap the user's own function for its place in the code."""
+    """Returns a signature for a callable object to show to `check_arguments`.
+
+    The object can then wrap the user's own function, so that messages name its place in the code.
+    """
     kind = inspect.Parameter.POSITIONAL_ONLY
     return inspect.Signature([inspect.Parameter(name, kind) for name in names])
 
 
 def check_arguments(function: Callable[..., Any], wanted: tuple[str, ...], where: str) -> None:
-    """The function must be callable with exactly the positional arguments `wanted`."""
+    """DefinitionError unless the function takes exactly the positional arguments `wanted`."""
     if not callable(function):
         raise DefinitionError(f"{where} must be a function; got {type(function).__name__}")
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
@@ -122,7 +181,7 @@ def check_arguments(function: Callable[..., Any], wanted: tuple[str, ...], where
 
 
 def check_overload(limit: object, overload: object, overflow: object, where: str) -> None:
-    """A limit, what to do past it, and where to divert to must go together."""
+    """DefinitionError unless limit, overload and overflow fit together."""
     if overload not in OVERLOADS:
         raise DefinitionError(
             f"{where}: overload must be one of {', '.join(OVERLOADS)}; got {overload!r}"
@@ -146,7 +205,7 @@ def check_overload(limit: object, overload: object, overflow: object, where: str
 
 
 def check_room(keep: object, memory: int | None, priority: Any, where: str) -> None:
-    """How many slates or bytes to keep, and what tells which go first, must go together."""
+    """DefinitionError unless the limits on slates (keep, memory) and priority fit together."""
     if keep is not None and (isinstance(keep, bool) or not isinstance(keep, int) or keep < 1):
         raise DefinitionError(
             f"{where}: keep must be a whole number of slates, 1 or more; got {keep!r}"
@@ -163,9 +222,9 @@ def check_room(keep: object, memory: int | None, priority: Any, where: str) -> N
 
 
 def check_effects(function: Function) -> None:
-    """What the source text already shows: emits to undeclared streams, timers without a handler.
+    """Checks a function's source text for emits to undeclared streams and unhandled timers.
 
-    Reads literal arguments only; what cannot be read is checked when it runs.
+    It reads literal arguments only; everything else is checked when the function runs.
     """
     handlers = [function.function]
     if isinstance(function, Update) and function.on_timer is not None:
@@ -212,25 +271,37 @@ def _check_emit(function: Function, call: ast.Call, at: str) -> None:
 
 
 def _calls(function: Callable[..., Any]) -> Iterator[tuple[int, str, ast.Call]]:
-    """Calls of emit, timer and forget in the function's source: (line, name, call)."""
-    try:
-        lines, first = inspect.getsourcelines(inspect.unwrap(function))
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, TypeError, SyntaxError):
+    """Yields calls of emit, timer and forget in the function's source: (line, name, call)."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
         return
     names = getattr(function, "__globals__", {})
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            target = node.func
-            if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-                owner = names.get(target.value.id)
-                called = target.attr
-                ours = getattr(owner, "__name__", None) == "millstream"
-            elif isinstance(target, ast.Name):
-                made = names.get(target.id)
-                called = getattr(made, "__name__", "")
-                ours = getattr(made, "__module__", None) == "millstream.model.event"
-            else:
-                continue
-            if ours and called in ("emit", "timer", "forget"):
-                yield first + node.lineno - 1, called, node
+    for line, node in _calls_in(code, code.co_filename):
+        target = node.func
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
+            owner = names.get(target.value.id)
+            called = target.attr
+            ours = getattr(owner, "__name__", None) == "millstream"
+        elif isinstance(target, ast.Name):
+            callee = names.get(target.id)
+            called = getattr(callee, "__name__", "")
+            ours = getattr(callee, "__module__", None) == "millstream.model.event"
+        else:
+            continue
+        if ours and called in ("emit", "timer", "forget"):
+            yield line, called, node
+
+
+@lru_cache(maxsize=1_024)  # functions made by a factory share one code object
+def _calls_in(code: CodeType, path: str) -> tuple[tuple[int, ast.Call], ...]:
+    """Returns all calls in the source of this code, with their lines; empty without a source.
+
+    `path` is part of the cache key: code objects of two files may be equal.
+    """
+    try:
+        lines, first = inspect.getsourcelines(code)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):
+        return ()
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return tuple((first + node.lineno - 1, node) for node in calls)

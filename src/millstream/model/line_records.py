@@ -1,14 +1,14 @@
-"""Lines of text become records: one meaning for sources, for what is posted and for agents.
+"""Records from lines of text: one implementation for sources, posted text and agents.
 
 *One line.* Without a pattern the record is `{"line": TEXT}`; with one, a regular expression that
 must match from the start of the line, it is the pattern's named groups. A carriage return at the
-end of a line is no part of it.
+end of a line is not part of the line.
 
-*Many lines.* A record may go over several lines, as a stack trace does. `starts` is a regular
-expression that the first line of each record matches; a line that it does not match belongs to the
-record before it. `LineJoiner` puts them together. Whether a line begins a record is seen from that
-line alone, and the first line of a file always does: so wherever a file is cut into pieces, every
-record is of the piece in which it begins.
+*Many lines.* A record may span several lines, as a stack trace does. `starts` is a regular
+expression that matches the first line of each record; a line that it does not match belongs to the
+record before it. `LineJoiner` joins them. The line alone decides if it begins a record, and the
+first line of a file always begins one. So wherever a file is cut into pieces, every record belongs
+to the piece in which it begins.
 
 >>> read = line_reader(pattern=r"(?P<host>\\S+) (?P<status>\\d+)")
 >>> read(b"web1 200")
@@ -24,7 +24,7 @@ from typing import NamedTuple
 from millstream.errors import DefinitionError, InputError
 
 LONGEST = 64 * 1024 * 1024
-"""Bytes that a record of several lines may have; what is over that is not kept."""
+"""The most bytes of a record of several lines; what exceeds them is not kept."""
 LineReader = Callable[[bytes], dict[str, str | None]]
 
 
@@ -32,9 +32,9 @@ class JoinedLines(NamedTuple):
     """The lines of one record."""
 
     line: int
-    """How many lines come before its first one."""
+    """The number of lines before its first one."""
     at: int
-    """Where its first line begins, in bytes."""
+    """The byte offset of its first line."""
     data: bytes
     """Its lines as they came, with a newline between two of them and none at the end."""
     size: int
@@ -42,10 +42,10 @@ class JoinedLines(NamedTuple):
 
 
 class LineJoiner:
-    """Puts the lines of records together; pure, and told every line in order.
+    """Joins the lines of records. It does no I/O, and must be given every line in order.
 
-    The record that the last line belongs to stays open: the next line may belong to it too. `open`
-    says where it begins, `end` closes it.
+    The record of the last line stays open: the next line may belong to it too. `open` says where
+    it begins, `end` closes it.
 
     >>> joiner = LineJoiner(r"\\d")
     >>> joiner.take([b"1 failed", b"  at f", b"2 fine"])
@@ -66,9 +66,9 @@ class LineJoiner:
         encoding: str = "utf-8",
         longest: int = LONGEST,
     ) -> None:
-        """`line` and `at` are where the first line to come is. `inside`: it is not the first of
-        its file, so that lines before the first start are of a record that began earlier; they are
-        skipped."""
+        """`line` and `at` are the position of the next line. `inside` means that it is not the
+        first of its file: lines before the first start belong to a record that began earlier, and
+        are skipped."""
         self._starts_at = re.compile(starts).match
         self._encoding = encoding
         self._longest = longest
@@ -80,15 +80,15 @@ class LineJoiner:
 
     @property
     def open(self) -> tuple[int, int] | None:
-        """Where the record begins that is not closed: (line, bytes); None if there is none."""
+        """The position at which the open record begins: (line, bytes); None if there is none."""
         return self._first if self._size else None
 
     def begins(self, line: bytes) -> bool:
-        """Whether a line is the first of a record."""
+        """True if the line is the first of a record."""
         return self._starts_at(line.decode(self._encoding, "replace")) is not None
 
     def take(self, lines: Iterable[bytes]) -> list[JoinedLines]:
-        """The records that these lines, without their ends, have closed."""
+        """Takes lines, without their line ends, and returns the records that they have closed."""
         closed: list[JoinedLines] = []
         for line in lines:
             if self.begins(line):
@@ -102,7 +102,7 @@ class LineJoiner:
         return closed
 
     def end(self) -> JoinedLines | None:
-        """Close the record that is open: no line of it is to come. None if there is none."""
+        """Closes and returns the open record, whose lines have all come; None if there is none."""
         if not self._size:
             return None
         record = JoinedLines(*self._first, b"\n".join(self._parts), self._size)
@@ -113,7 +113,7 @@ class LineJoiner:
         if not self._size:
             self._first = (self._line, self._at)
         self._size += len(line) + 1
-        if self._kept <= self._longest:  # one line too many shows that it is too long
+        if self._kept <= self._longest:  # one line past the limit is kept: it shows the excess
             self._parts.append(line)
             self._kept += len(line) + 1
 
@@ -121,10 +121,10 @@ class LineJoiner:
 def line_reader(
     pattern: str | None = None, *, encoding: str = "utf-8", errors: str = "strict"
 ) -> LineReader:
-    """A function of a line, or of the joined lines of a record, that gives the record.
+    """Returns a function that turns a line, or the joined lines of a record, into the record.
 
-    It raises InputError for a line that does not match and, if `errors` is "strict", for bytes that
-    are not of the encoding; "replace" reads them as U+FFFD.
+    The function raises InputError for a line that does not match and, if `errors` is "strict", for
+    bytes that are invalid in the encoding; "replace" reads them as U+FFFD.
     """
     match_of = None if pattern is None else re.compile(pattern).match
 
@@ -141,7 +141,7 @@ def line_reader(
 
 
 def line_text(line: bytes, encoding: str = "utf-8", errors: str = "strict") -> str:
-    """A line as text, without a carriage return at the end of it or of the lines joined in it."""
+    """Decodes a line, or joined lines, and removes the carriage return at the end of each."""
     try:
         text = line.decode(encoding, errors)
     except UnicodeDecodeError:
@@ -155,7 +155,7 @@ def line_text(line: bytes, encoding: str = "utf-8", errors: str = "strict") -> s
 
 
 def check_pattern(pattern: object, where: str) -> set[str]:
-    """The names of a pattern's groups; DefinitionError if it could give no record."""
+    """Returns the names of a pattern's groups; DefinitionError if it cannot give a record."""
     names = _compiled(pattern, where, "pattern").groupindex
     if not names:
         raise DefinitionError(
@@ -165,7 +165,7 @@ def check_pattern(pattern: object, where: str) -> set[str]:
 
 
 def check_starts(starts: object, where: str) -> None:
-    """DefinitionError if records could not be told apart by it."""
+    """DefinitionError if `starts` cannot tell records apart."""
     if _compiled(starts, where, "starts").match("") is not None:
         raise DefinitionError(
             f"{where}: starts must not match every line: it says which lines begin a record; got "
@@ -174,7 +174,7 @@ def check_starts(starts: object, where: str) -> None:
 
 
 def shown_pattern(pattern: str | None) -> str:
-    """A pattern for a message, cut if it is long."""
+    """Returns a pattern for a message, cut if it is long."""
     return repr(pattern if pattern is None or len(pattern) <= 120 else pattern[:117] + "...")
 
 

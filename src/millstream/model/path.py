@@ -9,6 +9,10 @@ from typing import Any
 from millstream.errors import InputError
 from millstream.nearest import nearest
 
+LONGEST_KEY = 4_096
+"""The most bytes of a key in UTF-8: percent-encoded, it still fits into a path."""
+PLAIN_KEY = LONGEST_KEY // 4
+"""A key with at most this many characters is short enough in any case."""
 _KINDS = {
     str: "text",
     bool: "true or false",
@@ -18,18 +22,18 @@ _KINDS = {
     type(None): "null",
 }
 _MOST = 50
-"""How many fields are looked at for one like it: each of many bad events would pay for them."""
+"""The most fields searched for a similar name: each of many bad events would pay for the search."""
 
 
 def is_path(path: object) -> bool:
-    """Whether it names a field, or one within others: no step of it is empty."""
+    """True if it is text that names a field, possibly a nested one: no step of it is empty."""
     return isinstance(path, str) and "" not in path.split(".")
 
 
 def picker(path: str, where: str, holder: str = "value") -> Callable[[Any], Any]:
-    """A function that picks the field; InputError, beginning with `where`, if it is not there.
+    """Returns a function that picks the field; it raises InputError if the field is absent.
 
-    `holder` is what messages call the thing that it is picked from.
+    `where` begins the message. `holder` is the message's word for the object with the field.
     """
     steps = path.split(".")
 
@@ -47,7 +51,7 @@ def picker(path: str, where: str, holder: str = "value") -> Callable[[Any], Any]
 
 
 def _why_not(record: Any, steps: list[str]) -> str:
-    """What is there in place of the object that should have the field, or a field like it."""
+    """Returns the end of the message: what is there instead of an object, or a similar field."""
     value, passed = record, list[str]()
     for step in steps:
         if not isinstance(value, dict):
@@ -61,8 +65,13 @@ def _why_not(record: Any, steps: list[str]) -> str:
     return ""
 
 
+def is_long_key(key: str) -> bool:
+    """True if a key has more than `LONGEST_KEY` bytes: no request could ask for its slate."""
+    return len(key) > PLAIN_KEY and len(key.encode(errors="replace")) > LONGEST_KEY
+
+
 def key_text(key: Any, where: str) -> str:
-    """A field as a key: text as it is, a whole number as text; InputError for anything else."""
+    """Returns a field's value as a key: text or a whole number; InputError for anything else."""
     if isinstance(key, str | int) and not isinstance(key, bool):
         return str(key)
     shown = repr(key)

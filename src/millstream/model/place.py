@@ -1,7 +1,7 @@
-"""Places in the user's code: a path, a function and an error as `file:line`.
+"""Places in the user's code: a path, a function or an error as `file:line`.
 
-The user's code is what is neither Millstream's nor a library's: an error is put to its deepest
-frame there, since that is the line that can be changed.
+The user's code is all code that is neither Millstream's nor a library's. An error is attributed to
+its deepest frame there, since that is a line that the user can change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LIBRARY = (
 
 
 def shown_path(path: Path | str) -> str:
-    """A path as the user would write it: relative when it lies below where they stand."""
+    """Returns a path as the user would write it: relative if it is below the working directory."""
     absolute = os.path.abspath(path)
     try:
         relative = os.path.relpath(absolute)
@@ -34,14 +34,14 @@ def shown_path(path: Path | str) -> str:
 
 
 def location(function: Callable[..., Any]) -> str:
-    """` (file:line)` of a function; empty if it is unknown, or ours and no place to change."""
+    """Returns ` (file:line)` of a function; empty if it is unknown or in Millstream's own code."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is not None and code.co_filename.startswith(_OURS):
         return ""
     return "" if code is None else f" ({shown_path(code.co_filename)}:{code.co_firstlineno})"
 
 
-class Frame(NamedTuple):
+class CodeLine(NamedTuple):
     """A line that was running, and the function it is in."""
 
     filename: str
@@ -49,17 +49,17 @@ class Frame(NamedTuple):
     name: str
 
 
-def user_frame(error: BaseException) -> Frame | None:
-    """The deepest frame that the user wrote, else a library's; None if all of it is ours.
+def user_frame(error: BaseException) -> CodeLine | None:
+    """Returns the deepest frame of the user's code, else of a library; None if all are ours.
 
-    It looks at the frames only, not at their source: an event in a hundred may fail.
+    It reads the frames only, not their source: one event in a hundred may fail, so it must be fast.
     """
     users, others, at = None, None, error.__traceback__
     while at is not None:
         code = at.tb_frame.f_code
         whose = _whose(code.co_filename)
         if whose != "ours":
-            frame = Frame(code.co_filename, at.tb_lineno, code.co_name)
+            frame = CodeLine(code.co_filename, at.tb_lineno, code.co_name)
             others = frame
             users = frame if whose == "the user's" else users
         at = at.tb_next
@@ -74,11 +74,11 @@ def _whose(filename: str) -> str:
 
 
 _shown = cache(shown_path)
-"""Good as long as nobody changes where they stand: in a worker, nobody does."""
+"""Cached, which is right as long as the working directory stays: in a worker it does."""
 
 
 def described(error: BaseException) -> str:
-    """An error's type and message, with the user's own line where there is one."""
+    """Returns an error's type and message, with the line of the user's code if there is one."""
     frame = user_frame(error)
     where = "" if frame is None else f" ({_shown(frame.filename)}:{frame.lineno} in {frame.name})"
     text = f"{type(error).__name__}: {error}{where}"

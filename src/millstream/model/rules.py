@@ -1,7 +1,7 @@
-"""The rules for what a function yields, as pure functions: the specification of effects.
+"""The rules for effects (what a function yields) as pure functions: their specification.
 
-The reference applies these to every effect. The engine has a fast path for the common case and
-comes here for the rest, so that an error reads the same wherever it is found.
+The reference applies these rules to every effect. The engine has a fast path for the common case
+and uses these for the rest, so that an error reads the same wherever it is found.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ from typing import Any
 
 from millstream.errors import FunctionError
 from millstream.model.duration import TIME_LIMIT
-from millstream.model.event import INHERITED, Emit, Event, Forget, SetTimer
+from millstream.model.event import END, INHERITED, Emit, Event, Forget, SetTimer
 from millstream.model.function import Function
+from millstream.model.path import LONGEST_KEY, is_long_key
 
 FAILURES = (Exception, SystemExit)
-"""What a user's function may raise without stopping the application."""
+"""The exceptions that a user's function may raise without stopping the application."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """What could not be processed, and why. Nothing of it reached a slate or a stream."""
+    """An input that could not be processed, and why. Nothing of it reached a slate or a stream."""
 
     function: str | None
     """The map or update that failed; None for a record that never became an event."""
@@ -39,10 +40,10 @@ class DeadLetter:
 
 
 def effects(returned: object) -> Iterable[object]:
-    """What a function yields, or the list it returned.
+    """Returns the effects that a function yields, or the list of them that it returned.
 
-    A lone effect is refused: effects are tuples, so going through one would look at its fields,
-    and a returned `forget()`, which has none, would be lost without a word.
+    A lone effect is refused: effects are tuples, so iterating over one would give its fields, and
+    a returned `forget()`, which has none, would be lost silently.
     """
     if returned is None:
         return ()
@@ -60,7 +61,7 @@ def effects(returned: object) -> Iterable[object]:
 
 
 def emitted(function: Function, emit: Emit, event: Event, delays: dict[str, int]) -> Event:
-    """The event that an `emit` means, given the input event; FunctionError if it breaks a rule.
+    """Returns the event for an `emit` and its input event; FunctionError if it breaks a rule.
 
     `delays` holds the streams with a declared delay.
     """
@@ -81,6 +82,11 @@ def emitted(function: Function, emit: Emit, event: Event, delays: dict[str, int]
         key = event.key
     elif not isinstance(key, str):
         raise FunctionError(f"emitted key must be text; got {type(key).__name__} {key!r}")
+    elif is_long_key(key):
+        raise FunctionError(
+            f"emitted key must have at most {LONGEST_KEY} bytes; got one of {len(key)} characters, "
+            f"{key[:40]!r} ...: use a hash of it"
+        )
     least = event.ts + max(1, delays.get(stream, 0))
     if ts is None:
         ts = least
@@ -105,12 +111,15 @@ def emitted(function: Function, emit: Emit, event: Event, delays: dict[str, int]
 
 
 def timer_time(timer: SetTimer, now: int, *, firing: bool) -> int:
-    """The time a timer is set for, given the current time of its clock.
+    """Returns the time a timer is set for, given the current time of its clock.
 
-    An update may set a timer for its own time; a firing timer only for a later one, or it would
-    fire for ever.
+    An update may set a timer for the current time; a firing timer only for a later one, or it would
+    fire for ever. A timer for the end of event time may set itself again: it fires once at each
+    end.
     """
     at = now + timer.after if timer.after is not None else timer.at
+    if at == END and timer.clock == "event":
+        return END
     if isinstance(at, bool) or not isinstance(at, int):
         raise FunctionError(f"timer at must be whole microseconds or a datetime; got {at!r}")
     if at < now or (firing and at == now):

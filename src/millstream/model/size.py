@@ -1,4 +1,4 @@
-"""Sizes as whole bytes: how users write them, and how they are shown."""
+"""Sizes in whole bytes: parses them as users write them, and formats them for people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Size = int | str
 
 
 def byte_count(value: object, where: str) -> int:
-    """A number of bytes, or text with a unit.
+    """Returns the bytes of a size: a number, or text with a unit.
 
     >>> byte_count("32MiB", "here"), byte_count("1.5kB", "here"), byte_count(10, "here")
     (33554432, 1500, 10)
@@ -33,7 +33,7 @@ def byte_count(value: object, where: str) -> int:
 
 
 def shown_size(count: int) -> str:
-    """A number of bytes as people read it.
+    """Formats a number of bytes for people.
 
     >>> shown_size(700), shown_size(2048), shown_size(1_363_149), shown_size(16 * MIB)
     ('700 bytes', '2 KiB', '1.3 MiB', '16 MiB')

@@ -1,9 +1,9 @@
-"""What a slate may be: a dict, a dataclass, or a table.
+"""The kinds of slate: a dict, a dataclass, or a table.
 
 A dict or dataclass slate is read and written whole. A **table** is an ordered map from text to
-values whose entries are read and stored one by one, for what would outgrow a slate. A table works
-on an `Entries` seam for what is stored and keeps what changed in memory, as bytes, so that an
-entry read twice is two independent values and an update can be undone.
+values whose entries are read and stored one by one, for data that would outgrow a slate. A table
+reads its stored entries through the `Entries` seam and keeps changes in memory, as bytes, so that
+an entry read twice is two independent values and an update can be undone.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from millstream.errors import DefinitionError, FunctionError
 
 K = TypeVar("K", str, bytes)
 UNLIMITED = 1 << 62
+MOST_RECENT = 8_192
+"""The most names that are kept apart from the long list of a table's changes."""
 
 
 class Entries(Protocol):
@@ -26,14 +28,14 @@ class Entries(Protocol):
     def get(self, entry: str) -> bytes | None: ...
 
     def scan(self, start: str, stop: str | None, reverse: bool) -> Iterator[tuple[str, bytes]]:
-        """Stored entries with `start <= entry < stop` (stop None: to the end), in key order."""
+        """Yields stored entries with `start <= entry < stop` (None: to the end), in key order."""
         ...
 
 
 def overlay(
     changed: list[tuple[K, bytes | None]], stored: Iterator[tuple[K, bytes]], reverse: bool = False
 ) -> Iterator[tuple[K, bytes]]:
-    """Changed rows over stored ones, both already in order; None hides a stored row.
+    """Merges changed rows over stored ones, both already in order; None hides a stored row.
 
     Reads no more of `stored` than it yields.
     """
@@ -83,7 +85,9 @@ class Table:
         self._limit = limit
         self._changes: dict[str, bytes | None] = {}
         self._order: list[str] = []
-        """Names of changes in order, for scans; those of `_fresh` come in at the next one."""
+        """Names of changes in order, for scans. `_recent` is a second, short ordered list, because
+        inserting into a long one is slow. Names in `_fresh` are inserted at the next scan."""
+        self._recent: list[str] = []
         self._fresh: list[str] = []
         self._undo: dict[str, tuple[bytes | None] | None] = {}
 
@@ -126,7 +130,7 @@ class Table:
         reverse: bool = False,
         limit: int | None = None,
     ) -> Iterator[tuple[str, Any]]:
-        """Entries with `start <= entry < stop` (stop None: to the end), in order of their text.
+        """Yields entries with `start <= entry < stop` (None: to the end), in order of their text.
 
         Reads no more of the store than it yields. Changing the table meanwhile does not change
         what an iterator already under way yields.
@@ -139,17 +143,19 @@ class Table:
         return ((entry, self._decode(stored)) for entry, stored in islice(merged, limit))
 
     def _changed_between(self, start: str, stop: str | None) -> list[str]:
-        """Names of changes in order; takes no longer for those outside."""
-        order, fresh = self._order, self._fresh
-        if len(fresh) < len(order) // 16:
-            for entry in fresh:
-                insort(order, entry)
-        else:
+        """Returns the changed names in the range, in order; names outside it cost no time."""
+        order, recent, fresh = self._order, self._recent, self._fresh
+        if len(recent) + len(fresh) > min(MOST_RECENT, len(order) // 16):
+            order += recent
             order += fresh
             order.sort()
+            recent.clear()
+        else:
+            for entry in fresh:
+                insort(recent, entry)
         fresh.clear()
-        end = len(order) if stop is None else bisect_left(order, stop)
-        return order[bisect_left(order, start) : end]
+        old, new = _between(order, start, stop), _between(recent, start, stop)
+        return sorted(old + new) if old and new else old or new
 
     def _stored(self, entry: str) -> bytes | None:
         if entry in self._changes:
@@ -166,26 +172,32 @@ class Table:
         self._changes[entry] = value
 
     def changes(self) -> dict[str, bytes | None]:
-        """What differs from the stored entries: encoded values, None for deleted."""
+        """Returns the differences from the stored entries: encoded values, None for deleted."""
         return self._changes
 
     def settle(self) -> None:
-        """The event succeeded: what it changed can no longer be undone."""
+        """Keep the changes of an event that succeeded: they can no longer be undone."""
         self._undo.clear()
 
     def undo(self) -> None:
-        """The event failed: take back what it changed since the last `settle`."""
+        """Revert the changes of an event that failed: all since the last `settle`."""
         for entry, before in self._undo.items():
             if before is None:
                 del self._changes[entry]
             else:
                 self._changes[entry] = before[0]
         self._undo.clear()
-        self._order, self._fresh = [], [*self._changes]
+        self._order, self._recent, self._fresh = [], [], [*self._changes]
+
+
+def _between(order: list[str], start: str, stop: str | None) -> list[str]:
+    """Returns the names with `start <= name < stop`, in order."""
+    end = len(order) if stop is None else bisect_left(order, stop)
+    return order[bisect_left(order, start) : end]
 
 
 def over_limit(size: int, limit: int) -> FunctionError:
-    """What becomes of an event after which a slate would be too large."""
+    """Returns the error of an event that would make a slate too large."""
     return FunctionError(
         f"slate of {size} bytes would be over the limit of {limit} bytes (slate_limit); keep less "
         "in it, or use a table"
@@ -205,7 +217,7 @@ def _check_entry(entry: object) -> None:
 
 
 def check_defaults(slate: type, where: str) -> None:
-    """A dataclass slate needs a default for every field: a new key finds a fresh slate."""
+    """DefinitionError if a field of a dataclass slate has no default: a new key needs them all."""
     if not dataclasses.is_dataclass(slate):
         return
     for field in dataclasses.fields(slate):
@@ -218,14 +230,23 @@ def check_defaults(slate: type, where: str) -> None:
 
 
 def is_slate_type(slate: object) -> bool:
-    """Whether `slate` may be named as an update's slate: dict, Table or a dataclass."""
+    """True if `slate` can be an update's slate: dict, Table or a dataclass."""
     return isinstance(slate, type) and (
         slate is dict or slate is Table or dataclasses.is_dataclass(slate)
     )
 
 
+def declared_value(value: type | None, where: str) -> dict[str, type]:
+    """Returns `{"value": value}` for a declared dataclass of a stream's values, {} for None."""
+    if value is None:
+        return {}
+    if not isinstance(value, type) or not dataclasses.is_dataclass(value):
+        raise DefinitionError(f"{where}: value must be a dataclass; got {value!r}")
+    return {"value": value}
+
+
 def slate_kind(slate: type) -> str:
-    """What kind of slate a type is, as the store remembers it."""
+    """Returns the kind of slate of a type, as the store records it."""
     if slate is Table:
         return "table"
     return "dict" if slate is dict else "dataclass"

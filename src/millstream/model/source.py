@@ -19,7 +19,7 @@ from millstream.model.duration import (
     shown_duration,
 )
 from millstream.model.line_records import check_pattern
-from millstream.model.path import key_text, picker
+from millstream.model.path import LONGEST_KEY, PLAIN_KEY, is_long_key, key_text, picker
 from millstream.model.text_form import PLAIN_TEXT, TextForm
 from millstream.model.time_text import check_time_text, time_reader
 
@@ -28,7 +28,7 @@ TimeOf = str | Callable[[Any], Any] | None
 TIME_UNITS = ("s", "ms", "us", "ns")
 _UNIT_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _NEAR = 50 * 365 * UNITS["d"]
-"""A number that another unit would bring so near to the clock is likely to be in that."""
+"""If another unit brings a number within this distance of the clock, that unit is likely right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,12 @@ class Source:
 
     `key` and `ts` are a field, a dotted path or a function of the record. Without `key` the key is
     the empty text; without `ts` the time is the batch's clock. A time that is text is ISO 8601 or
-    has the `time_format`, in the `zone` if it says none (`time_text`). One that is more than
-    `ahead` after the clock is a mistake, and its record a dead letter: else it would make all that
-    come after it late. In files, a time that is more than `jump` after those of the records before
-    it and after it is one too (`time_jumps`). `lateness` and `idle` shape the horizon when the
-    application runs in event-time order. `text` says how records that are text are laid out.
+    has the `time_format`; if the text names no zone, it is in `zone` (`time_text`). A time more
+    than `ahead` after the clock is taken for a mistake, and its record becomes a dead letter: it
+    would make all later records late. So does a record in a file whose time is more than `jump`
+    after those of the records before and after it (`time_jumps`). `lateness` and `idle` shape the
+    horizon when the application runs in event-time order. `text` describes the layout of records
+    that are text.
     """
 
     name: str
@@ -57,7 +58,7 @@ class Source:
     text: TextForm = PLAIN_TEXT
 
     def extractor(self) -> Callable[[Any, int], tuple[int, str]]:
-        """A function of (record, clock) that gives (ts, key), or raises InputError."""
+        """Returns a function of (record, clock) that gives (ts, key), or raises InputError."""
         key_of = _picker(self.key, f"source {self.name!r}: key")
         ts_of = _picker(self.ts, f"source {self.name!r}: ts")
         where = f"source {self.name!r}"
@@ -95,10 +96,15 @@ class Source:
                 key = key_of(record)
                 if type(key) is not str:
                     key = key_text(key, where)
+                if len(key) > PLAIN_KEY and is_long_key(key):
+                    raise InputError(
+                        f"{where}: key must have at most {LONGEST_KEY} bytes; got one of "
+                        f"{len(key)} characters, {key[:40]!r} ...: use a hash of it"
+                    )
             if ts_of is None:
                 return clock, key
-            given = ts_of(record)
-            ts = time_of(given, clock)
+            raw_time = ts_of(record)
+            ts = time_of(raw_time, clock)
             if not -TIME_LIMIT < ts < TIME_LIMIT:
                 raise InputError(
                     f"{where}: ts {ts} microseconds must be within {TIME_LIMIT} of the epoch; "
@@ -108,7 +114,7 @@ class Source:
                 days = (ts - clock) // UNITS["d"]
                 raise InputError(
                     f"{where}: ts must be no more than {shown_duration(self.ahead)} (ahead=) after "
-                    f"the clock; got {_shown(given)}, {days:,} days after it; "
+                    f"the clock; got {_shown(raw_time)}, {days:,} days after it; "
                     f"{self._likely(ts, clock)}"
                 )
             return ts, key
@@ -116,8 +122,8 @@ class Source:
         return extract
 
     def _likely(self, ts: int, clock: int) -> str:
-        """What a time that is far after the clock may be: a number in another unit, if that makes
-        it one of the years around the clock."""
+        """Returns a hint for a time far after the clock: another unit, if that brings the number
+        near to the clock."""
         scale = UNITS.get(self.unit or "")
         for unit in TIME_UNITS if scale is not None else ():
             other = ts // (scale or 1) * UNITS[unit] if unit != "ns" else ts // (scale or 1) // 1000
@@ -140,28 +146,27 @@ def declared(
     jump: Duration | None = None,
     text: TextForm = PLAIN_TEXT,
 ) -> Source:
-    """The source that a user declares; DefinitionError if it cannot be one."""
+    """Returns the source that a user declares; DefinitionError if it is invalid."""
     where = f"source {name!r}"
     if unit is not None and unit not in TIME_UNITS:
         raise DefinitionError(f"{where}: unit must be one of {', '.join(TIME_UNITS)}; got {unit!r}")
-    for what, of in (("key", key), ("ts", ts)):
-        if not (of is None or isinstance(of, str) or callable(of)):
+    for option, path in (("key", key), ("ts", ts)):
+        if not (path is None or isinstance(path, str) or callable(path)):
             raise DefinitionError(
-                f"{where}: {what} must be a field, a dotted path or a function of the record; "
-                f"got {type(of).__name__}"
+                f"{where}: {option} must be a field, a dotted path or a function of the record; "
+                f"got {type(path).__name__}"
             )
     if ts is None and (time_format or zone or jump):
         raise DefinitionError(
-            f"{where}: ts must name the field with the time, if time_format, zone or jump says "
-            "something of it"
+            f"{where}: ts must name the field with the time if time_format, zone or jump is given"
         )
     if text.pattern is not None:
         groups = check_pattern(text.pattern, where)
-        for what, of in (("key", key), ("ts", ts)):
-            if isinstance(of, str) and of not in groups:
+        for option, path in (("key", key), ("ts", ts)):
+            if isinstance(path, str) and path not in groups:
                 raise DefinitionError(
-                    f"{where}: {what} must be one of the pattern's groups, "
-                    f"{', '.join(sorted(groups))}; got {of!r}"
+                    f"{where}: {option} must be one of the pattern's groups, "
+                    f"{', '.join(sorted(groups))}; got {path!r}"
                 )
     check_time_text(time_format, zone, where)
     return Source(
@@ -180,7 +185,7 @@ def declared(
 
 
 def _picker(path: str | Callable[[Any], Any] | None, where: str) -> Callable[[Any], Any] | None:
-    """A function that picks a field, a dotted path or whatever the user's function says."""
+    """Returns a function that picks a field or a dotted path, or calls the user's function."""
     if path is None:
         return None
     if callable(path):
@@ -201,7 +206,7 @@ def _guarded(function: Callable[[Any], Any], where: str) -> Callable[[Any], Any]
 
 
 def _number(text: str) -> int | float | None:
-    """The number that a text says, or None."""
+    """Parses a text as a number; None if it is not one."""
     for kind in (int, float):
         try:
             return kind(text)

@@ -1,9 +1,9 @@
-"""How text from outside is laid out: what a line is, in which encoding, with which delimiter.
+"""The layout of text from outside: its records, encoding and delimiter.
 
-*Encodings.* UTF-8 is read if none is named. An encoding with one byte for each character and ASCII
-in its lower half, such as Latin-1 or cp1252, is read as UTF-8 is: a newline is one byte, so a file
-can be cut anywhere. A file in UTF-16 is read whole. Others are refused: in Shift JIS or GBK a byte
-of one character may be that of another one.
+*Encodings.* The default is UTF-8. An encoding with one byte for each character and ASCII in its
+lower half, such as Latin-1 or cp1252, is read in the same way: a newline is one byte, so a file can
+be cut anywhere. A file in UTF-16 is read whole. Others are refused: in Shift JIS or GBK a byte
+within one character may be that of another character.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ WIDE = ("utf-16", "utf-16-le", "utf-16-be")
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """How the text of a source is read; made by `text_form`, which checks it."""
+    """The layout of a source's text; made by `text_form`, which checks it."""
 
     pattern: str | None = None
-    """Of text: a regular expression whose named groups are the record; None: `{"line": TEXT}`."""
+    """For text: a regular expression whose named groups are the record; None: `{"line": TEXT}`."""
     starts: str | None = None
-    """Of text: a regular expression that the first line of a record matches; None: every line is a
+    """For text: a regular expression that the first line of a record matches; None: every line is a
     record."""
     encoding: str = UTF_8
-    """Of text and CSV, by Python's name for it."""
+    """For text and CSV, by Python's name for it."""
     delimiter: str = ","
-    """Of CSV: what stands between two fields."""
+    """For CSV: the character between two fields."""
 
     @property
     def is_wide(self) -> bool:
-        """Whether a newline has more than one byte: then a file cannot be cut."""
+        """True if a newline has more than one byte: then a file cannot be cut."""
         return self.encoding in WIDE
 
     @property
     def line_encoding(self) -> str:
-        """The encoding of lines once a wide one is taken away: those are made UTF-8."""
+        """The encoding of the lines: files in a wide encoding are converted to UTF-8 first."""
         return UTF_8 if self.is_wide else self.encoding
 
 
 PLAIN_TEXT = TextForm()
-"""UTF-8, a record a line; CSV with commas."""
+"""UTF-8, one record per line; CSV with commas."""
 
 
 def text_form(
@@ -58,7 +58,7 @@ def text_form(
     encoding: str | None = None,
     delimiter: str | None = None,
 ) -> TextForm:
-    """The form that a user has given; DefinitionError, which begins with `where`, if it is none."""
+    """Returns the form that a user has declared; DefinitionError from `where` if it is invalid."""
     if pattern is not None:
         check_pattern(pattern, where)
     if starts is not None:
@@ -77,7 +77,7 @@ def text_form(
 
 
 class TextRecord(NamedTuple):
-    """A record of a text, or why there is none."""
+    """A record of a text, or the error in its place."""
 
     line: int
     """The line on which it begins, counted from 1."""
@@ -87,19 +87,19 @@ class TextRecord(NamedTuple):
 
 
 def text_records(text: bytes, form: TextForm) -> Iterator[TextRecord]:
-    """The records of a whole text: what a file with it means.
+    """Yields the records of a whole text, as a file with this text would give them.
 
-    >>> [one.record for one in text_records(b"a 1\\nb 2\\n", TextForm(r"(?P<name>\\w+)"))]
+    >>> [line.record for line in text_records(b"a 1\\nb 2\\n", TextForm(r"(?P<name>\\w+)"))]
     [{'name': 'a'}, {'name': 'b'}]
     """
     read = line_reader(form.pattern, encoding=form.line_encoding)
     lines = text.removeprefix(codecs.BOM_UTF8).removesuffix(b"\n").split(b"\n")
-    found = list(enumerate(lines))
+    numbered = list(enumerate(lines))
     if form.starts is not None:
         joiner = LineJoiner(form.starts, encoding=form.line_encoding)
         joined = [*joiner.take(lines), joiner.end()]
-        found = [(record.line, record.data) for record in joined if record is not None]
-    for line, data in found:
+        numbered = [(record.line, record.data) for record in joined if record is not None]
+    for line, data in numbered:
         if data.strip(b"\r\n"):
             try:
                 yield TextRecord(line + 1, data, read(data))
@@ -112,7 +112,7 @@ def _is_delimiter(given: object) -> bool:
 
 
 def _encoding(given: object, where: str) -> str:
-    """Python's name of an encoding that lines can be read in.
+    """Returns Python's name of an encoding; DefinitionError if lines cannot be read in it.
 
     >>> _encoding("Latin1", "here"), _encoding("UTF8", "here")
     ('iso8859-1', 'utf-8')
@@ -126,13 +126,13 @@ def _encoding(given: object, where: str) -> str:
     if not readable:
         raise DefinitionError(
             f"{where}: encoding must be utf-8, utf-16, or one with a byte for each character, such "
-            f"as latin-1 or cp1252; got {given!r}; write what is in another one as UTF-8"
+            f"as latin-1 or cp1252; got {given!r}; convert text in other encodings to UTF-8"
         )
     return name
 
 
 def _is_single_byte(name: str) -> bool:
-    """Whether an encoding has ASCII in its lower half and every byte is a character of its own."""
+    """True if an encoding has ASCII in its lower half and every byte is a character of its own."""
     ascii_bytes = bytes(range(128))
     try:
         if ascii_bytes.decode(name) != ascii_bytes.decode("ascii"):
@@ -140,4 +140,4 @@ def _is_single_byte(name: str) -> bool:
         pairs = (bytes([high, low]) for high in range(128, 256) for low in (0x41, 0x81, 0xA1))
         return all(len(pair.decode(name, "replace")) == 2 for pair in pairs)
     except (LookupError, UnicodeError):
-        return False  # a codec that is not of text, or of another kind
+        return False  # not a text codec, or one that cannot decode these bytes

@@ -1,13 +1,13 @@
-"""Times in a file that jump ahead of those around them: one wrong stamp, set aside.
+"""Finds wrong times in a file: those that jump ahead of the times around them.
 
-A time that is hours ahead makes every record after it late. Whether one is wrong is seen from its
-neighbours in the same file: those before it and those after it lie far behind, and so it is not
-that time went on. It is decided from the `NEIGHBOURS` records on either side and nothing else, as
-they stand in the file: so it does not depend on where a batch or a task begins.
+A time that is hours ahead makes every record after it late. A time is wrong if its neighbours in
+the same file, before it and after it, are all far behind it: then time itself has not moved on.
+Only the `NEIGHBOURS` records on either side, in file order, decide it. So the result does not
+depend on where a batch or a task begins.
 
-The *median* of either side counts: some wrong times beside one another are found too, and a single
-one that is far behind does no harm. A time at the end of a file, with none after it, is taken:
-nothing shows that it is wrong.
+The *median* of each side counts: several wrong times in a row are found too, and a single time
+that is far behind does no harm. The last time in a file is accepted: nothing after it shows that
+it is wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NEIGHBOURS = 8
 
 
 def jumps(before: Sequence[int], ts: int, after: Sequence[int], jump: int) -> bool:
-    """Whether a time is more than `jump` ahead of what is around it.
+    """True if a time is more than `jump` ahead of the times around it.
 
     >>> jumps([1, 2, 3], 90, [4, 5], 50), jumps([1, 2, 3], 90, [91, 92], 50)
     (True, False)
@@ -29,7 +29,7 @@ def jumps(before: Sequence[int], ts: int, after: Sequence[int], jump: int) -> bo
 
 
 def jumping(times: Sequence[int], jump: int, first: int = 0, stop: int | None = None) -> list[int]:
-    """Which of the times [first, stop) jump; the others are only looked at.
+    """Returns the indices in [first, stop) of times that jump; the others serve as neighbours.
 
     >>> jumping([1, 2, 90, 3, 4], 50)
     [2]

@@ -1,13 +1,14 @@
-"""Times that are text: ISO 8601 or a form of `strptime`; a zone and a year where they say none.
+"""Parses times that are text: ISO 8601 or a `strptime` format; adds a missing zone or year.
 
-*The zone.* Text without an offset is in the zone that was named, UTC if none was. An hour that a
-change of clocks repeats is taken for the first of both.
+*The zone.* Text without an offset is in the declared zone, by default UTC. If a change of clocks
+repeats an hour, the first one is meant.
 
-*The year.* A form without one, as of syslog, takes the last year in which the time is no more than
-`AHEAD` after the clock: so the last of December, read in January, is of the year before. A log that
-is older than a year needs a form with a year.
+*The year.* A format without a year, such as syslog's, takes the last year in which the time is at
+most `AHEAD` after the clock: so the last of December, read in January, is in the year before. A log
+that is older than a year needs a format with a year.
 
-Texts of a form come again and again, as those of a second do: what was made of them is kept.
+The same texts come again and again (all those of one second, for example), so parsed times are
+cached.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from millstream.errors import DefinitionError, InputError
 from millstream.model.duration import UNITS, instant
 
 AHEAD = UNITS["d"]
-"""Microseconds that a time may be after the clock: clocks and zones differ by less."""
+"""The most microseconds that a time may be after the clock: clocks and zones differ by less."""
 KEPT = 20_000
-"""Texts of times that are kept."""
+"""The most texts in the cache."""
 _YEAR = re.compile(r"%[YyGcxs]")
 _LEAP = 8
-"""Years between two with a 29th of February, at most."""
+"""The most years between two years with a 29th of February."""
 
 TimeOfText = Callable[[Any, int], int]
-"""Takes a text and the clock; gives microseconds, or raises InputError."""
+"""Takes a text and the clock; returns microseconds, or raises InputError."""
 
 
 def check_time_text(time_format: str | None, zone: str | None, where: str) -> None:
-    """DefinitionError if no text could be read by these."""
+    """DefinitionError if the time format or the zone is invalid."""
     if zone is not None:
         _zone(zone, where)
     if time_format is None:
@@ -52,7 +53,7 @@ def check_time_text(time_format: str | None, zone: str | None, where: str) -> No
 
 
 def time_reader(time_format: str | None, zone: str | None, where: str) -> TimeOfText:
-    """A function that reads times which are text.
+    """Returns a function that parses times written as text.
 
     >>> read = time_reader("%b %d %H:%M", "Europe/Berlin", "here")
     >>> clock = instant(datetime(2024, 1, 2))
@@ -64,35 +65,37 @@ def time_reader(time_format: str | None, zone: str | None, where: str) -> TimeOf
         return lambda text, clock: _iso(text, within, where)
     whole, point = _without_fraction(time_format)
 
-    def parsed(text: Any, given: Any, clock: int) -> int:
+    def parse(text: Any, value: Any, clock: int) -> int:
         try:
             return _by_format(text, whole, within, clock)
         except (TypeError, ValueError):
             raise InputError(
-                f"{where}: ts must be text of the form {time_format!r}; got {given!r}"
+                f"{where}: ts must be text of the form {time_format!r}; got {value!r}"
             ) from None
 
     changing = _YEAR.search(time_format) is None
-    return _Kept(parsed, point, changing=changing).read
+    return _TimeCache(parse, point, changing=changing).read
 
 
 _WHOLE = ""
-"""The text is kept whole: no fraction is taken off."""
+"""The text is parsed whole: no fraction is split off."""
 
 
-class _Kept:
-    """Keeps what was made of texts, without the fraction of a second after `point`."""
+class _TimeCache:
+    """Caches the times of texts, without the fraction of a second after `point`."""
 
-    def __init__(self, made: Callable[[Any, Any, int], int], point: str, *, changing: bool) -> None:
-        """`made` takes the text without its fraction, the whole and the clock. `changing`: what a
-        text means depends on the clock, and is kept for a day."""
-        self._made, self._point, self._changing = made, point, changing
+    def __init__(
+        self, parse: Callable[[Any, Any, int], int], point: str, *, changing: bool
+    ) -> None:
+        """`parse` takes the text without its fraction, the whole value and the clock. `changing`:
+        the meaning of a text depends on the clock, so it is cached for a day."""
+        self._parse, self._point, self._changing = parse, point, changing
         self._known: dict[str, int] = {}
         self._since = 0
 
     def read(self, value: Any, clock: int) -> int:
         if type(value) is not str:
-            return self._made(None, value, clock)
+            return self._parse(None, value, clock)
         if self._changing and not 0 <= clock - self._since < AHEAD:
             self._known.clear()
             self._since = clock
@@ -100,10 +103,10 @@ class _Kept:
         if self._point:
             text, _, fraction = value.rpartition(self._point)
             if not (fraction.isdecimal() and len(fraction) <= 6):
-                return self._made(None, value, clock)
+                return self._parse(None, value, clock)
         ts = self._known.get(text)
         if ts is None:
-            ts = self._made(text, value, clock)
+            ts = self._parse(text, value, clock)
             if len(self._known) >= KEPT:
                 self._known.clear()
             self._known[text] = ts
@@ -111,7 +114,7 @@ class _Kept:
 
 
 def _without_fraction(time_format: str) -> tuple[str, str]:
-    """A form without the fraction of a second at its end, and what comes before that."""
+    """Splits a trailing fraction of a second off a format; returns the rest and its separator."""
     if time_format.endswith("%f") and time_format[-3:-2] in tuple(".,:"):
         return time_format[:-3], time_format[-3]
     return time_format, _WHOLE
@@ -123,11 +126,11 @@ def _by_format(text: str, form: str, zone: tzinfo, clock: int) -> int:
     latest = clock + AHEAD
     year = datetime.fromtimestamp(latest / 1e6, UTC).year
     error = ValueError("no such day")
-    for candidate in range(year + 1, year - _LEAP - 1, -1):  # the year may be the next one there
+    for candidate in range(year + 1, year - _LEAP - 1, -1):  # in the zone it may be next year
         try:
             ts = _in_zone(datetime.strptime(f"{candidate} {text}", f"%Y {form}"), zone)
-        except ValueError as one:
-            error = one
+        except ValueError as no_such_day:
+            error = no_such_day
             continue
         if ts <= latest:
             return ts
@@ -150,6 +153,6 @@ def _zone(name: object, where: str) -> tzinfo:
         return ZoneInfo(str(name))
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise DefinitionError(
-            f"{where}: zone must be a time zone of this machine, as 'Europe/Berlin' or 'UTC'; "
+            f"{where}: zone must be a time zone of this machine, such as 'Europe/Berlin' or 'UTC'; "
             f"got {name!r}"
         ) from None

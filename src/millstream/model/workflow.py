@@ -1,12 +1,12 @@
 """The workflow: a checked, frozen graph of streams and functions.
 
 Building a `Workflow` checks the whole graph (Muppet, section 3: "a directed graph, allowing
-cycles") and works out what the runtime needs to know of it:
+cycles") and computes what the runtime needs to know about it:
 
 - *feedback edges*: going through the edges in the order of declaration, an edge that would close a
   cycle is feedback; the others form an acyclic graph;
 - *placed* functions: updates, and maps that emit along a feedback edge. They have a shard for each
-  key; any other map is fused behind whatever emitted its input;
+  key; any other map is fused behind the source or function that emitted its input;
 - *layers*: each placed function's longest path from the sources over the acyclic edges.
 """
 
@@ -17,7 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from millstream.errors import DefinitionError
-from millstream.model.function import RESERVED_STREAMS, Function, Update, check_effects
+from millstream.model.function import RESERVED_STREAMS, Function, Map, Update
+from millstream.model.function import check_effects as check_effects
+from millstream.model.function import check_former_names as check_former_names
+from millstream.model.lookup import KnownLookup, check_lookup_names, refuse_lookups
 from millstream.model.size import MIB
 from millstream.model.source import Source
 from millstream.nearest import nearest
@@ -26,21 +29,35 @@ Order = Literal["arrival", "event-time"]
 OnError = Literal["dead-letter", "fail"]
 SLATE_WARN, SLATE_LIMIT = MIB, 16 * MIB
 FAILED = ".failed"
-"""Behind an action's name: the stream of its dead letters, which is Millstream's own."""
+"""Suffix of an action's name for the stream of its dead letters, which is Millstream's own."""
+CHANGES = ".changes"
+"""Suffix of an update's name for the output of its slates' changes; `name=` overrides it."""
 Edge = tuple[str, str, str]
 """(emitting function, stream, subscribing function)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What is declared of a stream itself, apart from who reads and writes it."""
+    """The declared properties of a stream, apart from its readers and writers."""
 
     name: str
     output: bool = False
     delay: int = 0
-    """Events on the stream are at least so much later than their input (microseconds)."""
+    """The least time, in microseconds, by which its events are later than their input."""
     action: bool = False
-    """An output whose events are carried out, after their batch is committed."""
+    """True for an output whose events are carried out after their batch is committed."""
+    order_by: str | None = None
+    """The numeric field of the value that orders the output of a batch; None: time does."""
+    value: type | None = None
+    """A dataclass with the fields of the events' values; sinks make columns of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeOutput:
+    """The changes of an update's slates, for sinks and tails: they depend on the batches."""
+
+    name: str
+    update: str
 
 
 @dataclass(frozen=True)
@@ -54,19 +71,25 @@ class Workflow:
     order: Order = "arrival"
     on_error: OnError = "dead-letter"
     slate_warn: int = SLATE_WARN
-    """Bytes of a slate, or of a table's entry, from which on it is warned about."""
+    """The bytes of a slate, or of a table's entry, from which a warning is given."""
     slate_limit: int = SLATE_LIMIT
-    """Bytes that it may not be over: an event that would take it there is a dead letter."""
+    """The most bytes of it: an event that would exceed them becomes a dead letter."""
     parts: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """What the parts that were placed say of themselves, by their names; the engine uses none."""
+    """The descriptions of the registered parts, by name; the engine does not use them."""
+    changes: tuple[ChangeOutput, ...] = ()
+    retired: tuple[str, ...] = field(default=(), compare=False)
+    """Updates that were removed on purpose: their slates may stay in the store."""
     warnings: tuple[str, ...] = field(init=False, compare=False, default=())
     feedback: frozenset[Edge] = field(init=False, compare=False, default=frozenset())
     layers: tuple[tuple[Function, ...], ...] = field(init=False, compare=False, default=())
 
     def __post_init__(self) -> None:
         _check_names(self)
+        _check_changes(self)
+        check_former_names(self.name, self.functions, self.retired)
         _check_streams(self)
         _check_actions(self)
+        _check_lookups(self)
         for function in self.functions:
             check_effects(function)
         _check_overflows(self)
@@ -93,7 +116,9 @@ class Workflow:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        return tuple(stream.name for stream in self.declared if stream.output)
+        """The streams that are outputs, then the outputs of changes, which are not streams."""
+        streams = (stream.name for stream in self.declared if stream.output)
+        return (*streams, *(changes.name for changes in self.changes))
 
     @property
     def actions(self) -> tuple[str, ...]:
@@ -104,8 +129,19 @@ class Workflow:
         return tuple(f for f in self.functions if isinstance(f, Update))
 
     @property
+    def lookups(self) -> tuple[KnownLookup, ...]:
+        """The lookups that its maps read, each once."""
+        used = {
+            id(lookup): lookup
+            for function in self.functions
+            if isinstance(function, Map)
+            for lookup in function.lookups
+        }
+        return tuple(used.values())
+
+    @property
     def slate_kinds(self) -> dict[str, str]:
-        """Each update's kind of slate, as a store remembers it."""
+        """Each update's kind of slate, as a store records it."""
         return {update.name: update.kind for update in self.updates}
 
     def function(self, name: str) -> Function:
@@ -128,7 +164,7 @@ class Workflow:
 
     @property
     def step(self) -> int | None:
-        """How far the horizon may move at once, so that delayed feedback is exact; None: any."""
+        """The longest step of the horizon with which delayed feedback is exact; None: any."""
         delays = [self.delay(stream) for _, stream, _ in self.feedback]
         return min((delay for delay in delays if delay > 0), default=None)
 
@@ -170,15 +206,15 @@ def _check_names(workflow: Workflow) -> None:
 
 
 def _offered(workflow: Workflow, known: set[str]) -> list[str]:
-    """The streams that a wrong name may have meant: without those between the functions of one
-    part, which are named after it: `top.items`, from `top.keys` to `top.sort`."""
+    """Returns the streams that a wrong name may have meant. Streams between the functions of one
+    part, which are named after it (`top.items`, from `top.keys` to `top.sort`), are left out."""
     inner = {
         stream
         for function in workflow.functions
         for stream in function.emits
         if "." in function.name and stream.startswith(function.name.rpartition(".")[0] + ".")
     }
-    return sorted(known - inner | {one.name for one in workflow.declared if one.name in known})
+    return sorted(known - inner | {s.name for s in workflow.declared if s.name in known})
 
 
 def _check_streams(workflow: Workflow) -> None:
@@ -214,6 +250,40 @@ def _check_streams(workflow: Workflow) -> None:
                 f"{what} {declared.name!r}: no function publishes it: "
                 f"{_unknown('stream', declared.name, _offered(workflow, known))}"
             )
+
+
+def _check_changes(workflow: Workflow) -> None:
+    taken = {*RESERVED_STREAMS, *(source.name for source in workflow.sources)}
+    taken |= {stream for function in workflow.functions for stream in function.emits}
+    updates = [update.name for update in workflow.updates]
+    published: list[str] = []
+    for changes in workflow.changes:
+        where = f"changes of {changes.update!r}"
+        if changes.update not in updates:
+            raise DefinitionError(f"{where}: {_unknown('update', changes.update, updates)}")
+        if changes.update in published:
+            raise DefinitionError(f"{where} are published twice; declare them once")
+        if changes.name in taken:
+            raise DefinitionError(
+                f"{where}: the output must have a name of its own; {changes.name!r} is used "
+                "already; give it another with name="
+            )
+        for reader in workflow.subscribers(changes.name):
+            raise DefinitionError(
+                f"{reader.where} subscribes to {changes.name!r}, the {where}: they are for sinks "
+                f"and tails only, since they depend on the batches; let {changes.update!r} emit "
+                "what other functions are to know"
+            )
+        published.append(changes.update)
+        taken.add(changes.name)
+
+
+def _check_lookups(workflow: Workflow) -> None:
+    for update in workflow.updates:
+        for handler in (update.function, update.on_timer):
+            if handler is not None:
+                refuse_lookups(handler, update.where)
+    check_lookup_names(workflow.lookups)
 
 
 def _check_actions(workflow: Workflow) -> None:
@@ -257,7 +327,7 @@ def _edges(workflow: Workflow) -> list[Edge]:
 
 
 def _check_overflows(workflow: Workflow) -> None:
-    """What an update could not take must not come back to it: there would be no end of it."""
+    """DefinitionError if an update's overflow can come back to it: it would loop without end."""
     readers: dict[str, set[str]] = {}
     for _, stream, reader in _edges(workflow):
         readers.setdefault(stream, set()).add(reader)
@@ -316,7 +386,7 @@ def _layers(workflow: Workflow, feedback: frozenset[Edge]) -> tuple[tuple[Functi
     by_name = {function.name: function for function in workflow.functions}
 
     def depth_of(name: str) -> int:
-        """The number of placed functions on the longest path that ends here, this one included."""
+        """Counts the placed functions on the longest path that ends here, this one included."""
         if name not in depth:
             longest = max((depth_of(before) for before in into[name]), default=0)
             depth[name] = longest + placed(by_name[name])

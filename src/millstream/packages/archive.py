@@ -1,9 +1,9 @@
 """The bytes of a package: a zip that is the same for the same content.
 
-Entries are stored, not compressed, so a small archive cannot become a large one, and no version of
-a compressor shows. They come in one order, with one date. Reading takes the entries one after the
-other and then writes them anew: only an archive that is the same byte for byte is accepted, so
-nothing can hide in it that another program for zips would see.
+Entries are stored, not compressed, so a small archive cannot expand into a large one, and the bytes
+do not depend on the version of a compressor. The entries have a fixed order and a fixed date.
+Reading takes the entries one after the other and then writes them again. Only an archive that is
+the same byte for byte is accepted, so nothing can hide in it that another zip program would see.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """The entries of a package, as they are: nothing of them was verified."""
+    """The entries of a package, not verified yet."""
 
     manifest: bytes
     files: Mapping[str, bytes]
@@ -34,24 +34,24 @@ class Archive:
 
 
 def write_archive(archive: Archive) -> bytes:
-    """The zip of these entries."""
+    """Returns the zip of these entries."""
     entries = {MANIFEST: archive.manifest}
     if archive.signature is not None:
         entries[SIGNATURE] = archive.signature
     for path in sorted(archive.files):
         entries[f"{FILES}{path}"] = archive.files[path]
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as zipped:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as zipped:
         for name, data in entries.items():
             entry = zipfile.ZipInfo(name, _DATE)
             entry.create_system = 3  # the same bytes on every system
             entry.external_attr = 0o100644 << 16
             zipped.writestr(entry, data)
-    return out.getvalue()
+    return buffer.getvalue()
 
 
 def read_archive(data: bytes) -> Archive:
-    """The entries of a zip that `write_archive` wrote; PackageError for any other bytes."""
+    """Reads a zip that `write_archive` wrote. Raises PackageError for any other bytes."""
     check_size(len(data))
     entries: dict[str, bytes] = {}
     for name, content in _entries(data):
@@ -66,7 +66,9 @@ def read_archive(data: bytes) -> Archive:
         )
     check_paths(entries)
     files = {
-        name.removeprefix(FILES): one for name, one in entries.items() if name.startswith(FILES)
+        name.removeprefix(FILES): content
+        for name, content in entries.items()
+        if name.startswith(FILES)
     }
     archive = Archive(manifest, files, signature)
     if write_archive(archive) != data:
@@ -78,7 +80,7 @@ def read_archive(data: bytes) -> Archive:
 
 
 def _entries(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """The entries up to the zip's directory. Whatever is odd here is found in the comparison."""
+    """Yields the entries before the zip's directory. The comparison finds any irregularity."""
     at = 0
     while data[at : at + 4] == _ENTRY_MARK and at + _ENTRY.size <= len(data):
         *_, size, _, name_size, extra_size = _ENTRY.unpack_from(data, at)

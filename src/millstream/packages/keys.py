@@ -1,8 +1,9 @@
-"""Ed25519 keys, and which packages the operator of a node allows.
+"""Ed25519 keys, and the packages that the operator of a node allows.
 
-A private key is a PEM file that only its owner may read, and its public half lies beside it with
-`.pub`. A node allows a key, and so every package that its owner signs, or the hash of one package.
-The library `cryptography` is needed for keys alone: a hash is compared without it.
+A private key is a PEM file that only its owner may read. The public key is beside it, in a file
+with the suffix `.pub`. A node allows a key, and thus every package that its owner signs, or the
+hash of one package. The library `cryptography` is needed for keys only: a hash is compared without
+it.
 """
 
 from __future__ import annotations
@@ -14,31 +15,35 @@ from pathlib import Path
 from typing import Any
 
 from millstream.errors import CommandError, PackageError
+from millstream.extras import needed_by
 from millstream.model.place import shown_path
 from millstream.packages.manifest import Signature
 
 HASH = "sha256:"
 _CONTEXT = b"millstream package 1\n"
-"""Before what is signed, so that a signature for another purpose is none for a package."""
+"""A prefix of the signed bytes, so that a signature for another purpose is not valid for a
+package."""
 _HEX = frozenset("0123456789abcdef")
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Which packages may run on a node."""
+    """The packages that may run on a node."""
 
     keys: Mapping[str, str] = field(default_factory=dict)
-    """Public keys in hex, and the file that each was read from."""
+    """Public keys in hex, with the file that each was read from."""
     hashes: frozenset[str] = frozenset()
     """The sha256 of single packages."""
 
     def __str__(self) -> str:
         keys = [f"the key {file}" for file in self.keys.values()]
-        return ", ".join([*keys, *(f"{HASH}{one}" for one in sorted(self.hashes))]) or "nothing"
+        return (
+            ", ".join([*keys, *(f"{HASH}{digest}" for digest in sorted(self.hashes))]) or "nothing"
+        )
 
 
 def allowed_of(words: Iterable[str]) -> Allowed:
-    """What `--allow` says: FILE.pub, a folder of such files, or sha256:HEX."""
+    """Parses the values of `--allow`: FILE.pub, a folder of such files, or sha256:HEX."""
     keys, hashes = dict[str, str](), set[str]()
     for word in words:
         if word.startswith(HASH):
@@ -57,7 +62,7 @@ def allowed_of(words: Iterable[str]) -> Allowed:
 
 
 def new_key(path: Path) -> Path:
-    """Make a private key, and beside it the public one, whose path is returned."""
+    """Creates a private key, and the public key beside it. Returns the path of the public key."""
     public = path.with_name(f"{path.name}.pub")
     for file in (path, public):
         if file.exists():
@@ -80,20 +85,20 @@ def new_key(path: Path) -> Path:
 
 
 def sign(manifest: bytes, key_file: Path) -> Signature:
-    """The signature of a manifest by the private key in a file."""
+    """Signs a manifest with the private key in a file."""
     key = _read(key_file, _private, "a private key that `millstream pack --new-key` made")
     if key_file.stat().st_mode & 0o077:
         raise CommandError(
             f"{shown_path(key_file)}: a private key must be readable by its owner alone; got mode "
             f"{key_file.stat().st_mode & 0o777:o}; chmod 600 {shown_path(key_file)}"
         )
-    made = key.sign(_CONTEXT + manifest)
+    raw_signature = key.sign(_CONTEXT + manifest)
     public = key.public_key().public_bytes_raw().hex()
-    return Signature(key=public, signature=made.hex())
+    return Signature(key=public, signature=raw_signature.hex())
 
 
 def check_signature(manifest: bytes, signature: Signature, allowed: Allowed) -> None:
-    """PackageError unless one of the allowed keys has signed the manifest."""
+    """Raises PackageError unless an allowed key has signed the manifest."""
     if signature.key not in allowed.keys:
         raise PackageError(
             f"package: must be signed by a key that is allowed here ({allowed}); got a signature "
@@ -115,7 +120,7 @@ def check_signature(manifest: bytes, signature: Signature, allowed: Allowed) -> 
 
 
 def read_public_key(path: Path) -> str:
-    """The public key in a file, in hex."""
+    """Returns the public key in a file, in hex."""
     key = _read(path, _public, "a public key that `millstream pack --new-key` made")
     raw: bytes = key.public_bytes_raw()
     return raw.hex()
@@ -175,13 +180,9 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
 
 
 def _library() -> tuple[Any, Any]:
-    """Loaded when a key is used: agents of jobs that are data need no cryptography."""
-    try:
+    """Imports the library only when a key is used: agents whose jobs are data do not need
+    cryptography."""
+    with needed_by("a key"):
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError:
-        raise CommandError(
-            "keys need the library cryptography, and it is not installed; "
-            "pip install 'millstream[packages]'"
-        ) from None
     return serialization, ed25519

@@ -1,4 +1,4 @@
-"""What a package says of itself, and the limits that it must keep to.
+"""The manifest of a package, and the limits that a package must keep to.
 
 The signature is over the manifest, and the manifest has the hash of every file.
 """
@@ -16,21 +16,21 @@ from millstream.model.size import MIB
 
 FORMAT = 1
 MOST_BYTES = 16 * MIB
-"""Of a whole package."""
+"""The maximum size of a whole package."""
 MOST_FILES = 1_000
 MOST_PATH = 200
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
 
 class PackagedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One file: its path from the application's folder, with `/` between the steps."""
+    """One file: its path relative to the application's folder, with `/` as the separator."""
 
     path: str
     size: int
     sha256: str
 
 
-class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class PackageManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The content of a package."""
 
     format: int = FORMAT
@@ -39,7 +39,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     file: str
     """The application's file, one of `files`."""
     name: str = ""
-    """Which App of that file, if it has several."""
+    """The App in that file, if it has several."""
     jobs: tuple[str, ...]
     """The jobs that take panes from agents."""
     created_by: str
@@ -48,25 +48,25 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Who vouches for a manifest."""
+    """A signature of a manifest."""
 
     algorithm: Literal["ed25519"] = "ed25519"
     key: str
-    """The public key, in hex. A hint: only keys that a node allows are tried."""
+    """The public key, in hex. A hint: only keys that the node allows are tried."""
     signature: str
 
 
-Content = TypeVar("Content", Manifest, Signature)
+Content = TypeVar("Content", PackageManifest, Signature)
 
 
-def encoded(content: Manifest | Signature) -> bytes:
-    """The one encoding of a manifest or a signature."""
+def encoded(content: PackageManifest | Signature) -> bytes:
+    """Returns the canonical encoding of a manifest or a signature."""
     return _ENCODER.encode(content)
 
 
-def read_manifest(data: bytes) -> Manifest:
-    """The manifest, if it keeps to the limits; PackageError if not."""
-    manifest = _decoded(data, Manifest, "manifest.json")
+def read_manifest(data: bytes) -> PackageManifest:
+    """Decodes a manifest. Raises PackageError if it does not keep to the limits."""
+    manifest = _decoded(data, PackageManifest, "manifest.json")
     if manifest.format != FORMAT:
         raise PackageError(
             f"package: manifest.json must be of format {FORMAT}; got {manifest.format}; install "
@@ -87,19 +87,19 @@ def read_signature(data: bytes) -> Signature:
 
 
 def check_paths(paths: Iterable[str]) -> None:
-    """PackageError if a path could lead out of the folder that it is unpacked in, or hide another
-    one there."""
+    """Raises PackageError if a path could lead out of the folder that it is unpacked in, or hide
+    another path there."""
     folders, seen = set[str](), dict[str, str]()
-    given = list(paths)
-    for path in given:
+    all_paths = list(paths)
+    for path in all_paths:
         steps = path.split("/")
-        bad = (
+        is_bad = (
             not path
             or len(path) > MOST_PATH
             or any(step in ("", ".", "..") for step in steps)
             or any(character in '\\:*?"<>|' or not character.isprintable() for character in path)
         )
-        if bad:
+        if is_bad:
             raise PackageError(
                 "package: a path must lead down from the application's folder, as in "
                 f"'lib/words.py', in at most {MOST_PATH} plain characters; got {path[:300]!r}; "
@@ -112,7 +112,7 @@ def check_paths(paths: Iterable[str]) -> None:
             )
         seen[path.casefold()] = path
         folders.update("/".join(steps[:depth]).casefold() for depth in range(1, len(steps)))
-    for path in given:
+    for path in all_paths:
         if path.casefold() in folders:
             raise PackageError(
                 f"package: {path!r} must be a file or a folder; got both; pack it again"
@@ -120,7 +120,7 @@ def check_paths(paths: Iterable[str]) -> None:
 
 
 def check_size(size: int) -> None:
-    """PackageError if a package is larger than any is taken."""
+    """Raises PackageError if a package is too large."""
     if size > MOST_BYTES:
         raise PackageError(
             f"package: must be at most {MOST_BYTES} bytes; got {size}; leave out what the jobs do "
@@ -140,6 +140,6 @@ def _decoded(data: bytes, kind: type[Content], name: str) -> Content:
             f"package: {name} must be what `millstream pack` writes: {error}; if a newer version "
             "packed it, install that one here"
         ) from None
-    if encoded(content) != data:  # one content, one encoding: nothing can hide in another
+    if encoded(content) != data:  # only the canonical encoding: nothing can hide in another
         raise PackageError(f"package: {name} must be encoded as `millstream pack` does; pack again")
     return content

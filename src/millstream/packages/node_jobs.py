@@ -1,6 +1,6 @@
-"""From what a root publishes to a job that runs on a node.
+"""Turns what a root publishes into a job that runs on a node.
 
-A job that is data is taken as it is. Of a Python job the package is fetched, and run only if the
+A job that is data is used directly. For a Python job, the package is fetched, and runs only if the
 operator of the node has allowed it.
 """
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 from millstream.errors import PackageError
 from millstream.packages.keys import Allowed
-from millstream.packages.loading import load_package
 from millstream.packages.manifest import digest
 from millstream.packages.package import open_package
+from millstream.packages.package_loader import load_package
 from millstream.windows.definition import PublishedJob, placed_of
 from millstream.windows.placed import PlacedJob
 
@@ -26,11 +26,11 @@ def job_on_node(
     fetch: Callable[[str], bytes],
     folder: Path,
 ) -> PlacedJob:
-    """The job `name` as its root publishes it.
+    """Returns the job `name` as its root publishes it.
 
-    `fetch` gets the bytes of a package by its hash; `folder` is where packages are unpacked.
-    PackageError if the package is not allowed here or is not what was asked for, DefinitionError if
-    its code fails, InputError if the definition is of a version that is not known here.
+    `fetch` gets the bytes of a package by its hash; `folder` is where packages are unpacked. Raises
+    PackageError if the package is not allowed here or is not the requested one, DefinitionError if
+    its code fails, and InputError if the definition has an unknown version.
     """
     if published.definition is not None:
         return placed_of(published.definition)

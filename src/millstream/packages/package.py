@@ -1,8 +1,8 @@
-"""A package whose bytes were checked before anything of them is used.
+"""A package whose bytes are checked before any use.
 
 `read_package` checks that the bytes are one whole package: its form, its limits, its paths and the
-hash of every file. `open_package` first asks whether it may run here: its hash or the key that has
-signed it must be allowed on the node.
+hash of every file. `open_package` first checks that it may run here: its hash, or the key that
+signed it, must be allowed on the node.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from millstream.errors import PackageError
 from millstream.packages.archive import Archive, read_archive, write_archive
 from millstream.packages.keys import Allowed, check_signature
 from millstream.packages.manifest import (
-    Manifest,
     PackagedFile,
+    PackageManifest,
     Signature,
     check_size,
     digest,
@@ -27,18 +27,20 @@ from millstream.packages.manifest import (
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """Verified content."""
+    """The verified content of a package."""
 
     sha256: str
-    """Of all its bytes: what it is known by."""
-    manifest: Manifest
+    """The hash of all its bytes, which identifies it."""
+    manifest: PackageManifest
     files: Mapping[str, bytes] = field(repr=False)
     signed_by: str | None = None
-    """The public key that its signature names, in hex; only `open_package` has verified it."""
+    """The public key that its signature names, in hex. Only `open_package` verifies the
+    signature."""
 
 
 def open_package(data: bytes, allowed: Allowed) -> Package:
-    """The package in these bytes, if it may run on this node; PackageError if not."""
+    """Returns the package in these bytes if it may run on this node; otherwise raises
+    PackageError."""
     check_size(len(data))
     archive = read_archive(data)
     if digest(data) not in allowed.hashes:
@@ -53,22 +55,22 @@ def open_package(data: bytes, allowed: Allowed) -> Package:
 
 
 def read_package(data: bytes) -> Package:
-    """The package in these bytes, whoever signed it: for those who made it."""
+    """Returns the package in these bytes, whoever signed it. For those who made it."""
     return _checked(data, read_archive(data))
 
 
 def write_package(
-    manifest: Manifest, files: Mapping[str, bytes], signature: Signature | None = None
+    manifest: PackageManifest, files: Mapping[str, bytes], signature: Signature | None = None
 ) -> bytes:
-    """The bytes of a package: the same for the same content."""
+    """Returns the bytes of a package. They are the same for the same content."""
     signed = None if signature is None else encoded(signature)
     data = write_archive(Archive(encoded(manifest), files, signed))
-    read_package(data)  # nobody would take what this refuses
+    read_package(data)  # fail here rather than at every reader
     return data
 
 
 def packaged(files: Mapping[str, bytes]) -> tuple[PackagedFile, ...]:
-    """Files as a manifest lists them."""
+    """Returns files as a manifest lists them."""
     return tuple(
         PackagedFile(path, len(files[path]), digest(files[path])) for path in sorted(files)
     )
@@ -76,14 +78,14 @@ def packaged(files: Mapping[str, bytes]) -> tuple[PackagedFile, ...]:
 
 def _checked(data: bytes, archive: Archive) -> Package:
     manifest = read_manifest(archive.manifest)
-    found = packaged(archive.files)
-    if found != manifest.files:
-        said = {file.path: file for file in manifest.files}
-        wrong = [file.path for file in found if said.pop(file.path, None) != file]
+    files = packaged(archive.files)
+    if files != manifest.files:
+        listed = {file.path: file for file in manifest.files}
+        wrong = [file.path for file in files if listed.pop(file.path, None) != file]
         raise PackageError(
             "package: every file must be as its manifest says, and no other may be there; got "
-            f"{', '.join([*wrong, *said])} otherwise; the package was changed: do not use it, and "
-            "fetch it, or pack it, again"
+            f"a difference in {', '.join([*wrong, *listed])}; the package was changed: do not use "
+            "it, and fetch it, or pack it, again"
         )
     signature = None if archive.signature is None else read_signature(archive.signature)
     return Package(

@@ -1,4 +1,4 @@
-"""What the routes of agents take and give, for the OpenAPI document."""
+"""The parameters, bodies and answers of the routes of agents, for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from millstream.server.operations import (
 
 
 def partly(**fields: Schema) -> Schema:
-    """An object that has any of these."""
+    """An object that may have any of these fields."""
     return {"type": "object", "required": [], "properties": fields}
 
 
@@ -62,23 +62,24 @@ AGENT_OPERATIONS = (
     Operation(
         "GET",
         "/agents",
-        "The agents that were heard of lately, and who is whose parent.",
-        "Those nearest to the root first. heard: seconds since it was heard of.",
+        "The agents that were heard of lately, with their parents.",
+        "Those nearest to the root first. heard: seconds since the agent was last heard of.",
         record(agents=listed(AGENT)),
     ),
     Operation(
         "POST",
         "/agents/{node}",
-        "An agent says hello, and tells of those below it.",
-        "When to say it again, and what the root wants of it and of those below: by node, its seat "
-        "in the tree and the jobs it is to run.",
+        "The hello of an agent, for itself and the agents below it.",
+        "When to send the next hello, and the root's orders for the agent and those below it: by "
+        "node, its seat in the tree and the jobs to run.",
         HELLO_ANSWER,
         body={"application/json": HELLO},
+        errors={409: "The hello is of another node than the one in the path."},
     ),
     Operation(
         "GET",
         "/jobs/{name}/definition",
-        "What an agent needs to make the panes of a job.",
+        "The definition of a job, from which an agent makes its panes.",
         "Its version, and its definition or the hash of the package that has its code.",
         {**partly(version=TEXT, definition=ANY, package=TEXT), "required": ["version"]},
         errors={

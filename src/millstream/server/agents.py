@@ -1,8 +1,8 @@
-"""Who is there: POST /agents/{node}, by which agents say hello, and GET /agents.
+"""The agents: POST /agents/{node}, by which an agent says hello, and GET /agents.
 
-The root's `TreePlacement` says who is whose parent; it is in this server's memory only. With a
-hello an agent learns which jobs it is to run: those of the application that name its node and that
-have a definition or a package for it.
+The root's `TreePlacement` decides the parent of each agent; it is only in this server's memory. The
+answer to a hello tells an agent which jobs to run: those of the application that name its node and
+that have a definition or a package for it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _hello = msgspec.json.Decoder(Hello)
 
 
 class Agents:
-    """The agents of the application. One a server."""
+    """The agents of the application. One per server."""
 
     def __init__(self, service: Service, clock: Callable[[], float] = time.monotonic) -> None:
         self._service, self._clock = service, clock
@@ -49,8 +49,8 @@ class Agents:
     def routes(self) -> list[Route]:
         return [
             Route("GET", ("agents",), self._list),
-            Route("POST", ("agents", "{node}"), self._greeted),
-            Route("GET", ("jobs", "{name}", "definition"), self._definition),
+            Route("POST", ("agents", "{node}"), self._greeted, "agent"),
+            Route("GET", ("jobs", "{name}", "definition"), self._definition, "agent"),
         ]
 
     async def _list(self, request: Request) -> Response:
@@ -66,7 +66,7 @@ class Agents:
         node = request.path_params["node"]
         if hello.member.node != node:
             raise Refusal(
-                400, f"the hello must be of node {node[:100]!r}; got {hello.member.node[:100]!r}"
+                409, f"the hello must be of node {node[:100]!r}; got {hello.member.node[:100]!r}"
             )
         members = (hello.member, *hello.below)
         if any(not 0 < len(member.node) <= LONGEST_NAME for member in members):
@@ -90,7 +90,7 @@ class Agents:
         return orders
 
     def _wanted(self) -> dict[str, list[JobTicket]]:
-        """The jobs that each node is to run."""
+        """Returns the jobs that each node is to run."""
         description = self._service.store.description()
         if description is not self._described:
             self._described = description
@@ -102,7 +102,7 @@ class Agents:
         description = self._service.store.description()
         parts = {} if description is None else description.parts
         name = request.path_params["name"]
-        jobs = [one for one, part in parts.items() if part.get("kind") == "job" and part["agents"]]
+        jobs = [job for job, part in parts.items() if part.get("kind") == "job" and part["agents"]]
         if name not in jobs:
             hint = did_you_mean(name, jobs) if jobs else "the application has none with agents"
             raise Refusal(404, f"there is no job {name[:100]!r} for agents; {hint}")
@@ -117,7 +117,7 @@ class Agents:
 
 
 def tickets_of(parts: Mapping[str, Any]) -> dict[str, list[JobTicket]]:
-    """By node: the jobs among an application's parts that it is to run, in order."""
+    """Returns the jobs that each node is to run, in order, from an application's parts."""
     tickets: dict[str, list[JobTicket]] = {}
     for name, part in parts.items():
         published = part.get("definition") if part.get("kind") == "job" else None

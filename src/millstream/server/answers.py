@@ -1,7 +1,7 @@
-"""What every route answers with: JSON, or a refusal that becomes JSON.
+"""The answers of routes: JSON, or a refusal that becomes JSON.
 
-A route returns an answer, or raises `Refusal` from anywhere beneath it: the application turns that
-into `{"error": sentence, "status": n}`.
+A route returns an answer, or `Refusal` is raised anywhere below it: the application turns that into
+`{"error": sentence, "status": n}`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _TYPE = (b"content-type", JSON)
 
 
 class Refusal(Exception):
-    """A request that is not carried out: its status, and a sentence that says what to do.
+    """Refuses a request, with a status code and a sentence that says what to do.
 
-    `more` are further fields of the answer, `headers` of its head.
+    `more` are further fields of the answer's JSON, `headers` further headers.
     """
 
     def __init__(
@@ -40,23 +40,24 @@ class Refusal(Exception):
         self.more = more or {}
 
     def answer(self) -> Response:
-        found = {**self.more, "error": self.sentence, "status": self.status}
-        return json_answer(found, self.status, self.headers)
+        content = {**self.more, "error": self.sentence, "status": self.status}
+        return json_answer(content, self.status, self.headers)
 
 
 class Written(Response):
-    """An answer whose JSON is already written: half the cost of any other."""
+    """An answer whose JSON is already encoded: half the cost of any other."""
 
-    def __init__(self, body: bytes, status: int = 200) -> None:
+    def __init__(
+        self, body: bytes, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> None:
         self.status_code = status
         self.body = body
         self.raw_headers = [_TYPE, (b"content-length", b"%d" % len(body))]
         self.background = None
+        for name, text in headers.items() if headers else ():
+            self.raw_headers.append((name.lower().encode("latin-1"), text.encode("latin-1")))
 
 
 def json_answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Written:
-    """Any value that JSON can carry, as an answer."""
-    answer = Written(_encode(value), status)
-    for name, text in (headers or {}).items():
-        answer.raw_headers.append((name.lower().encode("latin-1"), text.encode("latin-1")))
-    return answer
+    """Returns an answer with any value that JSON can carry."""
+    return Written(_encode(value), status, headers)

@@ -1,14 +1,16 @@
-"""The application that the server runs: guard, routes, errors as JSON."""
+"""The ASGI application of the server: guard, routes, errors as JSON."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from millstream.errors import StoreError
+from millstream.errors import ShardElsewhere, StoreError
 from millstream.server import (
     dump,
     feeds,
@@ -18,6 +20,7 @@ from millstream.server import (
     openapi,
     packages,
     page_files,
+    retries,
     slates,
     status,
     streams,
@@ -26,33 +29,39 @@ from millstream.server import (
 from millstream.server.agents import Agents
 from millstream.server.answers import Refusal
 from millstream.server.catalogue import Catalogue
+from millstream.server.connection import unread
 from millstream.server.feed_networks import Networks
 from millstream.server.feed_overview import FeedMetrics
-from millstream.server.guard import Guard
+from millstream.server.grants import EVERYONE, Grant
+from millstream.server.guard import GRANT, Guard
 from millstream.server.jobs import Jobs
 from millstream.server.news import JobNews
 from millstream.server.paths import Route, Routes
 from millstream.server.service import Service
 from millstream.server.status import Overview
 from millstream.server.streams import Posting
+from millstream.server.unread_answers import LARGE
 
 logger = logging.getLogger("millstream.server")
 
 
 def all_routes(service: Service) -> list[Route]:
-    """The routes of all modules."""
+    """Returns the routes of all modules."""
     catalogue = Catalogue(service.store)
     service.on_stop(catalogue.close)
     posting = Posting(service, catalogue)
     service.on_stop(posting.close)
     networks = Networks(service, catalogue)
     board = Jobs(service)
+    service.on_start(board.start)
+    service.on_stop(board.stop)
     overview = Overview(service, catalogue, board)
     return [
         *slates.routes(service),
         *dump.routes(service),
         *watch.routes(service),
         *streams.routes(service, catalogue, posting),
+        *retries.routes(service),
         *jobs.routes(board),
         *JobNews(service, catalogue).routes(),
         *Agents(service).routes(),
@@ -67,12 +76,12 @@ def all_routes(service: Service) -> list[Route]:
 
 
 def build_app(service: Service) -> ASGIApp:
-    """The whole application of a service."""
+    """Builds the application of a service: the guard in front of the dispatcher."""
     return Guard(Dispatcher(service, Routes(all_routes(service))), service)
 
 
 class Dispatcher:
-    """Finds the route of each request and turns what it raises into an answer."""
+    """Finds the route of each request, and turns the exceptions it raises into answers."""
 
     def __init__(self, service: Service, routes: Routes) -> None:
         self._service = service
@@ -81,10 +90,20 @@ class Dispatcher:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         method = scope["method"]
         try:
-            endpoint, scope["path_params"] = self._find(method, scope["raw_path"])
-            answer = await endpoint(Request(scope, receive, send))
+            route, scope["path_params"] = self._find(method, scope["raw_path"])
+            if (grant := scope[GRANT]) is not EVERYONE:
+                _check_right(grant, route, scope["path_params"])
+            request = Request(scope, receive, send)
+            if route.heavy:
+                async with self._service.heavy:
+                    await asyncio.sleep(0)  # serve other requests between two heavy ones
+                    answer = await route.endpoint(request)
+            else:
+                answer = await route.endpoint(request)
         except Refusal as refusal:
             answer = refusal.answer()
+        except ShardElsewhere as error:
+            answer = Refusal(421, str(error)).answer()
         except StoreError as error:
             answer = Refusal(503, str(error), headers={"Retry-After": "1"}).answer()
         except ClientDisconnect:
@@ -92,6 +111,12 @@ class Dispatcher:
         except Exception:
             logger.exception("%s %r failed", method, scope["path"][:200])
             answer = Refusal(500, "the server failed on this request; its log says how").answer()
+        if len(getattr(answer, "body", b"")) > LARGE and not unread.has_room(time.monotonic()):
+            answer = Refusal(
+                503,
+                "too many clients are not reading their large answers; try again in a moment",
+                headers={"Retry-After": "1"},
+            ).answer()
         self._service.counters.answered(answer.status_code)
         if method == "HEAD":
             await _head_only(answer, send)
@@ -99,8 +124,23 @@ class Dispatcher:
             await answer(scope, receive, send)
 
 
+def _check_right(grant: Grant, route: Route, places: dict[str, str]) -> None:
+    """Raises Refusal if the token does not allow the request."""
+    need = route.need(places)
+    if not grant.permits(need):
+        resource = f" {need.kind} {need.name[:100]!r}" if need.kind else " this"
+        raise Refusal(
+            403,
+            f"the token {grant.name!r} may not {_VERBS[need.right]}{resource}; ask the operator "
+            "of this server for a token that may",
+        )
+
+
+_VERBS = {"read": "read", "send": "send to", "agent": "act as an agent of", "all": "do", "any": ""}
+
+
 async def _head_only(answer: Response, send: Send) -> None:
-    """The head of an answer; a stream is not begun."""
+    """Sends only the head of an answer; a streamed body is not started."""
     await send(
         {
             "type": "http.response.start",

@@ -1,11 +1,16 @@
-"""Appending to the source logs: many requests, one write and one flush to disk for all of them.
+"""Appends to the source logs: many requests share one write and one flush to disk.
 
-A log is written by one thread. While it flushes, the requests that come gather; then they are
-appended together (group commit). So the more there are at once, the less each of them costs, and
-a lone one never waits for others. Requests are answered on the event loop, after the flush.
+A log is written by one thread. While it flushes, new requests gather; then they are appended
+together (group commit). So the more requests come at once, the less each of them costs, and a lone
+request never waits for others. Requests are answered on the event loop, after the flush.
 
-Guarantees: what was acknowledged is on disk. A request that is given up, or whose client is gone,
-is appended all the same. An append that fails leaves nothing behind, and the next one is tried.
+On a shared store the flush is the creation of an object in the place, and several servers may
+append to one log (`log.place_writer`).
+
+Guarantees: acknowledged records are on disk, or in the place. A request that is cancelled, or whose
+client has disconnected, is appended all the same. An append that the disk refuses leaves nothing
+behind, and the next append is tried. If a place did not answer, the records may be in the log; an
+idempotency key makes a retry safe.
 """
 
 from __future__ import annotations
@@ -19,23 +24,27 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from millstream.errors import LogError
+from millstream.log.place_writer import EventLogWriter, PlaceLogWriter
 from millstream.log.retention import Retention
 from millstream.log.writer import Appended, Entry, LogWriter, TagMismatch
+from millstream.places.place import Place
 
 GROUP_BYTES = 4 << 20
-"""How much is appended together, about: who reads a log must be able to hold such a block."""
+"""About the most bytes of one append; readers must be able to hold such a block in memory."""
 WAITING_BYTES = 64 << 20
-"""How much may wait for a slow disk before more is turned away."""
+"""The most bytes that may wait for a slow disk before further requests are refused."""
 RETAIN_SECONDS = 60.0
+PLACE_PATIENCE = 10.0
+"""Seconds that a request waits for a place that does not answer."""
 
 
 class Overloaded(LogError):
-    """More waits to be written than is good; the client should try again."""
+    """Too many bytes wait to be written, or the server is stopping; the client should retry."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """An append that was asked for."""
+    """A requested append."""
 
     entry: Entry
     size: int
@@ -45,30 +54,39 @@ class _Pending:
 class Appender:
     """Appends to one log. Its methods are called on the event loop."""
 
-    def __init__(self, path: Path, say: Callable[[str], None], retention: Retention) -> None:
+    def __init__(
+        self,
+        path: Path,
+        say: Callable[[str], None],
+        retention: Retention,
+        place: Place | None = None,
+    ) -> None:
+        """`place`: the place of the log, if the path is only its mirror."""
         self.path = path
+        self._place = place
         self._say = say
         self._retention = retention
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[_Pending | None] = SimpleQueue()
         self._waiting = 0
         self._closed = False
-        self._writer: LogWriter | None = None
+        self._writer: EventLogWriter | None = None
         self._thread = Thread(target=self._run, name=f"append to {path.name}", daemon=True)
         self._thread.start()
 
     async def append(self, entry: Entry, size: int) -> Appended:
-        """Append the lines of the entry, about `size` bytes; on disk when this returns.
+        """Appends the lines of the entry, about `size` bytes; they are on disk when this returns.
 
-        The log is opened by the first append. LogLocked if another process writes it, TagMismatch
-        if the tag was used for other lines, LogError if the disk is full: nothing was appended.
+        The first append opens the log. Raises LogLocked if another process writes the log,
+        TagMismatch if the tag was used for other lines, LogError if the disk is full; then nothing
+        was appended.
         """
         if self._closed:
             raise Overloaded(f"log {self.path}: the server stops; send it again when it is back")
         if self._waiting and self._waiting + size > WAITING_BYTES:
             raise Overloaded(
-                f"log {self.path}: {self._waiting} bytes wait to be written, and no more than "
-                f"{WAITING_BYTES} may; try again in a moment"
+                f"log {self.path}: {self._waiting} bytes wait to be written, and at most "
+                f"{WAITING_BYTES} may wait; try again in a moment"
             )
         pending = _Pending(entry, size, self._loop.create_future())
         self._waiting += size
@@ -76,18 +94,18 @@ class Appender:
         return await pending.answer
 
     async def close(self) -> None:
-        """Append what waits, and let the log go."""
+        """Appends what waits, and closes the log."""
         if not self._closed:
             self._closed = True
             self._queue.put(None)
         await self._loop.run_in_executor(None, self._thread.join)
 
     def _run(self) -> None:
-        """The thread: gather, append, answer; now and then remove what need not be retained."""
+        """Runs the thread: gathers, appends, answers; applies retention every RETAIN_SECONDS."""
         due = time.monotonic() + RETAIN_SECONDS
-        going = True
-        while going:
-            group, going = self._gather(max(0.0, due - time.monotonic()))
+        is_open = True
+        while is_open:
+            group, is_open = self._gather(max(0.0, due - time.monotonic()))
             if group:
                 self._append(group)
             if time.monotonic() >= due:
@@ -96,7 +114,7 @@ class Appender:
         self._let_go()
 
     def _gather(self, patience: float) -> tuple[list[_Pending], bool]:
-        """All that wait, up to a group's size; False when there will be no more."""
+        """Returns the waiting appends, up to a group's size, and False if no more will come."""
         group: list[_Pending] = []
         size = 0
         try:
@@ -116,16 +134,16 @@ class Appender:
             answers = self._opened().append([pending.entry for pending in group])
         except Exception as error:
             answers = error
-            self._let_go()  # the next append opens it anew, whatever has become of its files
+            self._let_go()  # the next append opens the log again, whatever happened to its files
         try:
             self._loop.call_soon_threadsafe(self._answer, group, answers)
         except RuntimeError:
-            pass  # the loop was closed; nobody waits any more
+            pass  # the loop is closed, so no request waits any more
 
     def _answer(
         self, group: list[_Pending], answers: list[Appended | TagMismatch] | Exception
     ) -> None:
-        """On the event loop: tell the requests how it went, those that still wait."""
+        """Passes the results to the requests that still wait. Runs on the event loop."""
         each = [answers] * len(group) if isinstance(answers, Exception) else answers
         for pending, answer in zip(group, each, strict=True):
             self._waiting -= pending.size
@@ -136,12 +154,24 @@ class Appender:
             else:
                 pending.answer.set_result(answer)
 
-    def _opened(self) -> LogWriter:
+    def _opened(self) -> EventLogWriter:
         if self._writer is None:
-            self._writer = LogWriter(self.path, retention=self._retention)
+            self._writer = self._open()
             if self._writer.torn:
                 self._say(self._writer.torn_said)
         return self._writer
+
+    def _open(self) -> EventLogWriter:
+        if self._place is None:
+            return LogWriter(self.path, retention=self._retention)
+        return PlaceLogWriter(
+            self._place,
+            self.path.name,
+            mirror=self.path,
+            retention=self._retention,
+            patience=PLACE_PATIENCE,
+            beside=True,
+        )
 
     def _let_go(self) -> None:
         if self._writer is not None:
@@ -157,23 +187,28 @@ class Appender:
 
 
 class Appenders:
-    """The appenders of all source logs, each made when it is first needed."""
+    """The appenders of all source logs, each created when it is first needed."""
 
     def __init__(
         self,
         say: Callable[[str], None],
         retention: Retention = Retention(),  # noqa: B008  # frozen
+        place: Place | None = None,
     ) -> None:
+        """`place`: the place of the logs, if the server has only mirrors of them."""
         self._say = say
         self._retention = retention
+        self._place = place
         self._appenders: dict[Path, Appender] = {}
 
     def of(self, path: Path) -> Appender:
         appender = self._appenders.get(path)
         if appender is None:
-            appender = self._appenders[path] = Appender(path, self._say, self._retention)
+            appender = self._appenders[path] = Appender(
+                path, self._say, self._retention, self._place
+            )
         return appender
 
     async def close(self) -> None:
-        """Append what waits everywhere, and let all logs go."""
+        """Appends what waits for any log, and closes all logs."""
         await asyncio.gather(*(appender.close() for appender in self._appenders.values()))

@@ -1,9 +1,9 @@
-"""How many connections a server may have, and whether the system lets it.
+"""The number of connections that a server may have, and the file descriptors for them.
 
-A connection is a file descriptor. Systems allow a process few of them at first (1,024 is common)
-and more when it asks: so it asks, up to what it may. The default is enough for a thousand agents
-that all talk to the root itself, with their three connections each, and some to spare; an idle
-connection takes about 10 KB of memory here.
+A connection takes a file descriptor. Systems give a process few of them at first (1,024 is common)
+and more on request, so the server raises its limit as far as it is allowed. The default is enough
+for a thousand agents that all talk to the root itself, with three connections each, and some to
+spare. An idle connection takes about 10 KB of memory here.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ LEAST = 16
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """How many connections there can be, and what to do for it."""
+    """The possible number of connections, and the limit that it needs."""
 
     connections: int
     descriptors: int
-    """The soft limit that is needed."""
+    """The soft limit of file descriptors that is needed."""
     warning: str = ""
 
 
 def fit(asked: int | None, soft: int, hard: int) -> Fit:
-    """Fit connections into the limits of descriptors; without a number, the default or fewer.
+    """Fits connections into the limits of descriptors; `asked` None: the default, or fewer.
 
     >>> fit(None, soft=1024, hard=524288)
     Fit(connections=4096, descriptors=4352, warning='')
@@ -58,11 +58,11 @@ def fit(asked: int | None, soft: int, hard: int) -> Fit:
 
 
 def fitted(asked: int | None) -> int:
-    """How many connections there can be; the process is allowed the descriptors for them."""
+    """Returns the possible number of connections, and raises the process's limit for them."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    found = fit(asked, soft, hard)
-    if found.warning:
-        print(f"millstream: {found.warning}", file=sys.stderr, flush=True)
-    if soft != resource.RLIM_INFINITY and found.descriptors > soft:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (found.descriptors, hard))
-    return found.connections
+    chosen = fit(asked, soft, hard)
+    if chosen.warning:
+        print(f"millstream: {chosen.warning}", file=sys.stderr, flush=True)
+    if soft != resource.RLIM_INFINITY and chosen.descriptors > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (chosen.descriptors, hard))
+    return chosen.connections

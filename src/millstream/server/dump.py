@@ -1,8 +1,8 @@
-"""GET /slates/{update}/dump: every slate of an update as of one batch, a line each.
+"""GET /slates/{update}/dump: every slate of an update as of one batch, one per line.
 
-Written piece by piece beside the event loop, each when the client has taken the one before: memory
-does not grow with the store. While a dump is under way the store cannot reuse the room of what it
-shows, so there are at most two at once, and a client that takes nothing is cut off.
+Pieces are written in a thread, each when the client has read the one before, so memory does not
+grow with the store. During a dump the store cannot reuse the space of the rows that it shows. So at
+most two dumps run at once, and a client that does not read is cut off.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ def routes(service: Service) -> list[Route]:
         update = request.path_params["update"]
         known_kind(service.store.reader, update)
         if request.method == "HEAD":
-            return Streamed(_pieces(service, iter(())), NDJSON)  # not begun
+            return Streamed(_pieces(service, iter(())), NDJSON)  # only its head is sent
         if service.dumps.full:
             raise Refusal(
                 503,
-                f"{service.dumps.most} dumps are under way, and no more at once; try again later",
+                f"{service.dumps.most} dumps are running, the most at a time; try again later",
                 headers={"Retry-After": "10"},
             )
         with ExitStack() as stack:
             stack.enter_context(service.dumps.one())
             reader = stack.enter_context(service.store.lease())
             batch, slates = stack.enter_context(reader.written(update))
-            headers = {"Millstream-Batch": str(batch)}
+            headers = {"Millstream-Batch": str(batch), **service.fresh_headers()}
             return Streamed(_pieces(service, slates), NDJSON, headers, stack.pop_all())
 
     return [Route("GET", ("slates", "{update}", "dump"), dump)]
 
 
 async def _pieces(service: Service, slates: Iterator[WrittenSlate]) -> AsyncGenerator[bytes, None]:
-    """The lines in pieces. Whatever ends it, no thread reads any more when it has ended."""
+    """Yields the lines in pieces. However it ends, no thread is reading any more by then."""
     reading: asyncio.Future[bytes] | None = None
     try:
         while not service.stopping.is_set():
             reading = asyncio.ensure_future(service.in_thread(_piece, slates))
-            # A thread cannot be stopped: the client may leave, but this read goes to its end.
+            # A thread cannot be stopped: even if the client disconnects, the read goes to its end.
             piece = await asyncio.shield(reading)
             if not piece:
                 return

@@ -1,9 +1,9 @@
-"""What reads and pushes of feeds cost on this server, and the ratio that goes with its records.
+"""Measures the cost of reads and pushes of feeds on this server, for the ratio in its records.
 
-A shell around `feeds.costs` and `feeds.latency`, which decide: it has the clock, takes the numbers
-out of the application's progress, and lets one thread in at a time. Nothing of it is stored: after
-a start the ratio is not known until enough was measured, and records go without one; producers and
-consumers then go by the last one that they were told.
+This is a shell around `feeds.costs` and `feeds.latency`, which make the decisions: it has the
+clock, takes the numbers from the application's progress, and admits one thread at a time. Nothing
+is stored. After a start the ratio is unknown until enough was measured, and records have none;
+producers and consumers then use the last ratio that they got.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 
 from millstream.feeds.costs import LEAST, Calibration, Spent
 from millstream.feeds.latency import FACTOR, SETTLE, Latencies, Steps, Wholesale
-from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.placement import PlacedFeeds
 from millstream.model.duration import microseconds
 from millstream.stores.progress import Progress
 
 
 class FeedCosts:
-    """Of the feeds of one name; may be used by any thread."""
+    """The costs of the feeds of one name; may be used by any thread."""
 
     def __init__(self, placed: PlacedFeeds, clock: Callable[[], float] = time.monotonic) -> None:
         self._placed, self._clock = placed, clock
@@ -41,19 +41,19 @@ class FeedCosts:
 
     @property
     def stamp(self) -> float | None:
-        """The ratio to put on posts and views; None: leave it out, nothing is known yet."""
+        """The ratio to put on posts and views; None if it is not known yet."""
         with self._lock:
             self._decide()
             return self._stamp()
 
     @property
     def ratio(self) -> float:
-        """The same, and until then what the application says."""
+        """The same ratio; the application's option until it is known."""
         stamp = self.stamp
         return self._placed.options.ratio if stamp is None else stamp
 
     def wholesale(self, consumer: str) -> bool:
-        """Whether the consumer is to have all on push, to be said with its next view."""
+        """True if the consumer is to have all producers on push, from its next view on."""
         with self._lock:
             return consumer in self._wholesale
 
@@ -66,8 +66,10 @@ class FeedCosts:
         size: int,
         coherency: str = "global",
     ) -> None:
-        """A consumer's read took so long, and so much processor time, with so many producers
-        pulled; `size` is what else makes a read of this coherency long."""
+        """Notes the time and CPU time of a consumer's read, and the number of producers pulled.
+
+        `size` is the other quantity that makes a read of this coherency long.
+        """
         with self._lock:
             self._reads += 1
             self._latencies.add(seconds)
@@ -77,7 +79,7 @@ class FeedCosts:
             self._decide()
 
     def progressed(self, progress: Progress) -> None:
-        """The application has committed a batch; the same one again does no harm."""
+        """Notes a committed batch; noting the same one again does no harm."""
         placed = self._placed
         cost = progress.costs.get(placed.consumers)
         spent = Spent(
@@ -92,7 +94,7 @@ class FeedCosts:
             self._calibration.spent(spent)
 
     def overview(self) -> dict[str, Any]:
-        """For who looks at the server; costs and times in seconds, None where not known."""
+        """Returns the costs for GET /feeds; costs and times in seconds, None where unknown."""
         ratio = self.ratio
         with self._lock:
             p50, p95, p99 = self._latencies.percentiles(50, 95, 99)
@@ -116,7 +118,7 @@ class FeedCosts:
         return max(LEAST, base / FACTOR**steps)
 
     def _decide(self) -> None:
-        """Once in a while: what are the ratio and the steps from now on?"""
+        """Decides on the ratio and the steps anew, once every SETTLE seconds."""
         now = self._clock()
         if now < self._due:
             return

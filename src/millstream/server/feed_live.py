@@ -1,23 +1,23 @@
-"""GET /feeds/{consumer}/live: what comes into a feed, and what goes, as server-sent events.
+"""GET /feeds/{consumer}/live: additions to a feed and removals from it, as server-sent events.
 
-    items   {"items": [...], "batch": n, "complete": true}   new ones, newest first, and edited ones
-    gone    {"items": [{"id", "producer", "ts"}, ...]}       deleted, or followed no more
+    items   {"items": [...], "batch": n, "complete": true}   new items, newest first; edited items
+    gone    {"items": [{"id", "producer", "ts"}, ...]}       deleted, or no longer followed
     kept    {"items": [{"id", "producer", "ts"}, ...], "since": ts}
 
-The id of an event is a cursor. Whoever comes back with it gets what is newer, what was edited, and
-`kept`, which names what is still there from a time on: whatever else a client has of that time was
-deleted meanwhile, or is followed no more. Items come in the order of their times, whatever
-coherency the page has that they are added to. Edited, gone and kept are of the newest `WINDOW`
-items.
+The id of an event is a cursor. A client that reconnects with it gets newer items, edited items, and
+`kept`, which names all items at or after the time `since` that are still in the feed. Any other
+item of that time that the client has was deleted meanwhile, or is no longer followed. Items come in
+the order of their times, whatever the coherency of the page that shows them. Edited, gone and kept
+cover the newest `WINDOW` items.
 
 DESIGN
 ------
-All that changes a feed at once is a record in the log. So one look at what came into the log says
-which feeds to read: those whose consumer follows the producer, or did something itself. Sources of
-aggregated producers work through the application first: of feeds that no record has touched, each
-is read when batches were committed, no more often than every `SURELY` seconds. Reading takes a
-fifth of the time at most, however many listen. What one client did not take yet holds back only its
-own next read.
+Everything that changes a feed immediately is a record in the log. So the new records of the log
+tell which feeds to read: those whose consumer follows the producer of a record, or whose consumer
+sent one. Aggregated producers change only through the application. So a feed that no record has
+touched is read after batches were committed, at most every `SURELY` seconds. Reading takes at most
+a fifth of the time, however many clients listen. A client that is slow to read delays only its own
+next read.
 """
 
 from __future__ import annotations
@@ -36,47 +36,47 @@ from starlette.responses import Response
 from millstream.errors import InputError, MillstreamError
 from millstream.feeds.answers import shown
 from millstream.feeds.cursor import Cursor
-from millstream.feeds.items import Item
+from millstream.feeds.items import FeedItem
 from millstream.feeds.names import Position
-from millstream.feeds.pending import Pending
+from millstream.feeds.pending_records import Pending
 from millstream.feeds.query import FeedQuery
 from millstream.feeds.records import OF_CONSUMER
 from millstream.feeds.tables import Tables
 from millstream.server.answers import Refusal
 from millstream.server.events import Poller, event, events_answer, last_event
 from millstream.server.feed_log import Record
-from millstream.server.feed_networks import Network, Networks, name_in
+from millstream.server.feed_networks import Networks, ServedFeeds, name_in
 from millstream.server.paths import Route, query, whole_number
 from millstream.server.service import Service
 
 WINDOW = 200
 CHUNK = 100
-"""Items of one event."""
+"""The most items of one event."""
 SURELY = 2.0
 REST = 4.0
-"""Times as long as a round of reads took, nothing is read after it."""
+"""The pause after a round of reads, as a multiple of the time that the round took."""
 NOTHING_SEEN: Position = (0, "", "")
 
 _encode = msgspec.json.Encoder().encode
 
 
 Known = dict[Position, int | None]
-"""The newest items that a client has, newest first, and when each was edited last."""
+"""The newest items that a client has, newest first, with the time of each item's last edit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a read has found."""
+    """The changes of a feed since the last read."""
 
     items: list[dict[str, Any]]
     gone: list[Position]
     position: Position
-    """Up to where all was told."""
+    """The position up to which the client has everything."""
     known: Known
     since: int
-    """The time from which on `known` has all items."""
+    """The time since which `known` has all items."""
     producers: frozenset[str] | None
-    """That are followed; None if they are the same."""
+    """The followed producers; None if they are unchanged."""
     more: bool
     left_out: int
 
@@ -84,9 +84,9 @@ class Changes:
 def changes(
     asked: FeedQuery, position: Position, known: Known, *, all_of_it: bool, why: bool
 ) -> Changes:
-    """What is new in a feed for whoever has all up to a position, and knows these items.
+    """Finds the changes of a feed for a client that has all items up to a position.
 
-    `all_of_it` if older items may have changed too.
+    `known` are the newest items that it has. `all_of_it`: older items may have changed too.
     """
     page = asked.newer(position, CHUNK)
     fresh = known_items(page.items)
@@ -112,23 +112,23 @@ def changes(
     )
 
 
-def known_items(items: Iterable[Item]) -> Known:
+def known_items(items: Iterable[FeedItem]) -> Known:
     return {item.position: item.edited for item in items}
 
 
 class LiveFeed:
     """The feed of one consumer, for one client."""
 
-    def __init__(self, network: Network, consumer: str, why: bool) -> None:
+    def __init__(self, network: ServedFeeds, consumer: str, why: bool) -> None:
         self.wake = asyncio.Event()
         self.network, self.consumer, self.why = network, consumer, why
         self.position = NOTHING_SEEN
         self.known: Known = {}
         self.is_back = False
-        """Whether the client was here before, and has to be told what it has missed."""
+        """True if the client has reconnected, and must be told what it has missed."""
         self.producers: frozenset[str] = frozenset()
         self.touched = self.changed = True
-        """Whether there may be something new, and whether older items may have changed."""
+        """True if there may be new items, and if older items may have changed."""
         self.read_at = 0.0
         self.batch = -1
         self._data = b""
@@ -136,11 +136,11 @@ class LiveFeed:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the client has not taken the last piece yet."""
+        """True if the client has not taken the last piece yet."""
         return bool(self._data)
 
     def hear(self, posted: set[str], changed: set[str], consumers: set[str]) -> None:
-        """Records of these producers, new posts and others, and of these consumers came."""
+        """Notes new records: posts of producers, other records of producers, and of consumers."""
         if not self.producers.isdisjoint(posted):
             self.touched = True
         if self.consumer in consumers or not self.producers.isdisjoint(changed):
@@ -153,8 +153,8 @@ class LiveFeed:
         self.touched = self.touched or found.more
         at = Cursor("newer", found.position).text()
         if found.items:
-            said = {"items": found.items, "batch": batch, "complete": complete}
-            self._data += event("items", at, _encode(said))
+            content = {"items": found.items, "batch": batch, "complete": complete}
+            self._data += event("items", at, _encode(content))
         if found.gone:
             self._data += event("gone", at, _encode({"items": _named(found.gone)}))
         if self.is_back and found.producers is not None:
@@ -174,25 +174,25 @@ class LiveFeed:
 
 
 class FeedLive:
-    """The feeds that are listened to, and by whom."""
+    """The feeds that clients listen to."""
 
     def __init__(self, service: Service, networks: Networks) -> None:
         self._service, self._networks = service, networks
         self._poller: Poller[LiveFeed] = Poller(self._look, service.stopping)
-        self._heard: set[Network] = set()
-        """Those whose log tells us what comes."""
+        self._heard: set[ServedFeeds] = set()
+        """The networks whose log has us among its listeners."""
         self._due = 0.0
 
     def routes(self) -> list[Route]:
         return [Route("GET", ("feeds", "{consumer}", "live"), self._live)]
 
     async def _live(self, request: Request) -> Response:
-        found = query(request, ("cursor", "coherency", "why", "feeds"))
-        network = self._networks.named(found.get("feeds"))
+        parameters = query(request, ("cursor", "coherency", "why", "feeds"))
+        network = self._networks.named(parameters.get("feeds"))
         consumer = name_in(request.path_params, "consumer")
-        feed = LiveFeed(network, consumer, whole_number(found, "why", 0, 0, 1) == 1)
-        given = last_event(request) or found.get("cursor")
-        begin = None if given is None else _position(given)
+        feed = LiveFeed(network, consumer, whole_number(parameters, "why", 0, 0, 1) == 1)
+        cursor = last_event(request) or parameters.get("cursor")
+        begin = None if cursor is None else _position(cursor)
         if network not in self._heard:
             self._heard.add(network)
             network.log.listeners.append(lambda records: self._hear(network, records))
@@ -202,9 +202,10 @@ class FeedLive:
             newest = items[0].position if items else NOTHING_SEEN
             at = newest if begin is None else begin
             known = known_items(item for item in items if item.position <= at)
-            if begin is not None:  # what was edited after the newest post may not be known
+            if begin is not None:  # the client may lack edits made after its newest post
                 known = {
-                    one: None if (edited or 0) > at[0] else edited for one, edited in known.items()
+                    item_position: None if (edited or 0) > at[0] else edited
+                    for item_position, edited in known.items()
                 }
             return at, known
 
@@ -212,39 +213,39 @@ class FeedLive:
         feed.is_back = begin is not None
         return events_answer(self._service, self._poller, feed)
 
-    def _hear(self, network: Network, records: list[Record]) -> None:
+    def _hear(self, network: ServedFeeds, records: list[Record]) -> None:
         consumers, posted, changed = set[str](), set[str](), set[str]()
-        for one in records:
-            if one["kind"] in OF_CONSUMER:
-                consumers.add(one["consumer"])
+        for record in records:
+            if record["kind"] in OF_CONSUMER:
+                consumers.add(record["consumer"])
             else:
-                (posted if one["kind"] == "post" else changed).add(one["producer"])
+                (posted if record["kind"] == "post" else changed).add(record["producer"])
         for feed in self._poller.feeds:
             if feed.network is network:
                 feed.hear(posted, changed, consumers)
 
     async def _look(self) -> None:
-        begun = time.monotonic()
-        if begun < self._due:
+        started = time.monotonic()
+        if started < self._due:
             return
         feeds = list(self._poller.feeds)
         current = self._networks.all()
         for network in {feed.network for feed in feeds}:
             if current.get(network.name) is network:
-                await network.log.now()  # which tells us what came
+                await network.log.now()  # calls `_hear` with new records
         batch = self._service.store.progress().batch
         for feed in feeds:
             if current.get(feed.network.name) is not feed.network:
-                feed.end()  # other feeds are there now: who listens has to begin anew
+                feed.end()  # the feeds were replaced: their clients must reconnect
                 continue
-            surely = feed.batch != batch and begun - feed.read_at >= SURELY
+            surely = feed.batch != batch and started - feed.read_at >= SURELY
             feed.changed = feed.changed or surely
             if (feed.touched or feed.changed) and not feed.is_waiting:
-                feed.read_at = begun
+                feed.read_at = started
                 await self._read(feed)
-                await asyncio.sleep(0)  # others are served between two
+                await asyncio.sleep(0)  # other requests are served between two reads
         now = time.monotonic()
-        self._due = now + REST * (now - begun)
+        self._due = now + REST * (now - started)
 
     async def _read(self, feed: LiveFeed) -> None:
         placed = feed.network.placed
@@ -252,13 +253,13 @@ class FeedLive:
         all_of_it, feed.touched, feed.changed = feed.changed, False, False
 
         def make(tables: Tables, pending: Pending) -> Changes:
-            asked = FeedQuery(placed, tables, feed.consumer, pending)
-            return changes(asked, feed.position, feed.known, all_of_it=all_of_it, why=feed.why)
+            feed_query = FeedQuery(placed, tables, feed.consumer, pending)
+            return changes(feed_query, feed.position, feed.known, all_of_it=all_of_it, why=feed.why)
 
         try:
             read = await feed.network.read(feed.consumer, make)
         except (MillstreamError, Refusal, OSError):
-            feed.touched = feed.changed = True  # not just now: whoever asks is told why
+            feed.touched = feed.changed = True  # retried later; a GET of the feed gets the error
             return
         complete = read.trouble is None and not read.value.left_out
         feed.show(read.value, read.progress.batch, complete)
@@ -269,7 +270,7 @@ def _named(posts: Iterable[Position]) -> list[dict[str, Any]]:
 
 
 def _position(given: str) -> Position:
-    """Where a cursor stands; Refusal if it leads to no newer items."""
+    """Returns the position of a cursor; raises Refusal if it does not lead to newer items."""
     try:
         cursor = Cursor.read(given)
     except InputError as error:

@@ -1,19 +1,19 @@
-"""The records of feeds that were acknowledged and that the application has not taken in yet.
+"""The pending records of feeds: acknowledged, but not processed by the application yet.
 
-They are what lies in the log of `NAME.events` between how far the last committed batch has come,
-which its progress says, and the log's end, which is written before anything is acknowledged. So
-whoever reads the tables as of that batch, with these records laid over them (`Pending`), sees all
-that was acknowledged before it asked.
+They lie in the log of `NAME.events`, from the position of the last committed batch (its progress
+has it) to the end of the log, which is written before anything is acknowledged. So a reader that
+takes the tables as of that batch, overlaid with these records (`Pending`), sees everything that was
+acknowledged before the read.
 
 DESIGN
 ------
-Each record is read and decoded once. While nothing changes, a look costs two small files' worth of
-system calls. New records are added to the `Pending` there is; with each batch it is made anew from
-the records that are left. Much at once, as after a start, is read beside the event loop; all who
-ask meanwhile wait for it. What was given to a thread is not changed any more (`shared`).
+Each record is read and decoded once. While nothing changes, a call costs the system calls on two
+small files. New records are added to the current `Pending`; after each batch it is rebuilt from the
+remaining records. A large amount, as after a start, is read in a thread, and all callers wait for
+it. A `Pending` that was handed to a thread is not changed any more (`shared`).
 
-No more than `MOST` records are held. When the application is further behind, or the log cannot be
-read, the moment says so in its `trouble`: a feed is then not complete.
+At most `MOST` records are held. If the application is further behind, or the log cannot be read,
+the moment says so in its `trouble`, and a feed is then not complete.
 """
 
 from __future__ import annotations
@@ -28,32 +28,33 @@ from typing import Any
 import msgspec
 
 from millstream.errors import InputError, LogError
-from millstream.feeds.pending import NOTHING, Pending
+from millstream.feeds.pending_records import NOTHING, Pending
 from millstream.feeds.records import checked
 from millstream.log.reader import LogReader
-from millstream.server.feed_stamps import Stamps
+from millstream.server.feed_stamps import FeedStamps
 from millstream.server.service import Service
 from millstream.stores.progress import Progress, SourceProgress
 
 MOST = 100_000
-"""Records that are held, at most."""
+"""The most records that are held."""
 SKIPPED_BYTES = 4 << 20
-"""What is taken in without having been looked at is not read if it is more than this."""
+"""More bytes than this that the application has processed, but that were not read here, are
+skipped."""
 MUCH_BYTES, MUCH_RECORDS = 256 << 10, 4_000
-"""More than this to read, or to go through again, is done beside the event loop."""
+"""More bytes to read, or more records to go through again, than this are handled in a thread."""
 Record = dict[str, Any]
 
 _decode = msgspec.json.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """The last committed batch, and what is pending after it."""
+class FeedMoment:
+    """The last committed batch, and the records that are pending after it."""
 
     progress: Progress
     pending: Pending
     trouble: str | None
-    """Why not all that was acknowledged is in `pending`; None if it is."""
+    """Why `pending` lacks some acknowledged records; None if it has all."""
 
 
 class FeedLog:
@@ -61,40 +62,43 @@ class FeedLog:
 
     def __init__(self, service: Service, source: str, path: Path | None) -> None:
         self._service, self._source, self._path = service, source, path
-        self.stamps = Stamps(service.clock)
+        self.stamps = FeedStamps(service.clock)
         self.listeners: list[Callable[[list[Record]], None]] = []
-        """Are told of new records, in the order of the log, after they are pending."""
+        """Called with new records, in the order of the log, once they are pending."""
         self._busy = asyncio.Lock()
         self._reader: LogReader | None = None
         self._held: deque[tuple[int, Record]] = deque()
         """Records with their numbers, in order."""
         self._begin = -1
-        """The record from which on they are held; -1: none was read yet."""
+        """The number of the first held record; -1: nothing was read yet."""
         self._at: list[int] = [0, 0]
-        """Up to where the log was read."""
+        """The position up to which the log was read."""
         self._pending = Pending()
         self._fresh: list[Record] = []
-        """Those that no listener was told of yet."""
+        """Records that the listeners do not know yet."""
         self._shared = False
         self._highest = 0
-        """The latest time of a record, of those that may be."""
+        """The latest time of a record; times too far ahead are ignored."""
         self._trouble: str | None = None
 
-    async def now(self, *, shared: bool = False) -> Moment:
-        """The last committed batch, and what is pending. `shared`: a thread will look at it."""
+    async def now(self, *, shared: bool = False) -> FeedMoment:
+        """Returns the last committed batch with its pending records.
+
+        `shared`: a thread will read them.
+        """
         progress = self._service.store.progress()
-        if self._path is None:  # what comes from elsewhere was not acknowledged here
-            return Moment(progress, NOTHING, None)
+        if self._path is None:  # records from elsewhere were not acknowledged here
+            return FeedMoment(progress, NOTHING, None)
         taken = progress.sources.get(self._source, SourceProgress())
         if self._busy.locked() or self._is_much(taken):
             async with self._busy:
-                progress = self._service.store.progress()  # it may be another by now
+                progress = self._service.store.progress()  # it may have changed meanwhile
                 taken = progress.sources.get(self._source, SourceProgress())
                 following = asyncio.ensure_future(self._service.in_thread(self._follow, taken))
                 try:
                     await asyncio.shield(following)
                 except asyncio.CancelledError:
-                    await asyncio.wait([following])  # nobody else must follow meanwhile
+                    await asyncio.wait([following])  # keep the lock until the thread has ended
                     raise
         else:
             self._follow(taken, loaded=True)
@@ -102,10 +106,10 @@ class FeedLog:
         self.stamps.learn(self._highest)
         self._tell()
         self._shared = shared or self._shared
-        return Moment(progress, self._pending, self._trouble)
+        return FeedMoment(progress, self._pending, self._trouble)
 
     def close(self) -> None:
-        """Let go of the log, unless a thread is at it, which then ends with the server."""
+        """Closes the log, unless a thread is reading it; that one ends with the server."""
         if not self._busy.locked():
             self._let_go()
 
@@ -121,7 +125,7 @@ class FeedLog:
                 listener(fresh)
 
     def _is_much(self, taken: SourceProgress) -> bool:
-        """Whether following takes so long that others would wait."""
+        """True if following takes so long that other requests would wait."""
         if self._reader is None:
             return True
         try:
@@ -135,16 +139,16 @@ class FeedLog:
         )
 
     def _follow(self, taken: SourceProgress, *, loaded: bool = False) -> None:
-        """Hold the records from where the application is up to the log's end."""
+        """Reads the records from the application's position up to the end of the log."""
         try:
             try:
                 self._follow_log(taken.position, loaded)
-            except LogError:  # whatever there is, it is not the log that it was
+            except LogError:  # the log was replaced
                 self._begin_anew()
                 self._follow_log(taken.position, loaded)
         except (LogError, OSError) as error:
             self._begin_anew()
-            self._trouble = f"what was acknowledged last cannot be read: {error}"
+            self._trouble = f"the last acknowledged records cannot be read: {error}"
 
     def _follow_log(self, position: list[int] | None, loaded: bool) -> None:
         assert self._path is not None
@@ -154,7 +158,7 @@ class FeedLog:
             self._reader.reload()
         begin = position or self._reader.start
         if begin[0] > self._reader.end[0]:
-            self._reader.stamp_at(begin)  # LogError if it is no place in this log
+            self._reader.stamp_at(begin)  # raises LogError if this log has no such position
         if not 0 <= self._begin <= begin[1] or begin[0] - self._at[0] > SKIPPED_BYTES:
             self._forget(begin)
         anew = begin[1] != self._begin
@@ -167,37 +171,37 @@ class FeedLog:
         if behind > 0:
             self._trouble = (
                 f"the application is {self._reader.end[1] - begin[1]} records behind, and the last "
-                f"{behind} of them are not looked at; start it, or give it time"
+                f"{behind} of them are not shown yet; start it, or give it time"
             )
 
     def _read_on(self) -> list[tuple[int, Record]]:
-        """The records that came since; those that the application will refuse are none."""
+        """Reads the records since the last call. Invalid records are skipped."""
         assert self._reader is not None
-        found: list[tuple[int, Record]] = []
+        records: list[tuple[int, Record]] = []
         if self._at[0] >= self._reader.end[0]:
-            return found
+            return records
         latest = self.stamps.latest
         for block in self._reader.blocks(self._at[0], self._reader.end[0]):
-            if len(self._held) + len(found) >= MOST:
+            if len(self._held) + len(records) >= MOST:
                 break
             for number, line in enumerate(block.lines, block.first):
                 try:
                     record = checked(_decode(line))
                 except (InputError, ValueError, RecursionError):
-                    continue  # a dead letter, when it is taken in
+                    continue  # it becomes a dead letter when the application reads it
                 if self._highest < record["at"] <= latest:
                     self._highest = record["at"]
                 if record["kind"] != "view":
-                    found.append((number, record))
+                    records.append((number, record))
             self._at = [block.next_offset, block.first + block.count]
-        return found
+        return records
 
     def _add(self, found: list[tuple[int, Record]], *, anew: bool) -> None:
-        """Hold these too; `anew` if others are held no more."""
+        """Adds records to those held; `anew`: the held ones have changed, so rebuild `Pending`."""
         fresh = [record for _, record in found]
         self._fresh += fresh
-        self._held.extend(one for one in found if one[0] >= self._begin)
-        if anew or (self._shared and fresh):  # what a thread goes through is left as it is
+        self._held.extend(numbered for numbered in found if numbered[0] >= self._begin)
+        if anew or (self._shared and fresh):  # a thread may be reading the current one
             self._pending = Pending(record for _, record in self._held)
             self._shared = False
         else:

@@ -1,10 +1,10 @@
-"""The feeds of the application that is served: found in its description, read as of one batch.
+"""The feeds of the served application: found in its description, read as of one batch.
 
-A read looks at the tables as of the last committed batch, with what is pending after exactly that
-one laid over them. If the store has moved on meanwhile it begins again, with both.
+A read uses the tables as of the last committed batch, overlaid with the records that are pending
+after exactly that batch. If another batch was committed meanwhile, the read starts over.
 
-Most reads take less than passing them to another thread, and are done on the event loop's. That of
-a consumer who follows many goes through as many tables, and is done beside it.
+Most reads take less time than handing them to another thread, and run on the event loop's thread.
+The read of a consumer who follows many producers goes through as many tables, and runs in a thread.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Any, Generic, TypeVar
 from millstream.description import Description
 from millstream.errors import DefinitionError, InputError, StaleRead, StoreError
 from millstream.feeds.names import META
-from millstream.feeds.pending import Pending
-from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.pending_records import Pending
+from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.records import check_name
 from millstream.feeds.tables import Tables
 from millstream.nearest import did_you_mean
 from millstream.server.answers import Refusal
 from millstream.server.catalogue import Catalogue
 from millstream.server.feed_costs import FeedCosts
-from millstream.server.feed_log import FeedLog, Moment
+from millstream.server.feed_log import FeedLog, FeedMoment
 from millstream.server.service import Service
 from millstream.stores.progress import Progress
 from millstream.stores.reader import SlateReader
@@ -35,25 +35,25 @@ from millstream.stores.tables import BatchTables
 
 T = TypeVar("T")
 MANY = 200
-"""Producers; a consumer who follows more is read beside the event loop."""
+"""Producers. The feed of a consumer who follows more is read in a thread."""
 TRIES = 20
 HOLD = 0.1
-"""Seconds that shards stay open for the reads that follow."""
+"""Seconds that shards stay open for further reads."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found(Generic[T]):
-    """What was read, and of when it is."""
+class DatedValue(Generic[T]):
+    """The result of a read, with the progress record of its batch."""
 
     value: T
     progress: Progress
     trouble: str | None
-    """Why it is not complete; None if it is."""
+    """Why the result is not complete; None if it is."""
     cpu: float
-    """Seconds of processor time that the read took."""
+    """Seconds of CPU time that the read took."""
 
 
-class Network:
+class ServedFeeds:
     """The feeds of one name."""
 
     def __init__(self, service: Service, placed: PlacedFeeds, path: Path | None) -> None:
@@ -63,15 +63,17 @@ class Network:
         self._service = service
         self._seen: Progress | None = None
         self._holding: SlateReader | None = None
-        """What reads have left open, and is to be let go."""
+        """The reader whose shards are open, and will be closed soon."""
 
     @property
     def name(self) -> str:
         return self.placed.name
 
-    async def read(self, consumer: str, make: Callable[[Tables, Pending], T]) -> Found[T]:
-        """What `make` makes of the tables and what is pending; it may be called more than once,
-        and in a thread."""
+    async def read(self, consumer: str, make: Callable[[Tables, Pending], T]) -> DatedValue[T]:
+        """Returns the result of `make` on the tables and the pending records.
+
+        `make` may be called more than once, and in a thread.
+        """
         store = self._service.store
 
         def here(tables: Tables, pending: Pending) -> T:
@@ -105,7 +107,7 @@ class Network:
         )
 
     def _let_go_soon(self, reader: SlateReader) -> None:
-        """Close what reads leave open, `HOLD` seconds after the first of them."""
+        """Schedules the closing of shards that reads leave open, `HOLD` seconds from the first."""
         if self._holding is not reader:
             self._holding = reader
             asyncio.get_running_loop().call_later(HOLD, self._let_go, reader)
@@ -117,60 +119,63 @@ class Network:
 
 
 class _TooMany(Exception):
-    """The consumer follows too many to be read on the event loop's thread."""
+    """The consumer follows too many producers for a read on the event loop's thread."""
 
 
 class _MovedOn(Exception):
-    """The store has forgotten the batch that was to be read."""
+    """The store no longer has the batch that was to be read."""
 
 
 def _read(
     reader: SlateReader,
-    moment: Moment,
+    moment: FeedMoment,
     make: Callable[[Tables, Pending], T],
     *,
     hold: bool = False,
-) -> Found[T]:
-    begun = time.thread_time()
+) -> DatedValue[T]:
+    started = time.thread_time()
     value = _as_of(reader, moment, lambda tables: make(tables, moment.pending), hold)
-    return Found(value, moment.progress, moment.trouble, time.thread_time() - begun)
+    return DatedValue(value, moment.progress, moment.trouble, time.thread_time() - started)
 
 
-def _as_of(reader: SlateReader, moment: Moment, read: Callable[[BatchTables], T], hold: bool) -> T:
-    """What is read of the moment's own batch; what is pending is right for no other."""
+def _as_of(
+    reader: SlateReader, moment: FeedMoment, read: Callable[[BatchTables], T], hold: bool
+) -> T:
+    """Reads the moment's own batch: its pending records are right for no other batch."""
 
-    def one(tables: BatchTables) -> T:
+    def read_batch(tables: BatchTables) -> T:
         if tables.batch != moment.progress.batch:
             raise _MovedOn
         return read(tables)
 
-    return reader.read_tables(one, moment.progress.batch, hold=hold)
+    return reader.read_tables(read_batch, moment.progress.batch, hold=hold)
 
 
 class Networks:
-    """All feeds of what a service serves. One a server."""
+    """All feeds of the served application. One per server."""
 
     def __init__(self, service: Service, catalogue: Catalogue) -> None:
         self.service, self._catalogue = service, catalogue
         self._of: Description | None = None
-        self._networks: dict[str, Network] = {}
+        self._networks: dict[str, ServedFeeds] = {}
 
-    def all(self) -> dict[str, Network]:
-        """By their names, as the application is now."""
+    def all(self) -> dict[str, ServedFeeds]:
+        """Returns the current feeds of the application, by name."""
         description = self.service.store.description()
         if description is not self._of:
             known, self._networks = self._networks, {}
             for name, part in (description.parts if description else {}).items():
                 if part.get("kind") == "feeds":
                     self._networks[name] = self._network(name, part, known)
-            for one in known.values():
-                if one not in self._networks.values():
-                    one.log.close()
+            for network in known.values():
+                if network not in self._networks.values():
+                    network.log.close()
             self._of = description
         return self._networks
 
-    def named(self, name: str | None) -> Network:
-        """The feeds of that name, or the only ones; Refusal if there are none such."""
+    def named(self, name: str | None) -> ServedFeeds:
+        """Returns the feeds of that name, or the only ones if it is None; raises Refusal if
+        there are no such feeds."""
         networks = self.all()
         if not networks:
             raise Refusal(
@@ -195,25 +200,27 @@ class Networks:
         for network in self._networks.values():
             network.log.close()
 
-    def _network(self, name: str, part: dict[str, Any], known: dict[str, Network]) -> Network:
-        """The one that there was, if it is still the same."""
+    def _network(
+        self, name: str, part: dict[str, Any], known: dict[str, ServedFeeds]
+    ) -> ServedFeeds:
+        """Returns the network of a description's part; the known one if nothing has changed."""
         try:
             placed = PlacedFeeds.read(name, part)
         except DefinitionError as error:
             raise StoreError(
-                f"{self.service.store.path}: the description of feeds {name!r} says something "
-                f"unknown ({error}); run the application with this version of Millstream"
+                f"{self.service.store.path}: the description of feeds {name!r} cannot be "
+                f"understood ({error}); run the application with this version of Millstream"
             ) from error
         stream = self._catalogue.streams().get(placed.events)
         path = stream.log if stream is not None and stream.posts else None
         before = known.get(name)
         if before is not None and (before.placed, before.path) == (placed, path):
             return before
-        return Network(self.service, placed, path)
+        return ServedFeeds(self.service, placed, path)
 
 
 def name_in(request_names: dict[str, str], what: str) -> str:
-    """A consumer or producer of a path; Refusal if it cannot be one."""
+    """Returns the consumer or producer in a path; raises Refusal if the name is not valid."""
     name = request_names[what]
     try:
         check_name(what, name)

@@ -1,4 +1,4 @@
-"""What the routes of feeds take and give, for the OpenAPI document."""
+"""The parameters, bodies and answers of the routes of feeds, for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from millstream.server.answers import NDJSON
 from millstream.server.operations import (
     ACCEPTED,
     ANY,
+    EVENT,
     EVENTS,
+    IDEMPOTENCY_KEY,
     LAST_EVENT,
     NUMBER,
     TEXT,
@@ -26,8 +28,8 @@ KINDS = ("push", "pull", "pending")
 
 
 def optional(schema: Schema, *fields: str) -> Schema:
-    """The same object, which need not have these."""
-    return {**schema, "required": [one for one in schema["required"] if one not in fields]}
+    """Returns the schema with these fields no longer required."""
+    return {**schema, "required": [name for name in schema["required"] if name not in fields]}
 
 
 WHY = record(side=TEXT, query_rate=NUMBER, event_rate=NUMBER, ratio=NUMBER)
@@ -95,7 +97,7 @@ POSTED = {
     "properties": {**ACCEPTED["properties"], "ids": listed(TEXT)},
 }
 WRITING = {
-    409: "The records come from elsewhere than an event log, or another process writes it.",
+    409: "The records of the feeds are not in an event log, or another process writes it.",
     507: "The disk is full.",
 }
 FROM_CURSOR = ("query", "next or previous of an answer.", TEXT)
@@ -105,43 +107,56 @@ FEED_OPERATIONS = (
     Operation(
         "GET",
         "/feeds",
-        "The feeds of the application: how many pairs are on push and on pull, what that rests on.",
-        "Counted some seconds ago, at most.",
+        "The feeds of the application: how many pairs are on push and on pull, and why.",
+        "At most a few seconds old.",
         record(feeds=by_name(NETWORK)),
     ),
-    Operation(
-        "GET",
-        "/feeds/{consumer}",
-        "A page of a feed, newest first.",
-        "All that was acknowledged before the request. next goes on to older items, previous to "
-        "newer ones; complete is false where something is left out, and left_out says what.",
-        FEED,
-        parameters={
-            "limit": ("query", "Items; the application says how many if it is left out.", WHOLE),
-            "cursor": FROM_CURSOR,
-            "coherency": ("query", "Else the application's.", COHERENCY),
-            "k": ("query", "Items of each producer, with per-producer coherency.", WHOLE),
-            "t": ("query", "How old they may be to be sure of a place, such as 7d.", TEXT),
-            "why": ("query", "1: say of each item why it was pushed or pulled.", TEXT),
-            "unread": ("query", "1: count what is newer than what was seen.", TEXT),
-            "view": ("query", "0: do not count this as a view.", TEXT),
-            **FEEDS,
-        },
-        errors=NO_FEEDS,
+    *(
+        Operation(
+            "GET",
+            path,
+            summary,
+            "Includes all that was acknowledged before the request. next leads to older items, "
+            "previous to newer ones; complete is false if something is left out, and left_out "
+            "says what.",
+            FEED,
+            parameters={
+                "limit": (
+                    "query",
+                    "The number of items; the application's default if it is left out.",
+                    WHOLE,
+                ),
+                "cursor": FROM_CURSOR,
+                "coherency": ("query", "Default: the application's.", COHERENCY),
+                "k": ("query", "Items of each producer, with per-producer coherency.", WHOLE),
+                "t": ("query", "The age up to which items are sure of a place, such as 7d.", TEXT),
+                "why": ("query", "1: say of each item why it was pushed or pulled.", TEXT),
+                "unread": ("query", "1: count the items that are newer than those seen.", TEXT),
+                "Millstream-View": (
+                    "header",
+                    "1: count this as a view of the feed by its consumer; views decide what is "
+                    "pushed. Only for a first page, and with a token that may send.",
+                    {"type": "string", "enum": ["1"]},
+                ),
+                **FEEDS,
+            },
+            errors=NO_FEEDS,
+        )
+        for path, summary in {
+            "/feeds/{consumer}": "A page of a feed, newest first.",
+            "/feeds/events": "The feed of a consumer whose name is events.",
+        }.items()
     ),
     Operation(
         "POST",
         "/feeds/events",
-        "Tell feeds something: one record, or one a line.",
-        "On disk, and seen by every later read. A record has a kind and what that needs; at is "
-        "the server's if it is left out, and so is the id of a post. ids are those of the posts.",
+        "Send records to feeds: one, or one per line.",
+        "On disk, and seen by every later read. A record has a kind and the fields of that kind. "
+        "The server sets at, and the id of a post, if they are left out. ids are those of the "
+        "posts.",
         POSTED,
         parameters={
-            "Idempotency-Key": (
-                "header",
-                "1 to 200 printable characters: the same body sent again under it counts once.",
-                TEXT,
-            ),
+            **IDEMPOTENCY_KEY,
             **FEEDS,
         },
         body={"application/json": {"type": "object"}, NDJSON: TEXT},
@@ -150,7 +165,7 @@ FEED_OPERATIONS = (
             **WRITING,
             408: "The body came too slowly.",
             413: "The body is too large.",
-            415: "The body is of a type that is not taken.",
+            415: "The body has a type that is not accepted.",
             422: "Every line was refused, or the Idempotency-Key was used for another body.",
         },
     ),
@@ -158,7 +173,7 @@ FEED_OPERATIONS = (
         "PUT",
         "/feeds/{consumer}/follows/{producer}",
         "Follow a producer.",
-        "On disk: its posts are in the feed from here on, the old ones too.",
+        "On disk: from now on the producer's posts are in the feed, the old ones too.",
         FOLLOWED,
         parameters=FEEDS,
         errors={**NO_FEEDS, **WRITING, 409: f"The producer is blocked. {WRITING[409]}"},
@@ -166,8 +181,8 @@ FEED_OPERATIONS = (
     Operation(
         "DELETE",
         "/feeds/{consumer}/follows/{producer}",
-        "Follow a producer no more.",
-        "On disk: none of its posts is in the feed from here on.",
+        "Stop following a producer.",
+        "On disk: from now on none of its posts is in the feed.",
         FOLLOWED,
         parameters=FEEDS,
         errors={**NO_FEEDS, **WRITING},
@@ -175,13 +190,13 @@ FEED_OPERATIONS = (
     Operation(
         "GET",
         "/feeds/{consumer}/follows",
-        "Whom a consumer follows, in the order of their names.",
+        "The producers that a consumer follows, by name.",
         "A page, each producer with its side: push or pull. next, if not null, is the cursor of "
-        "the one that follows.",
+        "the next page.",
         FOLLOWS,
         parameters={
-            "cursor": ("query", "next of an answer: only producers past this one.", TEXT),
-            "coherency": ("query", "Means nothing here.", COHERENCY),
+            "cursor": ("query", "next of an answer: only producers after this one.", TEXT),
+            "coherency": ("query", "Has no effect here.", COHERENCY),
             "limit": ("query", "", {**WHOLE, "minimum": 1, "maximum": 1_000, "default": 100}),
             **FEEDS,
         },
@@ -190,15 +205,15 @@ FEED_OPERATIONS = (
     Operation(
         "GET",
         "/feeds/{consumer}/live",
-        "What comes into a feed, and what goes.",
-        "Server-sent events: items with {items, batch}, new ones and those that were edited; gone "
-        "with {items}, deleted or followed no more. The id of an event is a cursor: with it, or "
-        "another, first comes what was missed, and kept with {items, since}, what is still there.",
-        TEXT,
+        "The changes of a feed, live.",
+        "Server-sent events: items with {items, batch}, new and edited ones; gone with {items}, "
+        "deleted or no longer followed. The id of an event is a cursor. With a cursor, the first "
+        "events are the missed changes, and kept with {items, since}: the items still in the feed.",
+        EVENT,
         media=EVENTS,
         parameters={
-            "cursor": ("query", "Begin after this; else after the newest item.", TEXT),
-            "coherency": ("query", "Else the application's.", COHERENCY),
+            "cursor": ("query", "Begin after this; default: after the newest item.", TEXT),
+            "coherency": ("query", "Default: the application's.", COHERENCY),
             "why": ("query", "1: say of each item why it was pushed or pulled.", TEXT),
             **FEEDS,
             **LAST_EVENT,

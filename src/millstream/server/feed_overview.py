@@ -1,7 +1,7 @@
 """GET /feeds: how the pairs of a network are split between push and pull, and what reads cost.
 
-Counting goes through all producers, beside the event loop and in short reads; only when somebody
-asks, and not again before it is `KEPT` seconds old, or twenty times as old as it took.
+Counting goes through all producers, in a thread and in short reads. It is done only on request, and
+not again until the last count is `KEPT` seconds old, or twenty times as old as counting took.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from millstream.feeds.names import META, after, class_text, prefix
-from millstream.feeds.placing import PlacedFeeds
+from millstream.feeds.placement import PlacedFeeds
 from millstream.server.answers import json_answer
-from millstream.server.feed_networks import Network, Networks
+from millstream.server.feed_networks import Networks, ServedFeeds
 from millstream.server.paths import query
 from millstream.server.service import Service
 from millstream.stores.reader import SlateReader
@@ -28,7 +28,7 @@ from millstream.stores.tables import BatchTables
 
 KEPT = 5.0
 SHARE = 20
-"""Counting is done a twentieth of the time, at most."""
+"""Counting takes at most one part in this many of the time."""
 TOGETHER = 500
 """Producers whose followers are counted in one read."""
 BY = prefix("by")
@@ -36,7 +36,7 @@ BY = prefix("by")
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What there is in a network, about as of a batch."""
+    """The counts of a network, about as of a batch."""
 
     batch: int
     producers: int
@@ -47,17 +47,18 @@ class Counted:
 
 
 def counted(reader: SlateReader, placed: PlacedFeeds, consumers: int) -> Counted:
-    """Count. All is of one batch but the pairs on push, which are counted right after."""
-    if placed.producers not in reader.updates:  # the store is of before the feeds were added
+    """Counts a network. Producers and pairs are of one batch; the rest is counted right after."""
+    if placed.producers not in reader.updates:  # the store is older than the feeds
         return Counted(reader.batch, 0, 0, 0, 0, 0)
     batch, tables = reader.entries(placed.producers, (META,))
-    needs = {one: table[META] for one, table in tables.items() if META in table}
-    followed = [one for one, meta in needs.items() if meta["counts"]["followers"]]
+    metas = {producer: table[META] for producer, table in tables.items() if META in table}
+    followed = [producer for producer, meta in metas.items() if meta["counts"]["followers"]]
     pushed = 0
     for begin in range(0, len(followed), TOGETHER):
-        some = [(one, needs[one]["need"]) for one in followed[begin : begin + TOGETHER]]
-        pushed += reader.read_tables(_counting(placed, some))
-    pairs = sum(needs[one]["counts"]["followers"] for one in followed)
+        producers = followed[begin : begin + TOGETHER]
+        needs = [(producer, metas[producer]["need"]) for producer in producers]
+        pushed += reader.read_tables(_counting(placed, needs))
+    pairs = sum(metas[producer]["counts"]["followers"] for producer in followed)
     fan_outs = reader.read_tables(lambda tables: _length(tables, placed.fanouts, "", ""))
     return Counted(batch, len(tables), consumers, pairs, min(pushed, pairs), fan_outs)
 
@@ -65,12 +66,12 @@ def counted(reader: SlateReader, placed: PlacedFeeds, consumers: int) -> Counted
 def _counting(
     placed: PlacedFeeds, producers: Sequence[tuple[str, int]]
 ) -> Callable[[BatchTables], int]:
-    """Counts the followers of producers from a class up: those who are on push."""
+    """Returns a function that counts the followers of producers from a class up: those on push."""
 
     def count(tables: BatchTables) -> int:
         return sum(
-            _length(tables, placed.producers, one, BY + class_text(need), after(BY))
-            for one, need in producers
+            _length(tables, placed.producers, producer, BY + class_text(need), after(BY))
+            for producer, need in producers
         )
 
     return count
@@ -83,7 +84,7 @@ def _length(
 
 
 class FeedOverview:
-    """What is known of all feeds of a server."""
+    """The overview of all feeds of a server."""
 
     def __init__(self, service: Service, networks: Networks) -> None:
         self._service, self._networks = service, networks
@@ -94,11 +95,16 @@ class FeedOverview:
     async def feeds(self, request: Request) -> Response:
         query(request, ())
         return json_answer(
-            {"feeds": {name: await self._of(one) for name, one in self._networks.all().items()}}
+            {
+                "feeds": {
+                    name: await self._overview(network)
+                    for name, network in self._networks.all().items()
+                }
+            }
         )
 
-    async def _of(self, network: Network) -> dict[str, Any]:
-        async with self._counting:  # whoever asks meanwhile gets the same
+    async def _overview(self, network: ServedFeeds) -> dict[str, Any]:
+        async with self._counting:  # requests that come meanwhile get the same count
             if time.monotonic() >= self._due.get(network.name, 0.0):
                 await self._count(network)
         known, options = self._counted[network.name], network.placed.options
@@ -116,19 +122,19 @@ class FeedOverview:
             "batch": known.batch,
         }
 
-    async def _count(self, network: Network) -> None:
-        begun, store = time.monotonic(), self._service.store
+    async def _count(self, network: ServedFeeds) -> None:
+        started, store = time.monotonic(), self._service.store
         consumers = store.progress().slates.get(network.placed.consumers, 0)
         with store.lease() as reader:
             self._counted[network.name] = await self._service.in_thread(
                 counted, reader, network.placed, consumers
             )
         now = time.monotonic()
-        self._due[network.name] = now + max(KEPT, SHARE * (now - begun))
+        self._due[network.name] = now + max(KEPT, SHARE * (now - started))
 
 
 class FeedMetrics(Collector):
-    """What reads of feeds take, for Prometheus."""
+    """The number and latency of reads of feeds, for Prometheus."""
 
     def __init__(self, networks: Networks) -> None:
         self._networks = networks
@@ -139,14 +145,14 @@ class FeedMetrics(Collector):
         )
         times = GaugeMetricFamily(
             "millstream_feed_read_quantile_seconds",
-            "What the last reads of feeds took.",
+            "Latency of the last reads of feeds.",
             labels=["feeds", "quantile"],
         )
         for name, network in self._networks.all().items():
             known = network.costs.overview()
             reads.add_metric([name], known["reads"])
             for quantile in ("p50", "p95", "p99"):
-                if (took := known["latency"][quantile]) is not None:
-                    times.add_metric([name, f"0.{quantile[1:].rstrip('0')}"], took)
+                if (seconds := known["latency"][quantile]) is not None:
+                    times.add_metric([name, f"0.{quantile[1:].rstrip('0')}"], seconds)
         yield reads
         yield times

@@ -1,13 +1,13 @@
-"""What the server adds to the records of feeds: the time `at`, ids of posts, and the ratio.
+"""Fields that the server adds to the records of feeds: the time `at`, ids of posts, and the ratio.
 
-Times rise from record to record, in the order of the log, also over restarts of the server. The
-application takes the records of a batch by their times: a delete whose time was before its post's
-would do nothing. A client may bring a time of its own, which must not be far ahead of the server's
-clock. A post keeps it, as posts do that are moved here from elsewhere; of any other record it
-counts only if it is later than all times before it.
+Times increase from record to record, in the order of the log, also across restarts of the server.
+The application processes the records of a batch by their times: a delete whose time was before its
+post's would do nothing. A client may send a time of its own, which must not be far ahead of the
+server's clock. A post keeps it: posts may be imported from elsewhere. In any other record it counts
+only if it is later than all times before it.
 
-A record is checked when its body comes, and stamped just before it is appended: whoever is stamped
-later is appended later. What a client wrote is stored as it came, with these fields added.
+A record is checked when its body comes, and stamped just before it is appended, so stamps follow
+the order of the log. The client's line is stored as it came, with these fields added.
 """
 
 from __future__ import annotations
@@ -19,21 +19,23 @@ import msgspec
 
 from millstream.errors import InputError
 from millstream.feeds.records import checked as checked_record
-from millstream.nesting import too_deep
-from millstream.server.records import BOM, LINE_BYTES, MANY, Checked, pieces
+from millstream.json_depth import too_deep
+from millstream.server.records import BOM, MANY, CheckedBody, pieces
 
+POST_BYTES = 1 << 20
+"""A longer record is refused: it is decoded for every feed that shows it."""
 AHEAD = 60_000_000
 """Microseconds that a client's time may be ahead of the server's clock."""
 MOST_LINES = 20_000
-"""In one body: they are stamped in one go."""
+"""In one body, because all of its lines are stamped in one go."""
 
 _decode = msgspec.json.Decoder().decode
 _decode_parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 
-class Stamps:
-    """Times for the records of one log, each greater than all before it."""
+class FeedStamps:
+    """Creates times for the records of one log, each greater than all before it."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self.clock = clock
@@ -41,15 +43,15 @@ class Stamps:
 
     @property
     def latest(self) -> int:
-        """The latest time that counts. One that is far ahead would push all others there."""
+        """The latest time that counts; one far ahead would push all later times ahead too."""
         return self.clock() + AHEAD
 
     def are_below(self, at: int) -> bool:
-        """Whether a time is later than all there are."""
+        """True if a time is later than all times so far."""
         return self._last < at
 
     def learn(self, at: int | None) -> None:
-        """A time that is in the log."""
+        """Notes a time that is in the log."""
         if at is not None and self._last < at <= self.latest:
             self._last = at
 
@@ -59,7 +61,7 @@ class Stamps:
 
 
 def made_id(at: int) -> str:
-    """The id of a post whose client gave it none; no other has its time.
+    """Returns the id of a post that came without one; unique, since its time is.
 
     >>> made_id(1_700_000_000_000_000)
     '60a24181e4000'
@@ -67,8 +69,8 @@ def made_id(at: int) -> str:
     return f"{at:x}"
 
 
-class FeedRecords(Checked):
-    """Records that were accepted, beside their lines."""
+class FeedRecords(CheckedBody):
+    """Accepted records, decoded, beside their lines."""
 
     __slots__ = ("ids", "records")
 
@@ -76,20 +78,20 @@ class FeedRecords(Checked):
         super().__init__()
         self.records: list[dict[str, Any]] = []
         self.ids: list[str] = []
-        """Of the posts among them, once they are stamped."""
+        """The ids of the posts among the records, once these are stamped."""
 
 
 class FeedCheck:
-    """Tells records of feeds from what is none, and stamps them. See `streams.Check`."""
+    """Checks the records of feeds, and stamps them. See `streams.Check`."""
 
     most_lines = MOST_LINES
     many_types = MANY
 
-    def __init__(self, stamps: Stamps, ratio: Callable[[], float | None]) -> None:
+    def __init__(self, stamps: FeedStamps, ratio: Callable[[], float | None]) -> None:
         self._stamps = stamps
         self._ratio = ratio
 
-    def one(self, body: bytes) -> Checked:
+    def one(self, body: bytes) -> CheckedBody:
         checked = FeedRecords()
         try:
             line = msgspec.json.format(body.removeprefix(BOM), indent=-1)
@@ -98,7 +100,7 @@ class FeedCheck:
             checked.refuse(1, body, error)
         return checked
 
-    def many(self, body: bytes) -> Iterator[Checked]:
+    def many(self, body: bytes) -> Iterator[CheckedBody]:
         checked = FeedRecords()
         number = 0
         for piece in pieces(body.removeprefix(BOM)):
@@ -108,35 +110,39 @@ class FeedCheck:
                 if line:
                     try:
                         self._take(line, checked)
-                    except Exception as error:  # whatever is strange in it, it is only its line
+                    except Exception as error:  # an invalid line must not affect the others
                         checked.refuse(number, line, error)
             yield checked
 
-    def lines(self, checked: Checked) -> list[bytes]:
-        """Stamped now, in their order."""
+    def lines(self, checked: CheckedBody) -> list[bytes]:
+        """Stamps the accepted records now, in their order, and returns their lines."""
         assert isinstance(checked, FeedRecords)
         ratio = self._ratio()
-        found = []
+        lines = []
         for line, record in zip(checked.lines, checked.records, strict=True):
-            brought = record.keys()
+            sent_fields = record.keys()
             added = stamped(record, self._stamps, ratio)
-            found.append(with_fields(line, added, anew=not brought.isdisjoint(added)))
+            lines.append(with_fields(line, added, anew=not sent_fields.isdisjoint(added)))
             record |= added
             if record["kind"] == "post":
                 checked.ids.append(record["id"])
-        return found
+        return lines
 
     def _take(self, line: bytes, checked: FeedRecords) -> None:
-        """Raise if the line cannot be accepted."""
-        if len(line) > LINE_BYTES:
-            raise InputError(f"a line must not be longer than {LINE_BYTES} bytes; got {len(line)}")
+        """Adds a record to `checked`; raises if the line cannot be accepted."""
+        if len(line) > POST_BYTES:
+            raise InputError(f"a line must not be longer than {POST_BYTES} bytes; got {len(line)}")
         record = _decode(line)
         if too_deep(line):
             raise RecursionError
         now = self._stamps.clock()
         if isinstance(record, dict):
-            given = {"at": now, **({"id": "-"} if record.get("kind") == "post" else {}), **record}
-            at = checked_record(given)["at"]
+            completed = {
+                "at": now,
+                **({"id": "-"} if record.get("kind") == "post" else {}),
+                **record,
+            }
+            at = checked_record(completed)["at"]
             if at > self._stamps.latest:
                 raise InputError(
                     f"at must not be over {AHEAD // 1_000_000} seconds ahead of the server, "
@@ -148,8 +154,8 @@ class FeedCheck:
         checked.records.append(record)
 
 
-def stamped(record: dict[str, Any], stamps: Stamps, ratio: float | None) -> dict[str, Any]:
-    """What a record is given: what it lacks, and the ratio if one was measured."""
+def stamped(record: dict[str, Any], stamps: FeedStamps, ratio: float | None) -> dict[str, Any]:
+    """Returns the fields to add to a record: those it lacks, and the ratio if it was measured."""
     added: dict[str, Any] = {}
     kind = record["kind"]
     if "at" in record and (kind == "post" or stamps.are_below(record["at"])):
@@ -159,12 +165,12 @@ def stamped(record: dict[str, Any], stamps: Stamps, ratio: float | None) -> dict
     if kind == "post" and "id" not in record:
         added["id"] = made_id(added.get("at") or stamps.next())
     if kind in ("post", "view") and ratio is not None:
-        added["ratio"] = ratio  # what was measured here, whatever the client says
+        added["ratio"] = ratio  # the measured ratio replaces one that the client sent
     return added
 
 
 def with_fields(line: bytes, added: dict[str, Any], *, anew: bool) -> bytes:
-    r"""The line of a record with these fields too; `anew` if it may have one of them already.
+    r"""Returns a record's line with these fields; `anew` if it may have one of them already.
 
     >>> with_fields(b'{"kind": "delete", "big": 1e400}', {"at": 7}, anew=False)
     b'{"kind": "delete", "big": 1e400,"at":7}'
@@ -175,5 +181,5 @@ def with_fields(line: bytes, added: dict[str, Any], *, anew: bool) -> bytes:
         return line
     if anew:
         parts = _decode_parts(line)
-        return _encode(parts | {name: msgspec.Raw(_encode(of)) for name, of in added.items()})
+        return _encode(parts | {name: msgspec.Raw(_encode(part)) for name, part in added.items()})
     return line[:-1] + b"," + _encode(added)[1:]

@@ -1,12 +1,13 @@
-"""How often feeds are looked at: counted in memory, and told to the application now and then.
+"""Counts views of feeds in memory, and sends the counts to the application now and then.
 
-Looking at the first page of a feed is a view; what follows by its cursor is not another. Views of a
-consumer gather, and become one record of kind `view` with their `count`, at most every `EVERY`
-seconds. With them goes the `flow` of the feed, the items a second that its page shows, by which
-an application decides that does so for whole consumers (Feeding Frenzy, Lemma 2).
+A request for the first page of a feed is a view; further pages by its cursor are not. The views of
+a consumer are collected into one record of kind `view` with their `count`, at most every `EVERY`
+seconds. The record also has the `flow` of the feed: the items per second on its page. Applications
+that decide for whole consumers use it (Feeding Frenzy, Lemma 2).
 
-What is counted is not promised to anybody: a server that is killed loses the views of some seconds.
-One that stops tells them. While they cannot be told they are kept, for `MOST` consumers at most.
+The counts are not guaranteed: a server that is killed loses the views of a few seconds. A server
+that is stopped sends them first. While they cannot be sent they are kept, for at most `MOST`
+consumers.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ MOST = 100_000
 TOGETHER = 5_000
 """Records that are appended at once."""
 LEAST_SPAN = 1_000_000
-"""Microseconds that items are taken to span at least: a page of a burst is no flow."""
+"""The least time span assumed for a page, in microseconds, so that a burst is no large flow."""
 
 Append = Callable[[str, list[dict[str, Any]]], Awaitable[None]]
 """Appends records to the log of the feeds of a name."""
 
 
 def flow(times: list[int], now: int) -> float:
-    """Items a second, of a page with items of these times.
+    """Returns the items per second of a page with items of these times.
 
     >>> flow([90_000_000, 80_000_000], 100_000_000), flow([], 5), flow([7], 7)
     (0.1, 0.0, 1.0)
@@ -43,20 +44,20 @@ def flow(times: list[int], now: int) -> float:
 
 
 class Views:
-    """The views that were not told yet, of all feeds of a server."""
+    """The views of all feeds of a server that were not sent yet."""
 
     def __init__(self, append: Append) -> None:
         self._append = append
         self._counts: dict[tuple[str, str], tuple[int, float]] = {}
-        """By the name of the feeds and the consumer."""
+        """(count, flow) by the name of the feeds and the consumer."""
         self._task: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
         self._failing = False
         self.lost = 0
-        """Views that were given up."""
+        """Views that were dropped."""
 
     def count(self, feeds: str, consumer: str, of: float) -> None:
-        """One more view of a consumer, whose feed has this flow now."""
+        """Counts one view of a consumer, whose feed now has the flow `of`."""
         key = feeds, consumer
         known = self._counts.get(key)
         if known is None and len(self._counts) >= MOST:
@@ -68,14 +69,14 @@ class Views:
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Tell what was counted, for the last time."""
+        """Sends the remaining counts and stops."""
         self._stopped.set()
         if self._task is not None:
             await asyncio.wait([self._task])
             self._task = None
 
     async def tell(self) -> None:
-        """Append what was counted; what cannot be is kept."""
+        """Appends the counts to the logs; those that cannot be appended are kept."""
         counts, self._counts = self._counts, {}
         by_feeds: dict[str, list[tuple[str, int, float]]] = {}
         for (feeds, consumer), (count, of) in counts.items():
@@ -93,8 +94,8 @@ class Views:
             await self._append(feeds, records)
             self._failing = False
         except (Refusal, MillstreamError, OSError) as error:
-            if not self._failing:  # said once
-                logger.warning("views of feeds %r cannot be told: %s", feeds, error)
+            if not self._failing:  # logged once
+                logger.warning("views of feeds %r cannot be sent: %s", feeds, error)
             self._failing = True
             self._keep(feeds, views)
 

@@ -1,8 +1,9 @@
-"""Feeds over HTTP: pages of a feed, whom a consumer follows, and what is told to feeds.
+"""Feeds over HTTP: pages of a feed, and the producers that a consumer follows.
 
-GET /feeds/{consumer} is a page as of one committed batch, with all that was acknowledged before the
-request laid over it. It says itself whether it is complete. See `feed_posting` for what is told,
-`feed_live` for what comes while one listens, and `feed_overview` for the network as a whole.
+GET /feeds/{consumer} is a page as of one committed batch, overlaid with all records that were
+acknowledged before the request. The answer says whether it is complete. `feed_writes` has the
+routes that send records to feeds, `feed_live` the live events of a feed, and `feed_overview` the
+network as a whole.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from starlette.responses import Response
 from millstream.errors import InputError
 from millstream.feeds.answers import Request as Asked
 from millstream.feeds.answers import answer
-from millstream.feeds.pending import Pending
+from millstream.feeds.options import COHERENCIES
+from millstream.feeds.pending_records import Pending
 from millstream.feeds.query import FeedQuery
 from millstream.feeds.tables import Tables
 from millstream.server.answers import Refusal, json_answer
@@ -25,93 +27,107 @@ from millstream.server.catalogue import Catalogue
 from millstream.server.feed_live import FeedLive
 from millstream.server.feed_networks import Networks, name_in
 from millstream.server.feed_overview import FeedOverview
-from millstream.server.feed_posting import FeedPosting
 from millstream.server.feed_views import Views, flow
+from millstream.server.feed_writes import FeedPosting
+from millstream.server.grants import Need
+from millstream.server.guard import GRANT
 from millstream.server.paths import Route, query, whole_number
 from millstream.server.service import Service
 from millstream.server.streams import Posting
 
 PAGE, LONGEST_PAGE = 100, 1_000
-PARAMETERS = ("limit", "cursor", "coherency", "k", "t", "why", "unread", "view", "feeds")
+PARAMETERS = ("limit", "cursor", "coherency", "k", "t", "why", "unread", "feeds")
 ALL = 1 << 40
+VIEW = "Millstream-View"
+"""The header that marks a request as a view of the feed by its consumer."""
 
 
 def routes(
     service: Service, catalogue: Catalogue, networks: Networks, posting: Posting
 ) -> list[Route]:
-    told = FeedPosting(networks, catalogue, posting)
-    views = Views(told.append)
+    feed_posting = FeedPosting(networks, catalogue, posting)
+    views = Views(feed_posting.append)
     service.on_stop(networks.close)
     service.on_start(views.start)
     service.on_stop(views.stop)
-    reading, overview = Reading(service, networks, views), FeedOverview(service, networks)
+    reading, overview = FeedReads(service, networks, views), FeedOverview(service, networks)
     return [
         Route("GET", ("feeds",), overview.feeds),
         Route("GET", ("feeds", "{consumer}"), reading.page),
-        Route("POST", ("feeds", "events"), told.events),
-        Route("PUT", ("feeds", "{consumer}", "follows", "{producer}"), told.follow),
-        Route("DELETE", ("feeds", "{consumer}", "follows", "{producer}"), told.unfollow),
+        Route("GET", ("feeds", "events"), reading.page),
+        Route("POST", ("feeds", "events"), feed_posting.events, "send"),
+        Route("PUT", ("feeds", "{consumer}", "follows", "{producer}"), feed_posting.follow, "send"),
+        Route(
+            "DELETE",
+            ("feeds", "{consumer}", "follows", "{producer}"),
+            feed_posting.unfollow,
+            "send",
+        ),
         Route("GET", ("feeds", "{consumer}", "follows"), reading.follows),
         *FeedLive(service, networks).routes(),
     ]
 
 
-class Reading:
-    """Answers what is in feeds."""
+class FeedReads:
+    """Answers requests for pages of feeds and of follows."""
 
     def __init__(self, service: Service, networks: Networks, views: Views) -> None:
         self._service, self._networks, self._views = service, networks, views
 
     async def page(self, request: Request) -> Response:
-        begun, now = time.perf_counter(), self._service.clock()
-        found = query(request, PARAMETERS)
-        network = self._networks.named(found.get("feeds"))
-        consumer = name_in(request.path_params, "consumer")
-        counts = whole_number(found, "view", 1, 0, 1) == 1 and "cursor" not in found
-        found.pop("view", None)
+        started, now = time.perf_counter(), self._service.clock()
+        parameters = query(request, PARAMETERS)
+        network = self._networks.named(parameters.get("feeds"))
+        # /feeds/events takes records by POST; by GET it is the feed of a consumer of that name.
+        consumer = name_in({"consumer": "events", **request.path_params}, "consumer")
+        counts = _is_view(request) and "cursor" not in parameters
         try:
-            asked = Asked.read(found, network.placed.options)
+            page_request = Asked.read(parameters, network.placed.options)
         except InputError as error:
             raise Refusal(400, str(error)) from None
 
         def make(tables: Tables, pending: Pending) -> tuple[dict[str, Any], int, int]:
-            of = FeedQuery(network.placed, tables, consumer, pending)
-            said = answer(of, asked, now)
-            by_producer = asked.coherency == "per-producer"
-            size = of.meta.get("follows", 0) if by_producer else len(said["items"])
-            return said, len(of.pulled()), size
+            feed = FeedQuery(network.placed, tables, consumer, pending)
+            content = answer(feed, page_request, now)
+            by_producer = page_request.coherency == "per-producer"
+            size = feed.meta.get("follows", 0) if by_producer else len(content["items"])
+            return content, len(feed.pulled()), size
 
         read = await network.read(consumer, make)
-        said, pulled, size = read.value
+        content, pulled, size = read.value
         if counts:
-            times = [one["ts"] for one in said["items"]]
+            times = [item["ts"] for item in content["items"]]
             self._views.count(network.name, consumer, flow(times, now))
         batch, age = read.progress.batch, round(self._service.age(read.progress), 3)
-        whole = {**said, "batch": batch, "age": age, **completeness(read.trouble, said)}
-        took = time.perf_counter() - begun
-        network.costs.read_took(consumer, took, read.cpu, pulled, size, asked.coherency)
+        whole = {**content, "batch": batch, "age": age, **completeness(read.trouble, content)}
+        took = time.perf_counter() - started
+        network.costs.read_took(consumer, took, read.cpu, pulled, size, page_request.coherency)
         return json_answer(whole)
 
     async def follows(self, request: Request) -> Response:
-        """A page of producers, in the order of their names; the cursor is the last one's."""
-        found = query(request, ("cursor", "limit", "feeds", "coherency"))
-        network = self._networks.named(found.get("feeds"))
+        """Answers with a page of producers, by name; the cursor is the last producer's name."""
+        parameters = query(request, ("cursor", "limit", "feeds", "coherency"))
+        network = self._networks.named(parameters.get("feeds"))
         consumer = name_in(request.path_params, "consumer")
-        limit = whole_number(found, "limit", PAGE, 1, LONGEST_PAGE)
-        after = found.get("cursor", "")
+        limit = whole_number(parameters, "limit", PAGE, 1, LONGEST_PAGE)
+        if parameters.get("coherency", "global") not in COHERENCIES:
+            raise Refusal(400, f"coherency must be one of {', '.join(COHERENCIES)}")
+        after = parameters.get("cursor", "")
 
         def make(tables: Tables, pending: Pending) -> dict[str, Any]:
             return dict(FeedQuery(network.placed, tables, consumer, pending, ALL).follows())
 
         read = await network.read(consumer, make)
-        rest = sorted(one for one in read.value if one > after)
+        rest = sorted(producer for producer in read.value if producer > after)
         page = rest[:limit]
         return json_answer(
             {
                 "feeds": network.name,
                 "consumer": consumer,
                 "batch": read.progress.batch,
-                "follows": [{"producer": one, "side": read.value[one]} for one in page],
+                "follows": [
+                    {"producer": producer, "side": read.value[producer]} for producer in page
+                ],
                 "count": len(read.value),
                 "next": page[-1] if len(rest) > limit else None,
                 **completeness(read.trouble),
@@ -119,8 +135,24 @@ class Reading:
         )
 
 
+def _is_view(request: Request) -> bool:
+    """True if the request counts as a view: it has the header, and its token may send.
+
+    A browser does not add the header by itself, so pages of other sites cannot count views.
+    """
+    view = request.headers.get(VIEW)
+    if view not in (None, "1"):
+        raise Refusal(
+            400, f"the header {VIEW} must be 1; got {view[:40]!r}: leave it out to count no view"
+        )
+    return view == "1" and request.method == "GET" and request.scope[GRANT].permits(Need("send"))
+
+
 def completeness(trouble: str | None, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What an answer says of itself, whose log could not be followed or could."""
+    """Returns the fields of an answer that say if it is complete, and what is left out.
+
+    `trouble`: why the log could not be followed; None if it could.
+    """
     left: dict[str, Any] | None = None if said is None else said["left_out"]
     if trouble is not None:
         also = f"{left['reason']}; and " if left else ""

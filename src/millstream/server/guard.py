@@ -1,20 +1,20 @@
-"""The guard: looks at every request before anything else does.
+"""The guard: checks every request before anything else does.
 
-In this order: how fast its address asks, what name it came under, which page made it, what token it
-brings, how large its body says it is. The first that is wrong is the answer.
+It checks, in this order: the request rate of the address, the host name, the page that made the
+request, the token, the declared size of the body. The first check that fails is the answer.
 
-*Host* and *Origin* keep out web pages of others: a page whose name was made to point at this
-machine comes under its own name, and one that posts here says where it is from. *The token*, where
-there is one, guards every route; wrong ones are counted a client address, and one that has had too
-many is not listened to for a while, right or wrong. *Bodies* are counted and timed as they come.
+*Host*, *Origin* and *Sec-Fetch-Site* keep out web pages of other sites. A page whose host name was
+made to point at this machine (DNS rebinding) sends its own name as Host, and a page that sends a
+request here says where it is from. From other sites, only a link that a user follows may lead here.
+*The token*, where there is one, guards every route (`token_check`); the dispatcher checks what it
+allows. Wrong tokens are counted for each client address and limited in rate. A right token is
+never counted as wrong, and has a rate of its own, so nobody can lock out its holder. *Bodies* are
+counted and timed as they arrive.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import hmac
 import math
 import re
 import time
@@ -23,17 +23,23 @@ from dataclasses import dataclass
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from millstream.server.access_log import AccessLog
 from millstream.server.answers import Refusal
-from millstream.server.limits import Buckets
-from millstream.server.options import Options
+from millstream.server.client_address import TrustedProxies, networks_in
+from millstream.server.connection import PROVEN
+from millstream.server.connection_room import address_group
+from millstream.server.grants import EVERYONE, Grant
+from millstream.server.limits import TokenBuckets
+from millstream.server.options import ServerOptions
 from millstream.server.service import Service
+from millstream.server.token_check import TokenCheck
 
 MOST_HEADERS = 100
 LONGEST_URL = 16 << 10
 WRONG_TOKENS = 20.0
-"""How many an address may bring at once; half of that a second afterwards."""
-BODIES = 8
-"""How many bodies of the largest size are held at once, all requests together."""
+"""Wrong tokens that an address may send at once; afterwards, half as many per second."""
+BODIES = 4
+"""Bodies of the largest size that fit in memory at once, over all requests."""
 
 SECURITY_HEADERS = [
     ("x-content-type-options", "nosniff"),
@@ -47,11 +53,21 @@ SECURITY_HEADERS = [
         "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     ),
 ]
-"""On every answer, also on those that no route gives: the server itself adds them."""
+"""Headers of every answer. uvicorn adds them, so answers that come from no route have them too."""
 
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:/?#@\s]+)(?::([0-9]{1,5}))?")
 _ORIGIN = re.compile(r"https?://(.+)")
+GRANT = "millstream.grant"
+"""The key in a request's scope of the rights that its token grants."""
 _LOGIN = {"WWW-Authenticate": 'Basic realm="millstream", charset="UTF-8"'}
+
+
+@dataclass(slots=True)
+class RequestTrace:
+    """Facts about a request for the access log, filled in by the guard."""
+
+    address: str
+    grant: Grant | None = None
 
 
 class Guard:
@@ -66,16 +82,24 @@ class Guard:
         self._clock = clock
         self._max_body = options.max_body
         self._body_timeout = options.body_timeout
-        self._token = None if options.token is None else options.token.encode()
+        self._tokens = TokenCheck(options, service.say, clock)
+        self._proxies = TrustedProxies(networks_in(options.trusted_proxies))
+        self._log = service.access_log
         self._names = Names(options)
-        self._rate = Buckets(options.rate, 2 * options.rate)
-        self._wrong = Buckets(WRONG_TOKENS / 2, WRONG_TOKENS)
+        self._rate = TokenBuckets(options.rate, 2 * options.rate)
+        self._wrong = TokenBuckets(WRONG_TOKENS / 2, WRONG_TOKENS)
         self._held = Held(BODIES * options.max_body)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._counters.requests += 1
+        peer = scope["client"][0] if scope["client"] else ""
+        trace = RequestTrace(
+            self._proxies.client(peer, scope["headers"]) if self._proxies else peer
+        )
+        if self._log is not None:
+            send = _logged(self._log, scope, send, trace, self._clock)
         try:
-            bodied = self._check(scope)
+            bodied = self._check(scope, trace)
         except Refusal as refusal:
             self._counters.answered(refusal.status)
             await refusal.answer()(scope, receive, send)
@@ -89,15 +113,10 @@ class Guard:
         finally:
             body.let_go()
 
-    def _check(self, scope: Scope) -> bool:
-        """Refusal if anything is wrong; whether a body comes."""
-        client = scope["client"]
-        peer = client[0] if client else ""
-        now = self._clock()
-        wait = self._rate.take(peer, now)
-        if wait:
-            raise _too_fast("requests", wait)
-        host = origin = authorization = None
+    def _check(self, scope: Scope, trace: RequestTrace) -> bool:
+        """Raises Refusal if anything is wrong; returns True if the request has a body."""
+        host = origin = authorization = site = None
+        mode = dest = b""
         bodied, upgrade, length, hosts = False, False, 0, 0
         headers = scope["headers"]
         for name, value in headers:
@@ -110,10 +129,22 @@ class Guard:
                 authorization = value
             elif name == b"origin":
                 origin = value
+            elif name == b"sec-fetch-site":
+                site = value
+            elif name == b"sec-fetch-mode":
+                mode = value
+            elif name == b"sec-fetch-dest":
+                dest = value
             elif name == b"transfer-encoding":
                 bodied = True
             elif name == b"upgrade":
                 upgrade = True
+        trace.grant = grant = self._tokens.grant(authorization)
+        now = self._clock()
+        group = address_group(trace.address)
+        wait = self._rate.take(f"{group} {grant.name}" if grant and grant.name else group, now)
+        if wait:
+            raise _too_fast("requests", wait)
         if len(headers) > MOST_HEADERS:
             raise Refusal(431, f"a request must have at most {MOST_HEADERS} headers")
         if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST_URL:
@@ -121,10 +152,15 @@ class Guard:
         if hosts > 1:
             raise Refusal(400, "a request must have one Host header")
         self._names.check(host or b"", origin)
-        if self._token is not None:
-            self._check_token(authorization, self._token, peer, now)
+        if site in (b"cross-site", b"same-site"):
+            _check_link(scope["method"], mode, dest)
+        if grant is None:
+            self._refuse_token(authorization, group, now)
+        elif grant is not EVERYONE and PROVEN in scope:
+            scope[PROVEN]()
+        scope[GRANT] = grant
         if upgrade and bodied:
-            # The parser stops at the head of such a request, and takes its body for the next one.
+            # The parser stops after the head of such a request, and parses its body as a request.
             raise Refusal(
                 400,
                 "a request with a body must not ask for an Upgrade; this server speaks HTTP/1.1, "
@@ -135,7 +171,7 @@ class Guard:
             raise too_large(self._max_body)
         return bodied
 
-    def _check_token(self, given: bytes | None, token: bytes, peer: str, now: float) -> None:
+    def _refuse_token(self, given: bytes | None, group: str, now: float) -> None:
         if given is None:
             raise Refusal(
                 401,
@@ -143,18 +179,48 @@ class Guard:
                 "password of any user",
                 headers=_LOGIN,
             )
-        wait = self._wrong.wait(peer, now)
+        wait = self._wrong.take(group, now)
         if wait:
             raise _too_fast("wrong tokens", wait)
-        if not hmac.compare_digest(token_in(given), token):
-            self._wrong.take(peer, now)
-            raise Refusal(401, "this token is not the server's", headers=_LOGIN)
+        raise Refusal(401, "the server does not know this token, or it expired", headers=_LOGIN)
+
+
+def _check_link(method: str, mode: bytes, dest: bytes) -> None:
+    """Raises Refusal for a request of another site's page, unless a user has followed a link."""
+    if method not in ("GET", "HEAD") or mode != b"navigate" or dest != b"document":
+        raise Refusal(
+            403,
+            "a page of another site (the Sec-Fetch-Site header) may not use this server; only its "
+            "own page may",
+        )
+
+
+def _logged(
+    log: AccessLog, scope: Scope, send: Send, seen: RequestTrace, clock: Callable[[], float]
+) -> Send:
+    """Wraps `send` so that the answer is written to the access log."""
+    started = clock()
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            query = scope["query_string"]
+            log.add(
+                seen.address,
+                message["status"],
+                token=seen.grant.name or None if seen.grant else None,
+                method=scope["method"],
+                path=scope["raw_path"] + (b"?" + query if query else b""),
+                seconds=clock() - started,
+            )
+        await send(message)
+
+    return sending
 
 
 class Names:
-    """The names that requests may come under."""
+    """The host names that requests may use."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ServerOptions) -> None:
         bound = f"[{options.host}]" if ":" in options.host else options.host.lower()
         self._any_port = {"localhost", "127.0.0.1", "[::1]"}
         self._exact = {f"{bound}:{options.port}"}
@@ -166,7 +232,7 @@ class Names:
         self._passed: set[tuple[bytes, bytes | None]] = set()
 
     def check(self, host: bytes, origin: bytes | None) -> None:
-        """Refusal if the request came under another name, or from a page of another."""
+        """Raises Refusal if the request used another name, or came from a page of another site."""
         if (host, origin) in self._passed:
             return
         name = host.decode("latin-1").lower()
@@ -189,33 +255,16 @@ class Names:
             self._passed.add((host, origin))
 
 
-def token_in(authorization: bytes) -> bytes:
-    """The token that a header brings; empty if it brings none.
-
-    >>> token_in(b"Bearer abc"), token_in(b"Basic " + base64.b64encode(b"me:a:c")), token_in(b"x")
-    (b'abc', b'a:c', b'')
-    """
-    scheme, _, rest = authorization.partition(b" ")
-    if scheme.lower() == b"bearer":
-        return rest.strip()
-    if scheme.lower() == b"basic":
-        try:
-            return base64.b64decode(rest.strip(), validate=True).partition(b":")[2]
-        except binascii.Error:
-            pass
-    return b""
-
-
 @dataclass(slots=True)
 class Held:
-    """The bytes of all bodies that are in memory."""
+    """Counts the bytes of all bodies in memory."""
 
     most: int
     bytes: int = 0
 
 
 class Body:
-    """A request's body as it comes: counted, and timed between its pieces and in all."""
+    """Receives a request's body; limits its size, each pause between pieces, and its total time."""
 
     def __init__(
         self,
@@ -235,7 +284,7 @@ class Body:
         self._whole = False
 
     async def receive(self) -> Message:
-        if self._whole:  # what comes now is only that the client has left
+        if self._whole:  # the only message after the body is that the client has disconnected
             return await self._receive()
         try:
             async with asyncio.timeout(min(self._timeout, self._end - self._clock())):
@@ -255,17 +304,17 @@ class Body:
             raise too_large(self._most)
         if self._held.bytes > self._held.most:
             raise Refusal(
-                503, "too many large bodies come at once; try again", headers={"Retry-After": "1"}
+                503, "too many large bodies at once; try again", headers={"Retry-After": "1"}
             )
         return message
 
     def let_go(self) -> None:
-        """The request was answered."""
+        """Releases the body's bytes after the request was answered."""
         self._held.bytes -= self._came
 
 
 def too_large(most: int) -> Refusal:
-    """For a body over the limit."""
+    """Returns the refusal of a body over the limit."""
     return Refusal(413, f"a body must have at most {most} bytes; send it in parts")
 
 

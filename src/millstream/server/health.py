@@ -1,4 +1,4 @@
-"""GET /healthz: whether the store can be read; says little, so that it can be asked often."""
+"""GET /healthz: checks that the store can be read. The answer is small, for frequent checks."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ def routes(service: Service) -> list[Route]:
         running, batch = service.store.running(), service.store.progress().batch
         return json_answer({"ok": True, "running": running, "batch": batch})
 
-    return [Route("GET", ("healthz",), healthz)]
+    return [Route("GET", ("healthz",), healthz, "any")]

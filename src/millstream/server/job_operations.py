@@ -1,4 +1,4 @@
-"""What the routes of jobs take and give, for the OpenAPI document."""
+"""The parameters, bodies and answers of the routes of jobs, for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from millstream.server.operations import (
 )
 
 CELL = record(mark=TEXT, why=maybe(TEXT), records=WHOLE, bytes=WHOLE, shed=WHOLE, gap=WHOLE)
-"""What came of a pane at a node: data, empty (why: over, if its log has ended), lost (and why),
-awaited, or missing; the bytes of its log that were gone, -1 if nobody knows how many."""
+"""The state of a pane at a node. mark: data, empty (why: over, if its log has ended), lost (and
+why), awaited, or missing. gap: the bytes of its log that were gone, -1 if unknown."""
 SPAN: dict[str, Schema] = {"from": WHOLE, "to": WHOLE}
 WINDOW = record(
     window=WHOLE,
@@ -48,7 +48,7 @@ JOB = record(
     latency=maybe(TEXT),
     fidelity=maybe(TEXT),
     nodes=listed(TEXT),
-    ended=by_name(WHOLE),
+    ended=by_name(maybe(WHOLE)),
     reducers=maybe(WHOLE),
     change=maybe(record(**{"reducers": WHOLE, "from": WHOLE})),
     panes=listed(record(pane=WHOLE, **SPAN, nodes=by_name(CELL))),
@@ -58,10 +58,11 @@ JOB = record(
     accounts=by_name(NODE_ACCOUNT),
     totals=NODE_ACCOUNT,
     warnings=listed(TEXT),
+    silent=listed(TEXT),
 )
 
 PAIRS = listed(listed(WHOLE))
-"""Ranges: the first, and the one after the last."""
+"""Ranges: the first number, and the one after the last."""
 NEWS = record(
     life=TEXT,
     next=WHOLE,
@@ -76,10 +77,10 @@ QUESTION: Schema = {
     "properties": {"nodes": listed(TEXT), "life": TEXT, "after": maybe(WHOLE), "wait": NUMBER},
 }
 TOLD = (
-    "next is the after of the next question, with this life. With whole, it is all that is known: "
-    "no after was given, or it is too old or of another life. opened: windows; closed: ranges of "
-    "windows that all reducers have closed; accepted: ranges of panes that the root has taken, by "
-    "node."
+    "Send next as the after of the next question, with this life. If whole is true, the answer has "
+    "all that is known, because no after was given, or it is too old or of another life. opened: "
+    "windows; closed: ranges of windows that all reducers have closed; accepted: ranges of panes "
+    "that the root has accepted, by node."
 )
 NO_JOB = {404: "There is no such job, or none with agents."}
 
@@ -95,20 +96,24 @@ JOB_OPERATIONS = (
         "GET",
         "/jobs/{name}",
         "One job: its scoreboard, its windows, and the accounts of its nodes.",
-        "As of the last committed batch: the panes about the oldest open window, the windows that "
-        "are open and the last that were closed.",
+        "As of the last committed batch: the panes around the oldest open window, the open windows "
+        "and the last closed ones.",
         JOB,
         errors={404: "There is no such job."},
     ),
     Operation(
         "GET",
         "/jobs/{name}/news",
-        "What has happened to a job since an earlier answer, for its agents.",
+        "The news of a job since an earlier answer, for its agents.",
         TOLD,
         NEWS,
         parameters={
-            "node": ("query", "Whose accepted panes to tell of. Repeatable.", TEXT),
-            "after": ("query", "The next of the last answer.", WHOLE),
+            "node": ("query", "A node whose accepted panes to list. Repeatable.", TEXT),
+            "after": (
+                "query",
+                "The next of the last answer.",
+                {**WHOLE, "minimum": 0, "maximum": 10**18},
+            ),
             "life": ("query", "The life of the last answer.", TEXT),
             "wait": (
                 "query",

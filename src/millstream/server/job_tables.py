@@ -1,6 +1,6 @@
-"""The tables of a job's root, as they stand in a store: what is shown of them, and no more.
+"""Reads the tables of a job's root from a store, only the entries that are shown.
 
-The root's table has the values of all keys as well, which may be many; they are not read.
+The root's table also has the values of all keys, which may be many; they are not read.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from millstream.stores.reader import SlateReader
-from millstream.windows.showing import SHOWN, shown
+from millstream.windows.job_view import SHOWN, shown
 
 
 def read_jobs(reader: SlateReader, parts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Each job among an application's parts, as `showing.shown` words it, by its name."""
+    """Returns the jobs among an application's parts by name, as `showing.shown` presents them."""
     return {
         name: read_job(reader, name, part)
         for name, part in parts.items()
@@ -22,11 +22,11 @@ def read_jobs(reader: SlateReader, parts: Mapping[str, Any]) -> dict[str, dict[s
 
 
 def read_job(reader: SlateReader, name: str, part: Mapping[str, Any]) -> dict[str, Any]:
-    """One job as of the last committed batch; before the first, a job without panes."""
+    """Reads one job as of the last committed batch; before the first, a job without panes."""
     update = f"{name}.root"
-    if update not in reader.updates:  # the store is of before the job was added
+    if update not in reader.updates:  # the store is older than the job
         return shown(name, part, {}, reader.batch)
     batch, tables = reader.entries(update, SHOWN)
-    agreed = f"{name}.reducers"
-    slate = reader.get(agreed, "") if agreed in reader.updates else None
+    reducers = f"{name}.reducers"
+    slate = reader.get(reducers, "") if reducers in reader.updates else None
     return shown(name, part, tables, batch, [] if slate is None else slate.value["schedule"])

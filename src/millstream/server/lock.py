@@ -1,9 +1,9 @@
-"""A store's server.lock: who serves the store, and where.
+"""A store's server.lock: the process that serves the store, and its address.
 
-The file says the server's process and address. It counts only for as long as somebody holds the
-lock on it, which the system frees when the process dies. Whoever only looks takes the lock for a
-moment, so whoever wants to keep it tries a few times. On a file system that is read-only there is
-no lock, and any number of servers.
+The file names the server's process and address. It counts only while a process holds the lock on
+it, which the system frees when the process dies. A process that only looks takes the lock for a
+moment, so a server tries a few times to get it. A store that cannot be written, because its file
+system is read-only or it belongs to another user, has no lock and any number of servers.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ TRIES, TRY_SECONDS = 10, 0.02
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Who serves a store."""
+    """The server of a store."""
 
     pid: int
     url: str
     beside: bool = False
-    """Whether it was started beside a run, and ends with it."""
+    """True if it was started by a run, and ends with it."""
 
 
 class ServerLock:
-    """The lock as the server has it."""
+    """The lock, held by a server."""
 
     def __init__(self, store: Path, *, beside: bool = False) -> None:
-        """Take it; StoreLocked with the address of the server that has it."""
+        """Takes the lock; raises StoreLocked, with the address of the server that has it."""
         self._beside = beside
         self._file = store / FILE
         self._made = store / "store.json"
@@ -43,7 +43,7 @@ class ServerLock:
         self._handle = self._taken()
 
     def announce(self, url: str) -> None:
-        """Say where the store is served."""
+        """Writes the address of the server into the lock."""
         self._url = url
         if self._handle is None:
             return
@@ -52,7 +52,7 @@ class ServerLock:
         os.pwrite(self._handle, msgspec.json.encode(holder), 0)
 
     def follow(self) -> None:
-        """Take the lock of the store that is there now, if it was deleted and made again."""
+        """Takes the lock of the current store, if the store was deleted and created again."""
         if self._handle is None:
             return
         held = os.fstat(self._handle)
@@ -64,7 +64,7 @@ class ServerLock:
             try:
                 fresh = self._taken()
             except StoreError:
-                return  # another serves that one
+                return  # another server serves the new store
             os.close(self._handle)
             self._handle = fresh
             self.announce(self._url)
@@ -78,10 +78,10 @@ class ServerLock:
         try:
             handle = os.open(self._file, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            if error.errno == errno.EROFS:
+            if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
                 return None
             raise StoreError(
-                f"{self._file}: cannot be made: {error.strerror or error}; a server needs the "
+                f"{self._file}: cannot be created: {error.strerror or error}; a server needs the "
                 "right to write to its store"
             ) from error
         for _ in range(TRIES):
@@ -98,7 +98,7 @@ class ServerLock:
 
 
 def served_by(store: Path) -> Holder | None:
-    """Who serves a store; None if nobody does."""
+    """Returns the server of a store; None if there is none."""
     try:
         handle = os.open(store / FILE, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -110,13 +110,13 @@ def served_by(store: Path) -> Holder | None:
 
 
 def served_at(store: Path) -> str | None:
-    """The address of the server that serves a store; None if none does."""
+    """Returns the address of the server of a store; None if there is none."""
     holder = served_by(store)
     return None if holder is None else holder.url
 
 
 def _free(handle: int, kind: int) -> bool:
-    """Take a lock if nobody has it."""
+    """Takes a lock if it is free; False if another process has it."""
     try:
         fcntl.flock(handle, kind | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,8 +1,9 @@
 """The status for Prometheus: GET /metrics.
 
-The same figures as GET /status, under names by Prometheus' conventions: base units (seconds,
-bytes), counters end in `_total` and only go up for as long as the store lives (those of HTTP: the
-server). What is not known has no sample. Rates are left out: Prometheus makes them from counters.
+The same figures as GET /status, named by Prometheus' conventions: base units (seconds, bytes), and
+counters that end in `_total`. Counters only go up as long as the store exists (those of HTTP: as
+long as the server runs). An unknown value has no sample. Rates are left out: Prometheus computes
+them from counters.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ COUNTER, GAUGE = CounterMetricFamily, GaugeMetricFamily
 OF_SOURCES: list[tuple[Family, str, str, str]] = [
     (COUNTER, "events", "events", "Records taken in."),
     (COUNTER, "source_dead_letters", "dead_letters", "Records that did not become events."),
-    (GAUGE, "lag_bytes", "lag_bytes", "Size of what is in the log and was not taken in yet."),
-    (GAUGE, "lag_events", "lag_events", "Records in the log that were not taken in yet."),
+    (COUNTER, "source_lost", "lost", "Records that were removed before they could be read."),
+    (GAUGE, "lag_bytes", "lag_bytes", "Bytes in the log or topic, not taken in yet."),
+    (GAUGE, "lag_events", "lag_events", "Records in the log or topic, not taken in yet."),
     (GAUGE, "lag_seconds", "lag_seconds", "Age of the oldest record not taken in yet."),
 ]
 OF_STREAMS: list[tuple[Family, str, str, str]] = [
@@ -54,18 +56,18 @@ OF_ACTIONS: list[tuple[Family, str, str, str]] = [
 ]
 OF_UPDATES: list[tuple[Family, str, str, str]] = [
     (GAUGE, "slates", "slates", "Slates of the update."),
-    (COUNTER, "slates_evicted", "evicted", "Slates that went because there was no room for them."),
+    (COUNTER, "slates_evicted", "evicted", "Slates removed because there was no room for them."),
 ]
-"""A kind of metric, its name, the field of the status that it shows, and its help."""
+"""For each metric: its kind, its name, the field of the status that it shows, and its help."""
 
 
 def families(status: Status) -> Iterator[Metric]:
-    """All metrics of a status."""
+    """Yields all metrics of a status."""
     yield from _application(status)
     yield from _each("source", status["sources"], OF_SOURCES)
     yield from _each("stream", status["streams"], OF_STREAMS)
     yield from _each("function", status["functions"], OF_FUNCTIONS)
-    updates = [one for one in status["functions"] if one["kind"] == "update"]
+    updates = [function for function in status["functions"] if function["kind"] == "update"]
     yield from _each("update", updates, OF_UPDATES)
     yield from _each("action", status["actions"], OF_ACTIONS)
     yield from _jobs(status["jobs"])
@@ -88,7 +90,7 @@ def _application(status: Status) -> Iterator[Metric]:
         GAUGE,
         "horizon_seconds",
         _seconds(status["horizon"]),
-        "How far event time has come, in seconds since the epoch.",
+        "The horizon: the progress of event time, in seconds since the epoch.",
     )
     yield _one(COUNTER, "batch_seconds", status["seconds"], "Time that all batches took.")
     yield _one(GAUGE, "last_batch_seconds", status["batch_seconds"], "Time of the last batch.")
@@ -96,7 +98,7 @@ def _application(status: Status) -> Iterator[Metric]:
         GAUGE,
         "latency_seconds",
         latency["last"],
-        "Time from the oldest record of the last batch to its commit.",
+        "Time from the arrival of the oldest event that the last batch fed to its commit.",
     )
     yield _labelled(
         GAUGE,
@@ -105,6 +107,13 @@ def _application(status: Status) -> Iterator[Metric]:
         [("0.5", latency["p50"]), ("0.99", latency["p99"])],
         "Latency of the batches of the last minute.",
     )
+    yield _labelled(
+        GAUGE,
+        "latency_waited_quantile_seconds",
+        "quantile",
+        [("0.5", latency["waited"]["p50"]), ("0.99", latency["waited"]["p99"])],
+        "The part of the latency for which events waited for the horizon.",
+    )
     yield _one(COUNTER, "late", status["late"], "Events that came after the horizon.")
     yield _one(GAUGE, "feedback", status["feedback"], "Feedback events kept for the next batch.")
     for fate, help_ in DELIVERIES.items():
@@ -112,12 +121,13 @@ def _application(status: Status) -> Iterator[Metric]:
         kind = GAUGE if fate == "residual" else COUNTER
         yield _labelled(kind, f"deliveries_{fate}", "function", rows, help_)
     intake = status["intake"]
-    yield _one(GAUGE, "intake_bytes", intake["bytes"], "What the next batch may take in.")
+    yield _one(GAUGE, "intake_bytes", intake["bytes"], "Bytes that the next batch may take in.")
     yield _one(GAUGE, "pressure", intake["pressure"], "At 1 throttled updates stop the sources.")
 
 
 DELIVERIES = {
     "taken": "Deliveries owed to a function: one event to one function is one.",
+    "retried": "Deliveries that had failed, were late or were turned away, and were given again.",
     "dropped": "Deliveries past a limit that were dropped.",
     "diverted": "Deliveries past a limit that went to the overflow stream.",
     "residual": "Deliveries that are not accounted for; 0, or there is a fault in Millstream.",
@@ -132,14 +142,15 @@ OF_NODES: list[tuple[Family, str, str]] = [
     (COUNTER, "dead", "Records of the node that could not be read or mapped."),
     (GAUGE, "residual", "Records of the node not accounted for; 0, or there is a fault."),
 ]
-"""Of each job and node: a kind of metric, the count that it shows, and its help."""
-GAPS = (
-    "Panes of the node that bytes of its log may have been in which were gone before it read them."
-)
+"""For each metric of a job's node: its kind, the count that it shows, and its help."""
+GAPS = "Panes of the node that may lack bytes of its log, which were gone before it read them."
 
 
 def _jobs(jobs: dict[str, dict[str, Any]]) -> Iterator[Metric]:
-    for state, help_ in (("open", "Windows of the job that are open."), ("closed", "Closed ones.")):
+    for state, help_ in (
+        ("open", "Windows of the job that are open."),
+        ("closed", "Windows of the job that were closed."),
+    ):
         kind = GAUGE if state == "open" else COUNTER
         rows = [(name, job[state]) for name, job in jobs.items()]
         yield _labelled(kind, f"windows_{state}", "job", rows, help_)
@@ -200,7 +211,7 @@ def _seconds(microseconds: int | None) -> float | None:
 
 
 class StatusCollector(Collector):
-    """Gives a registry the metrics of the status as it is when they are asked for."""
+    """Gives a registry the metrics of the current status."""
 
     def __init__(self, status: Callable[[], Status]) -> None:
         self._status = status
@@ -214,7 +225,7 @@ def routes(overview: Overview, *others: Collector) -> list[Route]:
     registry.register(StatusCollector(overview.now))
     for other in others:
         registry.register(other)
-    ProcessCollector(registry=registry)  # the server's own memory, time and open files
+    ProcessCollector(registry=registry)  # the server's own memory, CPU time and open files
 
     async def metrics(request: Request) -> Response:
         query(request, ())

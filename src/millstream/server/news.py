@@ -1,11 +1,11 @@
 """The news of a job for its agents: GET and POST /jobs/{name}/news.
 
-The server follows the stream `NAME.told` of each job that is asked for, once for all who ask, and
-keeps what it says on a `NewsBoard`. Its numbers are those of the stream's records, so they hold
-over a restart of the server: it then reads the end of the stream again. A question may wait for
-news; all that wait are looked after by one task, which looks at the logs ten times a second.
+The server follows the stream `NAME.told` of each requested job, once for all clients, and keeps its
+content on a `NewsBoard`. News are numbered like the stream's records, so the numbers stay valid
+after a restart of the server, which reads the end of the stream again. A request may wait for news.
+One task serves all waiting requests; it checks the logs ten times a second.
 
-POST is for those who ask on behalf of more nodes than a URL can name.
+POST is for a request that names more nodes than fit into a URL.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TAIL = 20_000
 """Records of the stream that are read when the server starts."""
 PAGE, PAGE_BYTES = 1_000, 1 << 20
 MOST_NODES = 20_000
-"""That one question may name."""
+"""The most nodes that one question may name."""
 SUFFIX = ".told"
 
 
@@ -47,7 +47,7 @@ _question = msgspec.json.Decoder(NewsQuestion)
 
 
 class JobNews:
-    """The boards of the jobs that were asked for. One a server."""
+    """The boards of the jobs that were requested. One per server."""
 
     def __init__(self, service: Service, catalogue: Catalogue) -> None:
         self._service, self._catalogue = service, catalogue
@@ -58,12 +58,13 @@ class JobNews:
 
     def routes(self) -> list[Route]:
         return [
-            Route("GET", ("jobs", "{name}", "news"), self._get),
-            Route("POST", ("jobs", "{name}", "news"), self._post),
+            Route("GET", ("jobs", "{name}", "news"), self._get, "agent"),
+            Route("POST", ("jobs", "{name}", "news"), self._post, "agent"),
         ]
 
     async def answer(self, name: str, question: NewsQuestion) -> News:
-        """What is new to whoever asks; Refusal if there is no such job."""
+        """Returns the news for a question, or waits for some; raises Refusal if there is no such
+        job."""
         board = await self._up_to_date(name)
         if board.has_news(question) or question.wait <= 0 or self._service.stopping.is_set():
             return board.answer(question)
@@ -81,14 +82,14 @@ class JobNews:
         return self._boards.get(name, board).answer(question)
 
     async def _get(self, request: Request) -> Response:
-        found = query_lists(request, ("node", "life", "after", "wait"), MOST_NODES)
+        parameters = query_lists(request, ("node", "life", "after", "wait"), MOST_NODES)
         for name in ("life", "after", "wait"):
-            if len(found.get(name, ())) > 1:
+            if len(parameters.get(name, ())) > 1:
                 raise Refusal(400, f"parameter {name!r} must come once")
-        once = {name: values[0] for name, values in found.items() if name != "node"}
+        once = {name: values[0] for name, values in parameters.items() if name != "node"}
         after = whole_number(once, "after", 0, 0, 10**18) if "after" in once else None
         wait = float(whole_number(once, "wait", 0, 0, int(LONGEST_WAIT)))
-        question = NewsQuestion(found.get("node", []), once.get("life", ""), after, wait)
+        question = NewsQuestion(parameters.get("node", []), once.get("life", ""), after, wait)
         return json_answer(await self.answer(request.path_params["name"], question))
 
     async def _post(self, request: Request) -> Response:
@@ -102,7 +103,7 @@ class JobNews:
         return json_answer(await self.answer(request.path_params["name"], question))
 
     async def _up_to_date(self, name: str) -> NewsBoard:
-        """The board of a job, with all that its log has."""
+        """Returns the board of a job, with everything that its log has."""
         async with self._reading:
             log = self._log(name)
             board, store = self._boards.get(name), self._service.store.home.facts.id
@@ -116,27 +117,27 @@ class JobNews:
                     break
                 for number, line in enumerate(lines, board.next):
                     board.take(_value(line), number)
-                await asyncio.sleep(0)  # others are served between two pages
+                await asyncio.sleep(0)  # other requests are served between two pages
             return board
 
     def _log(self, name: str) -> Numbered:
-        told = name + SUFFIX
+        stream = name + SUFFIX
         streams = self._catalogue.streams()
-        if told not in streams:
-            jobs = [one.removesuffix(SUFFIX) for one in streams if one.endswith(SUFFIX)]
+        if stream not in streams:
+            jobs = [other.removesuffix(SUFFIX) for other in streams if other.endswith(SUFFIX)]
             hint = did_you_mean(name, jobs) if jobs else "the application has none with agents"
-            raise Refusal(404, f"there is no job {name[:100]!r} that tells its agents; {hint}")
-        return self._catalogue.log_of(told)
+            raise Refusal(404, f"there is no job {name[:100]!r} with agents; {hint}")
+        return self._catalogue.log_of(stream)
 
     async def _look(self) -> None:
-        """Wake those for whom there is news, for as long as anyone waits."""
+        """Wakes the requests for which there is news, as long as any request waits."""
         try:
             while self._waiting and not self._service.stopping.is_set():
                 for name in {name for name, _ in self._waiting.values()}:
                     try:
                         await self._up_to_date(name)
                     except (MillstreamError, Refusal, OSError):
-                        continue  # whoever asks next is told why
+                        continue  # the next request gets the error
                 for woken, (name, question) in list(self._waiting.items()):
                     board = self._boards.get(name)
                     if board is not None and board.has_news(question):

@@ -1,12 +1,12 @@
-"""The records of a log by their numbers, some at a time, for all who read it over HTTP.
+"""Reads the records of a log by number, some at a time, for all clients over HTTP.
 
 DESIGN
 ------
-Who follows a log asks for the record after the last one it got, again and again. The place of that
-one is remembered, so going on needs no search; and since those who follow the end all want the same
-records, the spans that were read last are kept, and are read once for all of them. Neither grows
-with the number of readers. Only a record that is asked for out of the blue has to be searched for;
-in a log of many small blocks that takes a while, so `locate` does it beside the event loop.
+A client that follows a log asks again and again for the record after the last one it got. The
+position of that record is remembered, so continuing needs no search. Clients that follow the end
+all want the same records, so the last spans are cached and read once for all clients. Neither grows
+with the number of readers. Only a request for an arbitrary record needs a search. In a log of many
+small blocks that takes a while, so `locate` does it in a thread.
 """
 
 from __future__ import annotations
@@ -23,24 +23,28 @@ from millstream.server.service import Service
 
 SPAN_BYTES = 256 * 1024
 SPANS = 4
+SPANS_BYTES = 4 << 20
+"""The most bytes of a log's cached spans, unless a single span has more."""
 PLACES = 4096
 
 
-class Span(NamedTuple):
-    """Whole blocks one after the other, from one position to another."""
+class BlockSpan(NamedTuple):
+    """The lines of consecutive whole blocks, from one position to another."""
 
     begin: list[int]
     stop: list[int]
     lines: list[bytes]
+    size: int
+    """Bytes in the log."""
 
 
 class Backlog(NamedTuple):
-    """What of a log is still to be taken in."""
+    """The part of a log that the application has not processed yet."""
 
     bytes: int
     events: int
     oldest: int | None
-    """When the oldest of it was posted; None if there is nothing."""
+    """When the oldest record of it was posted; None if there is none."""
 
 
 class Numbered:
@@ -52,9 +56,9 @@ class Numbered:
         self._finder = LogReader(path)
         self._finding = Lock()
         """The finder is used by threads, one at a time."""
-        self._spans: dict[int, Span] = {}
+        self._spans: dict[int, BlockSpan] = {}
         self._places: dict[int, list[int]] = {}
-        """Where a span begins that has the record."""
+        """By record number: the position where a span with this record begins."""
         self._place(self.end, self._reader.end)
 
     @property
@@ -68,7 +72,7 @@ class Numbered:
         return self._reader.end[1]
 
     def reload(self) -> None:
-        """Look how far the log goes now."""
+        """Updates the start and end of the log."""
         before = self._reader.end
         try:
             self._reader.reload()
@@ -79,11 +83,11 @@ class Numbered:
             self._place(end[1], end)
 
     def bytes_after(self, position: list[int]) -> int:
-        """How many bytes follow a position, of those that are there."""
+        """Returns the number of bytes after a position that are still in the log."""
         return max(0, self._reader.end[0] - max(position[0], self._reader.start[0]))
 
     def backlog(self, position: list[int]) -> Backlog:
-        """What follows a position, of what is there."""
+        """Returns the part of the log after a position, as far as it is still in the log."""
         try:
             return self._backlog(position)
         except LogError:
@@ -91,12 +95,12 @@ class Numbered:
             return self._backlog(position)
 
     async def locate(self, record: int, service: Service) -> None:
-        """Search for a record, so that `lines` finds it at once."""
+        """Searches for a record, so that `lines` finds it without a search."""
         if self.start < record < self.end and record not in self._places:
             self._place(record, await service.in_thread(self._find, record))
 
     def lines(self, record: int, most: int, most_bytes: int) -> list[bytes]:
-        """Some records from this one on, at least one; none if it is not there (any more)."""
+        """Returns some records from this one on, at least one; none if it is not in the log."""
         if not self.start <= record < self.end:
             return []
         try:
@@ -107,18 +111,18 @@ class Numbered:
             self._begin_anew()
             raise
         skipped = record - span.begin[1]
-        if skipped < 0:  # likewise: what was found is the first that is left
+        if skipped < 0:  # likewise removed: `find` returned the first record that is left
             return []
-        found: list[bytes] = []
+        selected: list[bytes] = []
         size = 0
         for line in islice(span.lines, skipped, skipped + most):
             size += len(line)
-            if found and size > most_bytes:
+            if selected and size > most_bytes:
                 break
-            found.append(line)
-        after = record + len(found)
+            selected.append(line)
+        after = record + len(selected)
         self._place(after, span.stop if after == span.stop[1] else span.begin)
-        return found
+        return selected
 
     def close(self) -> None:
         self._reader.close()
@@ -126,7 +130,7 @@ class Numbered:
             self._finder.close()
 
     def _begin_anew(self) -> None:
-        """Whatever there is, it is not the log that it was."""
+        """Opens the log again and clears the caches: the log was replaced."""
         self._spans.clear()
         self._places.clear()
         self._reader.close()
@@ -138,7 +142,7 @@ class Numbered:
             return Backlog(0, 0, None)
         return Backlog(end[0] - begin[0], end[1] - begin[1], self._reader.stamp_at(begin))
 
-    def _span(self, begin: list[int]) -> Span:
+    def _span(self, begin: list[int]) -> BlockSpan:
         span = self._spans.get(begin[0])
         if span is None:
             lines: list[bytes] = []
@@ -149,8 +153,11 @@ class Numbered:
                 size += block.next_offset - block.offset
                 if size >= SPAN_BYTES:
                     break
-            span = self._spans[begin[0]] = Span(begin, stop, lines)
-            while len(self._spans) > SPANS:
+            span = self._spans[begin[0]] = BlockSpan(begin, stop, lines, size)
+            while len(self._spans) > SPANS or (
+                len(self._spans) > 1
+                and sum(cached.size for cached in self._spans.values()) > SPANS_BYTES
+            ):
                 del self._spans[next(iter(self._spans))]
         return span
 
@@ -171,7 +178,7 @@ class Numbered:
 
 
 def begin_at(text: str, start: int, end: int) -> int:
-    """The record that a request's `from` means: start, end, a number, or so many before the end.
+    """Returns the record that a request's `from` names: start, end, a number, or -N from the end.
 
     >>> begin_at("start", 5, 90), begin_at("end", 5, 90), begin_at("7", 5, 90)
     (5, 90, 7)

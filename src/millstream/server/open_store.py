@@ -1,12 +1,12 @@
-"""The store as the routes see it: kept open, followed as it changes.
+"""The store that the routes use: kept open, and followed as it changes.
 
-What is read again and again (the progress, the description) is kept until its file's signature
-changes: each is replaced by renaming, so a look at the file's inode, time and size is enough. When
-the store itself is another one (deleted and made again, or with new updates), it is opened anew;
-the old one is closed when nobody reads it any more.
+Small files that are read again and again (the progress, the description) are cached until their
+signature changes. They are replaced by renaming, so the inode, time and size of a file are enough
+for a signature. When the store itself is replaced (deleted and created again, or with new updates),
+it is opened again; the old one is closed when its last reader is done.
 
-The event loop's thread alone may call `reader`, `home` and `lease`; what `lease` gives may be used
-by any one thread. `progress` may be called by all.
+Only the event loop's thread may call `reader`, `home` and `lease`; a leased reader may be used by
+any one thread. `progress` may be called by all threads.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ import msgspec
 from millstream.description import FILE as DESCRIPTION
 from millstream.description import Description, read_description
 from millstream.errors import StoreError
-from millstream.stores.home import Home
+from millstream.stores.home import Home, is_held
 from millstream.stores.progress import Progress
 from millstream.stores.reader import SlateReader
+from millstream.stores.shared.mirror_record import FILE as MIRROR
+from millstream.stores.shared.mirror_record import MirrorRecord, read_mirror
 from millstream.stores.soft import SOFT, Soft, read_committed, read_soft
 
 T = TypeVar("T")
 LOOK_EVERY = 0.2
-"""Seconds after which the store itself is looked at, if no commit made that necessary before."""
+"""Seconds between two checks whether the store was replaced; a commit leads to a check too."""
 
 
 class OpenStore:
@@ -42,6 +44,7 @@ class OpenStore:
         self._progress = _Followed(path / "progress", _read_progress)
         self._description = _Followed(path / DESCRIPTION, lambda _: read_description(path))
         self._facts = _Followed(path / "store.json", lambda _: Home.open(path))
+        self._mirror = _Followed(path / MIRROR, lambda _: read_mirror(path))
         self._soft = _Followed(path / SOFT, lambda _: read_soft(path))
         self._seen: Progress | None = None
         self._look_at = 0.0
@@ -49,11 +52,11 @@ class OpenStore:
         self._opened = self._open(*self._of)
 
     def progress(self) -> Progress:
-        """What the last committed batch left; before the first, a progress of batch -1."""
+        """Returns the progress of the last committed batch; before the first, one of batch -1."""
         return self._progress.now()
 
     def description(self) -> Description | None:
-        """The application in words; None if no run has written it yet."""
+        """Returns the description of the application; None if no run has written it yet."""
         return self._description.now()
 
     @property
@@ -62,17 +65,17 @@ class OpenStore:
 
     @property
     def reader(self) -> SlateReader:
-        """Reads the slates. Take it anew for each request; to keep it longer, take a `lease`."""
+        """The reader of slates. Get it anew for each request; to keep it longer, use `lease`."""
         return self._current(self.progress()).reader
 
     def now(self) -> tuple[Progress, SlateReader]:
-        """Both at once, at the price of one."""
+        """Returns the progress and the reader, at the cost of one check."""
         progress = self.progress()
         return progress, self._current(progress).reader
 
     @contextmanager
     def lease(self) -> Iterator[SlateReader]:
-        """A reader that stays open for as long as this lasts, whatever becomes of the store."""
+        """Yields a reader that stays open inside the block, even if the store is replaced."""
         opened = self._current(self.progress())
         opened.users += 1
         try:
@@ -81,18 +84,15 @@ class OpenStore:
             opened.users -= 1
             opened.close_if_left()
 
+    def mirror(self) -> MirrorRecord | None:
+        """Returns the place and freshness of a mirror; None if this is not a mirror."""
+        return self._mirror.now()
+
     def running(self) -> bool:
-        """Whether the driver that took the store last is alive."""
-        try:
-            holder = int((self.path / "lock").read_bytes())
-            if holder <= 0:
-                return False
-            os.kill(holder, 0)
-        except PermissionError:
-            return True  # alive, and another user's
-        except (OSError, ValueError, OverflowError):
-            return False
-        return True
+        """True if a driver holds the store."""
+        if (mirror := self.mirror()) is not None:
+            return mirror.running
+        return is_held(self.path)
 
     def close(self) -> None:
         self._opened.left = True
@@ -110,12 +110,12 @@ class OpenStore:
         return self._opened
 
     def _open(self, known: Home, soft: Soft | None) -> _Opened:
-        home = Home(self.path, known.facts, soft)  # its own: it is another with another layer
+        home = Home(self.path, known.facts, soft)  # a Home depends on the layer, so make a new one
         return _Opened(home, SlateReader(self.path, home, lambda: home.batch_of(self.progress())))
 
 
 class _Opened:
-    """A store's open files, and how many use them beside the event loop."""
+    """A store's open files, and the number of their leases."""
 
     def __init__(self, home: Home, reader: SlateReader) -> None:
         self.home = home
@@ -129,13 +129,13 @@ class _Opened:
 
 
 class _Followed(Generic[T]):
-    """What a small file says, read again when the file is another."""
+    """The content of a small file, read again when the file is replaced."""
 
     def __init__(self, path: Path, read: Callable[[Path], T]) -> None:
         self._path = path
-        self._name = str(path)  # a Path would be made into text at every look
+        self._name = str(path)  # os.stat would convert a Path at every call
         self._read = read
-        # One attribute, so that a thread never sees the value of one file with the mark of another.
+        # One attribute, so that a thread never sees the value of one file with another's signature.
         self._known: tuple[tuple[int, int, int] | None, T] | None = None
 
     def now(self) -> T:
@@ -148,22 +148,22 @@ class _Followed(Generic[T]):
             raise self._unreadable(error) from error
         known = self._known
         if known is None or known[0] != signature:
-            # The mark is taken before the content: a file replaced in between is read once more.
+            # The signature is taken before the content: a file replaced in between is read again.
             try:
                 known = self._known = signature, self._read(self._path)
             except OSError as error:
                 raise self._unreadable(error) from error
             except msgspec.DecodeError as error:
                 raise StoreError(
-                    f"{self._path}: it says something unknown ({error}); was it written by another "
-                    "version of Millstream? Run the application with this one"
+                    f"{self._path}: its content cannot be understood ({error}); was it written by "
+                    "another version of Millstream? Run the application with this one"
                 ) from error
         return known[1]
 
     def _unreadable(self, error: OSError) -> StoreError:
         return StoreError(
-            f"{self._path}: cannot be read: {error.strerror or error}; give the right to read the "
-            "store"
+            f"{self._path}: cannot be read: {error.strerror or error}; give this user the right to "
+            "read the store"
         )
 
 

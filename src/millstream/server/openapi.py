@@ -1,6 +1,6 @@
-"""GET /openapi.json: the document of all routes, written by hand in `operations`.
+"""GET /openapi.json: the OpenAPI document of all routes, written by hand in `operations`.
 
-A test holds that the document and the application have the same routes.
+A test checks that the document and the application have the same routes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from millstream.server.paths import Route, query
 ALWAYS = {
     400: "The request is malformed.",
     401: "The token is missing or wrong.",
-    403: "A page of another site made the request.",
-    421: "The request came under a name that is not the server's.",
+    403: "A page of another site made the request, or the token does not allow it.",
+    421: "The Host header is not a name of this server.",
     429: "Too many requests, or too many wrong tokens.",
-    503: "Try again later: the store cannot be read, or too much is asked for at once.",
+    503: "Try again later: the store cannot be read, or there are too many requests at once.",
 }
-"""What any route may answer."""
+"""Errors that any route may answer with."""
 
 _ERROR = {
     "type": "object",
@@ -39,7 +39,7 @@ _ERROR = {
 
 
 def document() -> dict[str, Any]:
-    """The whole of it."""
+    """Builds the whole document."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in (*OPERATIONS, *JOB_OPERATIONS, *AGENT_OPERATIONS, *FEED_OPERATIONS):
         paths.setdefault(operation.path, {})[operation.method.lower()] = _written(operation)
@@ -72,13 +72,13 @@ def document() -> dict[str, Any]:
 
 def _written(operation: Operation) -> dict[str, Any]:
     answers = {"200": _answer(operation.answer, operation.media, operation.schema)}
-    for status, what in sorted({**ALWAYS, **operation.errors}.items()):
+    for status, description in sorted({**ALWAYS, **operation.errors}.items()):
         reference = {"$ref": "#/components/schemas/Error"}
-        answers[str(status)] = _answer(what, "application/json", reference)
+        answers[str(status)] = _answer(description, "application/json", reference)
     if operation.answer_headers:
         answers["200"]["headers"] = {
-            name: {"description": what, "schema": schema}
-            for name, (what, schema) in operation.answer_headers.items()
+            name: {"description": description, "schema": schema}
+            for name, (description, schema) in operation.answer_headers.items()
         }
     written: dict[str, Any] = {"summary": operation.summary, "responses": answers}
     places = [word[1:-1] for word in operation.path.split("/") if word.startswith("{")]
@@ -87,14 +87,20 @@ def _written(operation: Operation) -> dict[str, Any]:
         for name in places
     ]
     parameters += [
-        {"name": name, "in": where, "description": what, "schema": schema}
-        for name, (where, what, schema) in operation.parameters.items()
+        {
+            "name": name,
+            "in": where,
+            "description": description,
+            "required": name in operation.required,
+            "schema": schema,
+        }
+        for name, (where, description, schema) in operation.parameters.items()
     ]
     if parameters:
         written["parameters"] = parameters
     if operation.body:
         written["requestBody"] = {
-            "required": True,
+            "required": operation.body_required,
             "content": {media: {"schema": schema} for media, schema in operation.body.items()},
         }
     return written
@@ -111,4 +117,4 @@ def routes() -> list[Route]:
         query(request, ())
         return json_answer(whole)
 
-    return [Route("GET", ("openapi.json",), openapi)]
+    return [Route("GET", ("openapi.json",), openapi, "any")]

@@ -1,39 +1,27 @@
-"""What each route takes and gives, for the OpenAPI document. Data, and short words to write it."""
+"""The parameters, bodies and answers of each route, as data for the OpenAPI document."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from millstream.letters.selection import KINDS
 from millstream.server.answers import NDJSON
-
-Schema = dict[str, Any]
-
-TEXT: Schema = {"type": "string"}
-WHOLE: Schema = {"type": "integer"}
-NUMBER: Schema = {"type": "number"}
-YES_NO: Schema = {"type": "boolean"}
-ANY: Schema = {}
-
-
-def maybe(schema: Schema) -> Schema:
-    """It, or null."""
-    return {**schema, "type": [schema["type"], "null"]}
-
-
-def record(**fields: Schema) -> Schema:
-    """An object that has all of these."""
-    return {"type": "object", "required": list(fields), "properties": fields}
-
-
-def listed(schema: Schema) -> Schema:
-    return {"type": "array", "items": schema}
-
-
-def by_name(schema: Schema) -> Schema:
-    """An object with any names, each of which has one of these."""
-    return {"type": "object", "additionalProperties": schema}
+from millstream.server.schema_words import ANY as ANY
+from millstream.server.schema_words import NUMBER as NUMBER
+from millstream.server.schema_words import TEXT as TEXT
+from millstream.server.schema_words import WHOLE as WHOLE
+from millstream.server.schema_words import YES_NO as YES_NO
+from millstream.server.schema_words import Schema as Schema
+from millstream.server.schema_words import by_name as by_name
+from millstream.server.schema_words import listed as listed
+from millstream.server.schema_words import maybe as maybe
+from millstream.server.schema_words import options as options
+from millstream.server.schema_words import record as record
+from millstream.server.status_schema import DELIVERIES as DELIVERIES
+from millstream.server.status_schema import JOB_SUMMARY as JOB_SUMMARY
+from millstream.server.status_schema import NODE_ACCOUNT as NODE_ACCOUNT
+from millstream.server.status_schema import STATUS as STATUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +35,46 @@ class Operation:
     schema: Schema
     media: str = "application/json"
     parameters: Mapping[str, tuple[str, str, Schema]] = field(default_factory=dict)
-    """By name: where it is (query, header), what it says, its schema."""
+    """By name: its location (query, header), its description, its schema."""
+    required: tuple[str, ...] = ()
+    """The required parameters besides those in the path."""
     body: Mapping[str, Schema] = field(default_factory=dict)
-    """By its media type."""
+    """The schema of the body, by media type."""
+    body_required: bool = True
     errors: Mapping[int, str] = field(default_factory=dict)
     answer_headers: Mapping[str, tuple[str, Schema]] = field(default_factory=dict)
 
 
 EVENTS = "text/event-stream"
+EVENT: Schema = {"type": "object", "properties": {"event": TEXT, "id": TEXT, "data": TEXT}}
+"""Each event of an event stream; its data is JSON."""
 SLATE = record(key=TEXT, slate=ANY, ts=WHOLE)
 ONE_SLATE = record(update=TEXT, key=TEXT, slate=ANY, ts=WHOLE, batch=WHOLE, age=NUMBER)
 NO_UPDATE = {404: "There is no such update."}
+ELSEWHERE = {421: "This server has only some shards of the store, and not the one that is needed."}
+FRESH = {
+    "Millstream-Asked-Age": (
+        "Of a mirror of a shared store: seconds since the place last answered.",
+        NUMBER,
+    )
+}
 NO_SLATE = {404: "There is no such update, or it has no slate for this key."}
 NO_STREAM = {404: "There is no such stream.", 409: "The stream is not in an event log."}
 LAST_EVENT = {"Last-Event-ID": ("header", "The id of the last event received.", TEXT)}
-FROM = ("query", "end, start, a record's number, or -N for N records before the end.", TEXT)
+FROM = (
+    "query",
+    "end, start, a record's number, or -N for N records before the end.",
+    {**TEXT, "pattern": "^(start|end|-?[0-9]{1,18})$"},
+)
+LINES: Schema = {**TEXT, "pattern": "\\S"}
+"""A body of lines, not all of them blank."""
+IDEMPOTENCY_KEY = {
+    "Idempotency-Key": (
+        "header",
+        "1 to 200 printable characters: the same body sent again under it counts once.",
+        {**TEXT, "pattern": "^[!-~]([ -~]{0,198}[!-~])?$"},
+    )
+}
 ACCEPTED = record(
     stream=TEXT,
     accepted=WHOLE,
@@ -70,101 +83,6 @@ ACCEPTED = record(
     first=maybe(WHOLE),
     repeated=YES_NO,
 )
-DELIVERIES = record(
-    taken=WHOLE,
-    processed=WHOLE,
-    dropped=WHOLE,
-    diverted=WHOLE,
-    waiting=WHOLE,
-    dead_letters=WHOLE,
-    late=WHOLE,
-    residual=WHOLE,
-)
-NODE_ACCOUNT = record(
-    read=WHOLE, on_time=WHOLE, late=WHOLE, shed=WHOLE, dead=WHOLE, residual=WHOLE, gaps=WHOLE
-)
-"""Of a node of a job: read = on_time + late + shed + dead; `gaps`: panes that have lost bytes."""
-JOB_SUMMARY = record(nodes=by_name(NODE_ACCOUNT), residual=WHOLE, open=WHOLE, closed=WHOLE)
-STATUS = record(
-    app=TEXT,
-    order=TEXT,
-    running=YES_NO,
-    batch=WHOLE,
-    written=maybe(WHOLE),
-    age=maybe(NUMBER),
-    clock=maybe(WHOLE),
-    events=WHOLE,
-    late=WHOLE,
-    dead_letters=WHOLE,
-    waiting=WHOLE,
-    deliveries=DELIVERIES,
-    intake=record(bytes=maybe(WHOLE), pressure=NUMBER, held=WHOLE),
-    feedback=WHOLE,
-    horizon=maybe(WHOLE),
-    rate=NUMBER,
-    seconds=NUMBER,
-    batch_seconds=maybe(NUMBER),
-    latency=record(last=maybe(NUMBER), p50=maybe(NUMBER), p99=maybe(NUMBER)),
-    sources=listed(
-        record(
-            name=TEXT,
-            address=TEXT,
-            events=WHOLE,
-            rate=NUMBER,
-            lag_bytes=maybe(WHOLE),
-            lag_events=maybe(WHOLE),
-            lag_seconds=maybe(NUMBER),
-            highest=maybe(WHOLE),
-            dead_letters=WHOLE,
-        )
-    ),
-    streams=listed(record(name=TEXT, events=WHOLE, rate=NUMBER)),
-    functions=listed(
-        record(
-            name=TEXT,
-            kind=TEXT,
-            processed=WHOLE,
-            rate=NUMBER,
-            seconds=NUMBER,
-            microseconds=maybe(NUMBER),
-            busy=NUMBER,
-            dead_letters=WHOLE,
-            waiting=WHOLE,
-            deliveries=DELIVERIES,
-            slates=maybe(WHOLE),
-            swept=maybe(WHOLE),
-            evicted=maybe(WHOLE),
-            unranked=maybe(WHOLE),
-            largest=maybe(record(key=TEXT, bytes=WHOLE)),
-        )
-    ),
-    queues=listed(record(function=TEXT, waiting=WHOLE)),
-    slowest=listed(TEXT),
-    troubles=listed(record(name=TEXT, since=WHOLE, error=TEXT)),
-    actions=listed(
-        record(
-            name=TEXT,
-            address=TEXT,
-            done=WHOLE,
-            waiting=WHOLE,
-            failed=WHOLE,
-            dead_letters=WHOLE,
-            missed=WHOLE,
-            retrying=maybe(record(since=WHOLE, tries=WHOLE, error=TEXT)),
-            trouble=maybe(TEXT),
-        )
-    ),
-    jobs=by_name(JOB_SUMMARY),
-    server=record(
-        since=WHOLE,
-        requests=WHOLE,
-        accepted=WHOLE,
-        refused=WHOLE,
-        answers={"type": "object", "additionalProperties": WHOLE},
-        url=TEXT,
-    ),
-)
-
 OPERATIONS = (
     Operation(
         "GET",
@@ -179,7 +97,8 @@ OPERATIONS = (
         "One slate. The keys dump, watch and the empty one go into ?key=.",
         "The slate as of the last committed batch.",
         ONE_SLATE,
-        errors=NO_SLATE,
+        errors={**NO_SLATE, **ELSEWHERE},
+        answer_headers=FRESH,
     ),
     Operation(
         "GET",
@@ -194,22 +113,27 @@ OPERATIONS = (
             ]
         },
         parameters={
-            "key": ("query", "This slate only; any characters.", TEXT),
-            "prefix": ("query", "Only keys that begin so.", TEXT),
-            "after": ("query", "Only keys past this one.", TEXT),
+            "key": (
+                "query",
+                "Only this slate; any characters. With prefix or after: only if they include it.",
+                TEXT,
+            ),
+            "prefix": ("query", "Only keys with this prefix.", TEXT),
+            "after": ("query", "Only keys after this one.", TEXT),
             "limit": ("query", "", {**WHOLE, "minimum": 1, "maximum": 1_000, "default": 100}),
         },
-        errors=NO_SLATE,
+        errors={**NO_SLATE, **ELSEWHERE},
+        answer_headers=FRESH,
     ),
     Operation(
         "GET",
         "/slates/{update}/dump",
-        "Every slate, one JSON object a line, in key order.",
-        "All of one batch. A connection that breaks before the answer's end is not the whole.",
+        "Every slate, one JSON object per line, in key order.",
+        "All as of one batch. If the connection breaks, the answer is incomplete.",
         SLATE,
         media=NDJSON,
-        errors=NO_UPDATE,
-        answer_headers={"Millstream-Batch": ("The batch that it is of.", WHOLE)},
+        errors={**NO_UPDATE, **ELSEWHERE},
+        answer_headers={"Millstream-Batch": ("The batch of the slates.", WHOLE), **FRESH},
     ),
     *(
         Operation(
@@ -217,9 +141,10 @@ OPERATIONS = (
             path,
             "A slate now and whenever it changes.",
             "Server-sent events: slate with {key, slate, ts, batch, age}; gone with {key, batch}.",
-            TEXT,
+            EVENT,
             media=EVENTS,
             parameters={**parameters, **LAST_EVENT},
+            required=tuple(parameters),
             errors=NO_UPDATE,
         )
         for path, parameters in {
@@ -231,7 +156,7 @@ OPERATIONS = (
         "GET",
         "/streams",
         "The streams.",
-        "All of them, with what can be done with each.",
+        "All of them; of each, whether it can be sent to (posts) and followed (tails).",
         record(
             streams=listed(
                 record(
@@ -248,23 +173,17 @@ OPERATIONS = (
     Operation(
         "POST",
         "/streams/{name}",
-        "Send events to a source: one, or one a line.",
-        "On disk. Each line that was refused is named with its reason, up to a hundred.",
+        "Send events to a source: one, or one per line.",
+        "The records are on disk. Refused lines are listed with the reason, up to a hundred.",
         ACCEPTED,
-        parameters={
-            "Idempotency-Key": (
-                "header",
-                "1 to 200 printable characters: the same body sent again under it counts once.",
-                TEXT,
-            )
-        },
-        body={"application/json": ANY, NDJSON: TEXT, "text/plain": TEXT},
+        parameters=IDEMPOTENCY_KEY,
+        body={"application/json": ANY, NDJSON: LINES, "text/plain": LINES},
         errors={
             404: "There is no such source.",
             408: "The body came too slowly.",
-            409: "The source reads something else than an event log, or another writes its log.",
+            409: "The source does not read an event log, or another process writes its log.",
             413: "The body is too large.",
-            415: "The body is of a type that is not taken.",
+            415: "The body has a type that is not accepted.",
             422: "Every line was refused, or the Idempotency-Key was used for another body.",
             507: "The disk is full.",
         },
@@ -275,12 +194,20 @@ OPERATIONS = (
         "The records of a stream as they come.",
         "Server-sent events: record, whose id is its number; gap with {from, to} where records "
         "are no longer kept.",
-        TEXT,
+        EVENT,
         media=EVENTS,
         parameters={
             "from": FROM,
-            "limit": ("query", "End after so many records.", WHOLE),
-            **LAST_EVENT,
+            "limit": (
+                "query",
+                "End after this many records.",
+                {**WHOLE, "minimum": 1, "maximum": 10**18},
+            ),
+            "Last-Event-ID": (
+                "header",
+                "The number of the last record received; takes precedence over from.",
+                {**TEXT, "pattern": "^(-1|[0-9]{1,18})?$"},
+            ),
         },
         errors=NO_STREAM,
     ),
@@ -301,6 +228,46 @@ OPERATIONS = (
         },
         errors=NO_STREAM,
     ),
+    Operation(
+        "POST",
+        "/deadletters/retry",
+        "Give dead letters, or late, dropped or diverted events, to their functions once more.",
+        "On disk. Letters that were given again earlier are skipped.",
+        record(given=WHOLE, before=WHOLE, impossible=by_name(WHOLE)),
+        body={
+            "application/json": options(
+                kind={"type": "string", "enum": list(KINDS)},
+                function=maybe(TEXT),
+                stream=maybe(TEXT),
+                error=maybe(TEXT),
+                key=maybe(TEXT),
+                since=maybe(WHOLE),
+                until=maybe(WHOLE),
+                limit=maybe({**WHOLE, "minimum": 0, "maximum": 1 << 53}),
+                dry_run=YES_NO,
+            )
+        },
+        body_required=False,
+        errors={
+            404: "For diverted events: function does not name an update that diverts.",
+            408: "The body came too slowly.",
+            413: "The body is too large.",
+        },
+    ),
+    Operation(
+        "POST",
+        "/actions/{name}/retry",
+        "Put the dead letters of an action back: they are carried out again, under new ids.",
+        "Their number; with dry_run, the number that would be put back.",
+        record(given=WHOLE),
+        body={"application/json": options(dry_run=YES_NO)},
+        body_required=False,
+        errors={
+            404: "There is no such action.",
+            408: "The body came too slowly.",
+            413: "The body is too large.",
+        },
+    ),
     Operation("GET", "/status", "How the application is doing.", "Now.", STATUS),
     Operation(
         "GET",
@@ -309,7 +276,12 @@ OPERATIONS = (
         "Lists of equal length.",
         {"type": "object", "additionalProperties": listed(maybe(NUMBER))},
         parameters={
-            "seconds": ("query", "", {**WHOLE, "minimum": 1, "maximum": 600, "default": 300})
+            "seconds": ("query", "", {**WHOLE, "minimum": 1, "maximum": 3600, "default": 300}),
+            "step": (
+                "query",
+                "Seconds per step.",
+                {**WHOLE, "minimum": 1, "maximum": 60, "default": 1},
+            ),
         },
     ),
     Operation(
@@ -326,6 +298,8 @@ OPERATIONS = (
             outputs=listed(TEXT),
             graph={"type": "object"},
             parts={"type": "object"},
+            addresses=by_name(TEXT),
+            folded={"type": "object"},
         ),
         errors={404: "The application has not left a description yet."},
     ),
@@ -333,11 +307,11 @@ OPERATIONS = (
     Operation(
         "GET",
         "/healthz",
-        "Whether the store can be read.",
-        "It can.",
+        "Check that the store can be read.",
+        "The store can be read.",
         record(ok=YES_NO, running=YES_NO, batch=WHOLE),
     ),
-    Operation("GET", "/openapi.json", "This document.", "It.", {"type": "object"}),
+    Operation("GET", "/openapi.json", "This document.", "This document.", {"type": "object"}),
     Operation("GET", "/", "The live page.", "HTML.", TEXT, media="text/html"),
     Operation(
         "GET",

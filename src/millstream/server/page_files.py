@@ -1,4 +1,4 @@
-"""The live page and its parts: a few files beside this module, read once, sent as they are.
+"""The live page and its parts: a few files next to this module, read once and sent as they are.
 
 GET /              the page
 GET /page/{file}   its style, scripts and icon; a name is looked up among them, never on disk
@@ -27,7 +27,7 @@ TYPES = {
 
 
 def read_files() -> dict[str, tuple[bytes, str]]:
-    """Every file of the page by its name, with its type."""
+    """Reads every file of the page; returns its content and type by its name."""
     return {
         file.name: (file.read_bytes(), TYPES[file.suffix])
         for file in sorted(FOLDER.iterdir())

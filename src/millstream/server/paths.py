@@ -1,8 +1,8 @@
-"""Which route a request takes, decided on the raw path.
+"""Finds the route of a request by its raw path.
 
-A path is split at its slashes *before* percent-decoding: a key's own slash comes as %2F and stays
-part of the key. Words of a pattern are compared with the raw segment, so a decoded segment is only
-ever a name to look up, never a way to another route. No segment is a file's path.
+A path is split at its slashes *before* percent-decoding: a slash in a key comes as %2F and stays
+part of the key. The words of a pattern are compared with raw segments, so a decoded segment is only
+ever a name to look up, and cannot lead to another route. No segment is used as a file's path.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from starlette.responses import Response
 
 from millstream.nearest import did_you_mean
 from millstream.server.answers import Refusal
+from millstream.server.grants import Need, Right
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -26,7 +27,7 @@ _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A method and a path, as ("slates", "{update}"): a word, or a place for any segment.
+    """A method and a path, like ("slates", "{update}"): words, and places for any segment.
 
     The endpoint finds the decoded segments in `request.path_params`. The path / is ("",).
     GET routes answer HEAD too.
@@ -35,10 +36,23 @@ class Route:
     method: str
     pattern: tuple[str, ...]
     endpoint: Endpoint
+    right: Right | None = None
+    """The right that a token needs; None: `read` for GET, `all` for other methods."""
+    heavy: bool = False
+    """True if answers are often large: few of them are built at once."""
 
     @property
     def path(self) -> str:
         return "/" + "/".join(self.pattern)
+
+    def need(self, places: dict[str, str]) -> Need:
+        """Returns the need of a request to this route with these decoded segments."""
+        right = self.right or ("read" if self.method == "GET" else "all")
+        if "update" in places:
+            return Need(right, "update", places["update"])
+        if self.pattern[0] == "streams" and "name" in places:
+            return Need(right, "stream", places["name"])
+        return Need(right)
 
 
 class Routes:
@@ -57,10 +71,10 @@ class Routes:
             else:
                 candidates.append(_Candidate(route))
             # Words come before places: /slates/{update}/dump is not the slate of a key "dump".
-            candidates.sort(key=lambda one: [word is None for word in one.words])
+            candidates.sort(key=lambda candidate: [word is None for word in candidate.words])
 
-    def find(self, method: str, raw_path: bytes) -> tuple[Endpoint, dict[str, str]]:
-        """The endpoint and the decoded segments; Refusal if there is none for this."""
+    def find(self, method: str, raw_path: bytes) -> tuple[Route, dict[str, str]]:
+        """Returns the route and the decoded segments; raises Refusal if there is no route."""
         segments = raw_path.split(b"/")[1:]
         allowed: set[str] = set()
         for candidate in self._by_shape.get((len(segments), segments[0] if segments else b""), ()):
@@ -71,15 +85,15 @@ class Routes:
                 elif word != segment:
                     break
             else:
-                endpoint = candidate.endpoints.get(method)
-                if endpoint is not None:
-                    return endpoint, {name: decoded(segments[n]) for n, name in candidate.places}
-                # A word that another pattern takes as a name must not hide that pattern's methods.
-                allowed.update(candidate.endpoints)
+                route = candidate.routes.get(method)
+                if route is not None:
+                    return route, {name: decoded(segments[n]) for n, name in candidate.places}
+                # Go on: a later pattern may take this word as a name, and have the method.
+                allowed.update(candidate.routes)
         if allowed:
             names = ", ".join(sorted(allowed))
             raise Refusal(
-                405, f"{method} is not for this path; it takes {names}", headers={"Allow": names}
+                405, f"this path does not take {method}, only {names}", headers={"Allow": names}
             )
         raise Refusal(404, "there is no such path; GET /openapi.json lists them all")
 
@@ -89,17 +103,17 @@ class _Candidate:
         self.pattern = route.pattern
         self.words = [None if word.startswith("{") else word.encode() for word in route.pattern]
         self.places = [(n, w[1:-1]) for n, w in enumerate(route.pattern) if w.startswith("{")]
-        self.endpoints: dict[str, Endpoint] = {}
+        self.routes: dict[str, Route] = {}
         self.add(route)
 
     def add(self, route: Route) -> None:
-        self.endpoints[route.method] = route.endpoint
+        self.routes[route.method] = route
         if route.method == "GET":
-            self.endpoints["HEAD"] = route.endpoint
+            self.routes["HEAD"] = route
 
 
 def decoded(segment: bytes) -> str:
-    """The text of a raw segment; Refusal if it is not percent-encoded UTF-8.
+    """Decodes a raw segment; raises Refusal if it is not percent-encoded UTF-8.
 
     >>> decoded(b"a%2Fb%20c")
     'a/b c'
@@ -115,17 +129,20 @@ def decoded(segment: bytes) -> str:
 
 
 def query(request: Request, known: tuple[str, ...]) -> dict[str, str]:
-    """The query's parameters, each at most once; Refusal for others and for what is not UTF-8."""
-    found: dict[str, str] = {}
+    """Returns the query's parameters, each with its only value.
+
+    Raises Refusal for a parameter that is not known or comes twice, and for invalid UTF-8.
+    """
+    parameters: dict[str, str] = {}
     for name, values in query_lists(request, known, 20).items():
         if len(values) > 1:
             raise Refusal(400, f"parameter {name!r} must come once")
-        found[name] = values[0]
-    return found
+        parameters[name] = values[0]
+    return parameters
 
 
 def query_lists(request: Request, known: tuple[str, ...], most: int) -> dict[str, list[str]]:
-    """The query's parameters, at most so many, each with all of its values."""
+    """Returns the query's parameters, at most `most` values, each with all of its values."""
     text: bytes = request.scope["query_string"]
     if not text:
         return {}
@@ -133,18 +150,18 @@ def query_lists(request: Request, known: tuple[str, ...], most: int) -> dict[str
         pairs = parse_qsl(
             text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=most
         )
-    except ValueError:  # UnicodeDecodeError is one
+    except ValueError:  # includes UnicodeDecodeError
         raise Refusal(400, "the query must be percent-encoded UTF-8, with few parameters") from None
-    found: dict[str, list[str]] = {}
+    parameters: dict[str, list[str]] = {}
     for name, value in pairs:
         if name not in known:
             raise Refusal(400, f"there is no parameter {name[:40]!r}; {did_you_mean(name, known)}")
-        found.setdefault(name, []).append(value)
-    return found
+        parameters.setdefault(name, []).append(value)
+    return parameters
 
 
 def whole_number(found: dict[str, str], name: str, default: int, least: int, most: int) -> int:
-    """A parameter that is a whole number within bounds; Refusal for anything else."""
+    """Returns a parameter that is a whole number within bounds; raises Refusal otherwise."""
     text = found.get(name)
     if text is None:
         return default

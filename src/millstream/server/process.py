@@ -1,78 +1,152 @@
-"""A server from its start to its end, in this process.
+"""Runs a server in this process, from start to stop.
 
-It takes the store's lock, binds, and writes its address into the lock once it listens. It serves
-until it is told to stop; then it takes no new request, gives those under way a second, and closes.
+The server takes the store's lock, binds, and writes its address into the lock once it listens. It
+serves until it is told to stop. Then it takes no new request, gives running requests one second to
+finish, and closes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import errno
+import gc
+import logging
 import socket
 import ssl
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
 
 import uvicorn
 
 from millstream.errors import DefinitionError, MillstreamError
+from millstream.server.access_log import AccessLog
 from millstream.server.app import build_app
 from millstream.server.connection import Connection, sweep
 from millstream.server.descriptors import fitted
 from millstream.server.guard import SECURITY_HEADERS
 from millstream.server.lock import ServerLock
 from millstream.server.open_store import OpenStore
-from millstream.server.options import Options, check
+from millstream.server.options import ServerOptions, check, warnings
 from millstream.server.service import Service
+from millstream.server.tls_entry import TlsEntry
+from millstream.stores.shared.follower_process import FollowerChild, FollowOrder
+
+logger = logging.getLogger("millstream.server")
 
 PATIENCE = 1
-"""Seconds that requests under way are given when the server stops."""
+"""Seconds that running requests have to finish when the server stops."""
 SWITCH_SECONDS = 0.0005
-"""How long a reading thread may keep the event loop waiting: a tenth of the interpreter's usual."""
+"""How long a reading thread may keep the event loop waiting: a tenth of Python's default."""
+
+M_MMAP_THRESHOLD = -3
+MMAP_BYTES = 256 << 10
+COLLECTED = 50_000
+"""New objects per garbage collection. Bodies create many, which reference counting frees."""
 
 
 def serve(
-    options: Options,
+    options: ServerOptions,
     stop: threading.Event | None,
     ready: Callable[[str], None],
     *,
     beside: bool = False,
 ) -> None:
-    """Serve until `stop` is set (None: until the process is ended); `ready` gets the address.
+    """Serves until `stop` is set (None: until the process ends); `ready` is called with the URL.
 
-    `beside` is said of a server that belongs to a run and ends with it.
+    `beside` marks a server that belongs to a run and ends with it. For a store in a place, a child
+    process keeps a local mirror up to date, and the mirror is served.
     """
     options = replace(options, host=options.host.strip("[]"))
     check(options)
+    for sentence in warnings(options):
+        print(f"millstream: warning: {sentence}", file=sys.stderr, flush=True)
     Connection.most = fitted(options.connections)
+    if not options.place:
+        _serve(options, stop, ready, beside=beside)
+        return
+    order = FollowOrder(
+        address=options.place,
+        cache=options.cache,
+        shards=options.shards,
+        wait=options.wait,
+        module="millstream.server.mirror_process",
+    )
+    follower = FollowerChild.start(order, logger.warning, stop)
+    if follower is not None:
+        with closing(follower):
+            _serve(replace(options, store=follower.folder), stop, ready, beside=beside)
+
+
+def _serve(
+    options: ServerOptions,
+    stop: threading.Event | None,
+    ready: Callable[[str], None],
+    *,
+    beside: bool,
+) -> None:
     with (
         closing(OpenStore(options.store.absolute())) as store,
         closing(ServerLock(store.path, beside=beside)) as lock,
         closing(_bound(options.host, options.port)) as listening,
+        _access_log(options.access_log) as access_log,
     ):
         options = replace(options, store=store.path, port=listening.getsockname()[1])
         url = address(options)
-        service = Service(options, store, url)
+        service = Service(options, store, url, access_log=access_log)
+        Connection.refusals = access_log
         server = _Server(_config(service), service, lock, stop, ready)
-        usual = sys.getswitchinterval()
+        switch_interval, threshold = sys.getswitchinterval(), gc.get_threshold()
         sys.setswitchinterval(SWITCH_SECONDS)
+        gc.freeze()
+        gc.set_threshold(COLLECTED, *threshold[1:])
+        _return_memory()
         try:
             server.run([listening])
         finally:
-            sys.setswitchinterval(usual)
+            gc.set_threshold(*threshold)
+            sys.setswitchinterval(switch_interval)
 
 
-def address(options: Options) -> str:
-    """Where a bound server is found."""
+def _return_memory() -> None:
+    """Makes glibc return the memory of large bodies and answers to the system when it is freed.
+
+    By default glibc keeps it, and keeps more the longer the process runs.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return  # another C library
+    mallopt(M_MMAP_THRESHOLD, MMAP_BYTES)
+
+
+@contextmanager
+def _access_log(file: str) -> Iterator[AccessLog | None]:
+    if not file:
+        yield None
+        return
+    try:
+        log = AccessLog(file)
+    except OSError as error:
+        raise DefinitionError(
+            f"server: the access log {file} cannot be written: {error.strerror or error}; name "
+            "another file with --access-log, or - for stderr"
+        ) from None
+    with closing(log):
+        yield log
+
+
+def address(options: ServerOptions) -> str:
+    """Returns the URL of a bound server."""
     host = f"[{options.host}]" if ":" in options.host else options.host
     return f"{'https' if options.tls_cert else 'http'}://{host}:{options.port}"
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's, stopped by an event and not by signals, with the service's start and stop."""
+    """uvicorn's server, stopped by an event instead of signals; starts and stops the service."""
 
     def __init__(
         self,
@@ -89,7 +163,7 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
-        return nullcontext()  # they are whoever's who called
+        return nullcontext()  # signals belong to the caller
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self._service.start()
@@ -102,6 +176,8 @@ class _Server(uvicorn.Server):
             now = asyncio.get_running_loop().time()
             sweep(self.server_state.connections, now, self._service.options)
             self._lock.follow()
+        if self._service.access_log is not None:
+            self._service.access_log.flush()
         if self._stop is not None and self._stop.is_set():
             self.should_exit = True
         return await super().on_tick(counter)
@@ -122,7 +198,7 @@ def _config(service: Service) -> uvicorn.Config:
         lifespan="off",
         interface="asgi3",
         log_config=None,
-        log_level="critical",  # what goes wrong in a request is logged by the application
+        log_level="critical",  # the application logs what goes wrong in a request
         access_log=False,
         proxy_headers=False,
         server_header=False,
@@ -137,13 +213,17 @@ def _config(service: Service) -> uvicorn.Config:
     except (ssl.SSLError, OSError) as error:
         raise DefinitionError(
             f"server: TLS with {options.tls_cert} and {options.tls_key} cannot work: {error}; "
-            "both must be PEM files, and the key must be the certificate's, without a password"
+            "both must be PEM files, and the key must match the certificate and have no password"
         ) from error
+    if config.ssl is not None:
+        # TlsEntry accepts connections before their handshake: its module says why.
+        TlsEntry.context, config.ssl = config.ssl, None
+        config.http_protocol_class = TlsEntry
     return config
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """A socket at the address, not yet listening."""
+    """Returns a socket bound to the address, not yet listening."""
     listening: socket.socket | None = None
     try:
         family, kind, proto, _, place = socket.getaddrinfo(
@@ -167,5 +247,5 @@ def _why(error: OSError) -> str:
     if error.errno == errno.EADDRNOTAVAIL:
         return "it is not an address of this machine; name one that is with --host"
     if error.errno == errno.EACCES:
-        return "ports below 1024 need rights; name a higher one with --port"
+        return "ports below 1024 need special rights; name a higher one with --port"
     return error.strerror or str(error)

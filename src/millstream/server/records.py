@@ -1,17 +1,16 @@
-"""The body of a request becomes records: lines that are accepted, and refused ones with reasons.
+"""Parses the body of a request into records: accepted lines, and refused lines with reasons.
 
-A body is one JSON value, however it is laid out, one value a line (NDJSON), or lines of text, which
-become records as the source says (`model.text_form`). An accepted line is one whole JSON value in
-UTF-8 from which the source's key and time can be taken; so the application will be able to take it
-in. A line is stored as it came; a single value is stored in one line, and a line of text as the
-record that it became.
+A body is one JSON value in any layout, one value per line (NDJSON), or lines of text, which the
+source's text form turns into records (`model.text_form`). A line is accepted if it is one whole
+JSON value in UTF-8 from which the source's key and time can be extracted; so the application will
+be able to process it. A line is stored as it came. A single value is stored in one line, and a line
+of text as the record made from it.
 
 DESIGN
 ------
-A large body is cut at line ends into pieces, so that whoever checks it can do something else
-between two of them. The lines of a piece are decoded in one call and looked at column by column;
-only a piece in which something is blank, unusual or wrong is gone through line by line. Both ways
-accept the same lines.
+A large body is cut at line ends into pieces, so that the caller can do other work between two of
+them. The lines of a piece are decoded in one call and checked column by column. Only a piece with
+blank, unusual or invalid lines is checked line by line. Both ways accept the same lines.
 """
 
 from __future__ import annotations
@@ -25,54 +24,54 @@ import msgspec
 
 from millstream.description import SourceDescription
 from millstream.errors import InputError
+from millstream.json_depth import too_deep
 from millstream.model.duration import TIME_LIMIT, UNITS
+from millstream.model.path import PLAIN_KEY
 from millstream.model.text_form import TextForm, text_records
-from millstream.nesting import too_deep
+from millstream.server.large_records import LARGE_BYTES, LINE_BYTES, in_one_line, skimmer
 
 MANY: tuple[str, ...] = ("application/x-ndjson", "application/ndjson", "application/jsonl")
-"""The Content-Types of one JSON value a line."""
+"""The Content-Types of one JSON value per line."""
 PIECE_BYTES = 256 * 1024
 PIECE_RECORDS = 2_000
-"""Lines of text that are looked at between two others' requests."""
-LINE_BYTES = 8 * 1024 * 1024
-"""A longer line is refused: whoever reads the log must be able to hold many of them."""
+"""Records of text that are checked before other requests get a turn."""
 SHOWN_CHARACTERS = 200
 SHOWN_REFUSED = 100
-"""How many refused lines an answer lists; it counts all of them."""
+"""The most refused lines that an answer lists; it counts all of them."""
 BOM = b"\xef\xbb\xbf"
 
 _decode = msgspec.json.Decoder().decode
 
 
-class Refused(msgspec.Struct, frozen=True):
+class RefusedLine(msgspec.Struct, frozen=True):
     """A line that was not accepted."""
 
     line: int
     """Counted from 1, blank lines too."""
     error: str
     text: str
-    """How the line begins."""
+    """The beginning of the line."""
 
 
-class Checked:
-    """What a body holds: the accepted lines in order, and the refused ones."""
+class CheckedBody:
+    """The content of a body: the accepted lines in order, and the refused ones."""
 
     __slots__ = ("lines", "refused", "refused_count")
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
-        self.refused: list[Refused] = []
-        """The first of them."""
+        self.refused: list[RefusedLine] = []
+        """The first SHOWN_REFUSED refused lines."""
         self.refused_count = 0
 
     def refuse(self, line: int, text: bytes, error: Exception) -> None:
         self.refused_count += 1
         if len(self.refused) < SHOWN_REFUSED:
-            self.refused.append(Refused(line, _reason(text, error), _shown(text)))
+            self.refused.append(RefusedLine(line, _reason(text, error), _shown(text)))
 
 
 def pieces(body: bytes) -> Iterator[bytes]:
-    """The body cut at line ends into pieces of about a quarter of a MiB; the ends are left out."""
+    """Cuts a body at line ends into pieces of about a quarter of a MiB, without those line ends."""
     at = 0
     while len(body) - at > PIECE_BYTES:
         cut = body.rfind(b"\n", at, at + PIECE_BYTES)
@@ -86,7 +85,7 @@ def pieces(body: bytes) -> Iterator[bytes]:
 
 
 class RecordCheck:
-    """Tells the records that a source can take from those that it cannot."""
+    """Checks which records a source can accept."""
 
     def __init__(self, source: SourceDescription) -> None:
         self._extract = source.source().extractor() if source.whole else None
@@ -96,21 +95,22 @@ class RecordCheck:
         self._bound = 0 if source.unit is None else _bound(source.unit)
         self._ahead = source.ahead
         self._text = TextForm(source.pattern, source.starts)
+        self._skim = skimmer(path for path in (source.key, source.ts) if self._extract and path)
 
-    def one(self, body: bytes) -> Checked:
-        """A body that is a single value, made into one line."""
-        checked = Checked()
+    def one(self, body: bytes) -> CheckedBody:
+        """Checks a body that is a single value, and stores it as one line."""
+        checked = CheckedBody()
         try:
-            line = msgspec.json.format(body.removeprefix(BOM), indent=-1)
+            line = in_one_line(body.removeprefix(BOM))
             self._try(line)
             checked.lines.append(line)
         except Exception as error:
             checked.refuse(1, body, error)
         return checked
 
-    def many(self, body: bytes) -> Iterator[Checked]:
-        """A body of one value a line, checked a piece at a time; the last result holds all."""
-        checked = Checked()
+    def many(self, body: bytes) -> Iterator[CheckedBody]:
+        """Checks a body of one value per line, piece by piece; the last result holds all lines."""
+        checked = CheckedBody()
         first = 1
         for piece in pieces(body.removeprefix(BOM)):
             lines = piece.split(b"\n")
@@ -118,37 +118,37 @@ class RecordCheck:
             first += len(lines)
             yield checked
 
-    def text(self, body: bytes) -> Iterator[Checked]:
-        """A body of lines of text, checked some at a time; the last result holds all.
+    def text(self, body: bytes) -> Iterator[CheckedBody]:
+        """Checks a body of lines of text, some at a time; the last result holds all records.
 
-        A record of several lines must be whole in one body.
+        A record of several lines must not be split over two bodies.
         """
-        checked = Checked()
-        for number, found in enumerate(text_records(body, self._text), 1):
+        checked = CheckedBody()
+        for number, parsed in enumerate(text_records(body, self._text), 1):
             try:
-                if found.error is not None:
-                    raise found.error
-                line = msgspec.json.encode(found.record)
+                if parsed.error is not None:
+                    raise parsed.error
+                line = msgspec.json.encode(parsed.record)
                 self._try(line)
                 checked.lines.append(line)
             except Exception as error:
-                checked.refuse(found.line, found.text, error)
+                checked.refuse(parsed.line, parsed.text, error)
             if number % PIECE_RECORDS == 0:
                 yield checked
         yield checked
 
-    def _take(self, lines: list[bytes], first: int, returns: bool, checked: Checked) -> None:
+    def _take(self, lines: list[bytes], first: int, returns: bool, checked: CheckedBody) -> None:
         if not lines[-1]:
-            lines = lines[:-1]  # what follows the last line end
+            lines = lines[:-1]  # the empty rest after the last line end
         if not self._all_good(lines):
             lines = self._good(lines, first, checked)
-        if returns:  # in JSON they can only be blanks between its parts; no line must hold one
+        if returns:  # in JSON a \r can only be white space between tokens; no line may contain one
             lines = [line.replace(b"\r", b" ").rstrip() for line in lines]
         checked.lines += lines
 
     def _all_good(self, lines: list[bytes]) -> bool:
-        """Whether these are all plain records that can be accepted, seen at a glance."""
-        if not lines or max(map(len, lines)) > LINE_BYTES:
+        """True if a quick check finds that all lines are plain records that can be accepted."""
+        if not lines or max(map(len, lines)) > LARGE_BYTES:
             return False
         try:
             records = list(map(_decode, lines))
@@ -159,16 +159,19 @@ class RecordCheck:
             return False
 
     def _all_fit(self, records: list[Any]) -> bool:
-        """Whether key and time of all are of the kinds that the source takes, as most are."""
+        """True if the keys and times of all records have the usual types that the source takes."""
         key, ts = self._key, self._ts
-        if key is not None and not {type(record[key]) for record in records} <= {str}:
+        if key is not None and not all(
+            type(value) is str and len(value) <= PLAIN_KEY
+            for value in [record[key] for record in records]
+        ):
             return False
         if ts is None:
             return True
         times = [record[ts] for record in records]
         kinds = set(map(type, times))
         if kinds == {str} and self._texts:
-            list(map(datetime.fromisoformat, times))  # ValueError for what is not a time
+            list(map(datetime.fromisoformat, times))  # raises ValueError for an invalid time
             self._extract_of_latest(records, times)
             return True
         bound = self._bound
@@ -178,13 +181,16 @@ class RecordCheck:
         return True
 
     def _extract_of_latest(self, records: list[Any], times: list[Any]) -> None:
-        """Raise if the latest of the times is too far ahead. (ISO 8601 is in order as text, but for
-        zones and shorter forms: what this does not see, the application does.)"""
+        """Raises if the latest of the times is too far ahead.
+
+        ISO 8601 times are compared as text, which ignores zones and shorter forms. The application
+        finds the times that this check misses.
+        """
         if self._ahead is not None and self._extract is not None:
             self._extract(records[times.index(max(times))], self._now())
 
-    def _good(self, lines: list[bytes], first: int, checked: Checked) -> list[bytes]:
-        """The acceptable ones of the lines, looked at one by one; blank lines are nothing."""
+    def _good(self, lines: list[bytes], first: int, checked: CheckedBody) -> list[bytes]:
+        """Checks the lines one by one, returns the acceptable ones; blank lines are skipped."""
         good = []
         for number, line in enumerate(lines, first):
             if not line or line.isspace():
@@ -198,10 +204,10 @@ class RecordCheck:
         return good
 
     def _try(self, line: bytes) -> None:
-        """Raise if the line cannot be accepted."""
+        """Raises if the line cannot be accepted."""
         if len(line) > LINE_BYTES:
             raise InputError(f"a line must not be longer than {LINE_BYTES} bytes; got {len(line)}")
-        record = _decode(line)
+        record = self._skim(line) if len(line) > LARGE_BYTES else _decode(line)
         if too_deep(line):
             raise RecursionError
         if self._extract is not None:
@@ -213,12 +219,13 @@ class RecordCheck:
 
 
 def _is_field(path: str | None) -> bool:
-    """Whether a key or ts is left out or a field of the record itself."""
+    """True if a key or ts is left out, or is a top-level field of the record."""
     return path is None or "." not in path
 
 
 def _bound(unit: str) -> int:
-    """Numbers below this are times for certain; half of the range, so as to need no rounding."""
+    """Returns a bound below which numbers surely are valid times: half of the range, so that
+    rounding does not matter."""
     return TIME_LIMIT * 500 if unit == "ns" else TIME_LIMIT // (2 * UNITS[unit])
 
 
@@ -226,14 +233,14 @@ def _reason(line: bytes, error: Exception) -> str:
     if isinstance(error, InputError):
         return str(error)
     if isinstance(error, UnicodeDecodeError):
-        found = "bytes that are not UTF-8"
+        problem = "bytes that are not UTF-8"
     elif isinstance(error, RecursionError):
-        found = "one that is nested too deeply"
+        problem = "one that is nested too deeply"
     elif isinstance(error, msgspec.DecodeError) and "truncated" in str(error):
-        found = "one that ends too early"
+        problem = "one that ends too early"
     else:
-        found = f"this: {str(error)[:SHOWN_CHARACTERS]}"
-    return f"a record must be one whole JSON value; got {found}"
+        problem = f"this: {str(error)[:SHOWN_CHARACTERS]}"
+    return f"a record must be one whole JSON value; got {problem}"
 
 
 def _shown(line: bytes) -> str:

@@ -1,116 +1,131 @@
-"""What the application did of late: samples of its progress, and rates over them. Pure.
+"""Samples of the application's progress, and rates computed from them. Pure.
 
-The progress record holds counts since the store was made. A `Sample` is one such record at the time
-of its commit; samples are kept for a minute. What the batches between two samples did is added up
-by the `Second`, and those, which are small, are kept for ten minutes.
+The progress record holds counts since the store was created. A `ProgressSample` is one such record
+at the time of its commit; samples are kept for a minute. The work of the batches between two
+samples is summed up per `Second`. Seconds are small and are kept for an hour.
 
-What a batch counted happened while it ran, so it is spread over that time: `Window` takes just its
-share of a batch that was running as the window began. The next batch has counted nothing yet, so
-for as long as the last one took, a window ends at the last commit. Both together keep rates steady
-however long batches are, and let them fall to nothing once none come.
+The counts of a batch are spread over the time that it ran: a `SampleWindow` takes only its share of
+a batch that was running when the window began. The running batch has counted nothing yet, so a
+window ends at the last commit, for as long as the last batch took. Together these keep rates steady
+however long batches are, and let them fall to 0 when no more batches come.
 
-Counts that go down are those of another store: everything known before is forgotten.
+If a count goes down, the store is another one, and all earlier samples are dropped.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from millstream.stores.progress import Progress
+import msgspec
+
+from millstream.stores.progress import Latency, Progress
 
 SECOND = 1_000_000
 RECENT = 60 * SECOND
-"""How long samples are kept."""
-OLDEST = 600
-"""How many seconds are kept."""
+"""Microseconds that samples are kept."""
+OLDEST = 3600
+"""The number of `Second`s that are kept."""
+PERCENTILE_SECONDS = 10
+"""A percentile in the history covers the latencies of this many seconds, or of a longer step."""
 SHORTEST = 1.0
-"""A rate over less than a second says nothing."""
+"""Seconds. A rate over a shorter time is meaningless."""
 
 Count = Callable[[Progress], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class ProgressSample:
     """The progress as of a commit."""
 
     at: int
     begun: int
-    """When its batches began to run: the sample before, or later."""
-    latency: int | None
-    """None if its batches brought no records."""
+    """When its batches began to run: at the previous sample, or later."""
+    latency: Latency | None
+    """None if its batches fed no events."""
     progress: Progress
 
 
-@dataclass(slots=True)
-class Second:
-    """What was done in a second."""
+class Second(msgspec.Struct, array_like=True):
+    """The work of one second."""
 
     events: float = 0.0
     busy: float = 0.0
-    """How much of it batches ran."""
+    """The share of the second during which batches ran."""
     batches: int = 0
-    """How many were committed."""
+    """The number of batches committed."""
     latency: float | None = None
-    """The worst of them."""
+    """The worst latency of these batches."""
+    waited: float = 0.0
+    """The longest that an event of these batches waited for the horizon."""
+    latencies: list[float] = []
+    """The latency of each of these batches, for percentiles."""
+
+
+NOTHING = Second()
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class SampleWindow:
     """The counts around a span of time that ends with the last commit."""
 
     before: Progress
-    """The last commit before it."""
+    """The last commit before the window."""
     first: Progress
-    """The first commit in it."""
+    """The first commit in the window."""
     last: Progress
     share: float
-    """How much of the first commit's batches is in it."""
+    """The share of the first commit's batches that is in the window."""
     seconds: float
 
     def increase(self, count: Count) -> float:
-        """How much a count went up."""
+        """Returns by how much a count went up."""
         first = count(self.first)
         part = self.share * (first - count(self.before))
         return max(0.0, part) + max(0.0, count(self.last) - first)
 
     def rate(self, count: Count) -> float:
-        """How much a count went up in a second."""
+        """Returns by how much a count went up per second."""
         return self.increase(count) / self.seconds
 
 
 class Samples:
-    """The samples of the last minute, the newest last, and the seconds of the last ten."""
+    """The samples of the last minute, the newest last, and the seconds of the last hour.
 
-    def __init__(self) -> None:
-        self._recent: deque[Sample] = deque()
-        self._seconds: dict[int, Second] = {}
+    `known` are seconds from before the server started.
+    """
+
+    def __init__(self, known: Mapping[int, Second] | None = None) -> None:
+        self._recent: deque[ProgressSample] = deque()
+        self._seconds: dict[int, Second] = dict(known or {})
         self._since = 0
 
     def add(self, progress: Progress, now: int) -> None:
-        """Take a progress record that was read now; one that is known already changes nothing."""
+        """Adds a progress record that was read now; one that was added before is ignored."""
         at = min(now, progress.written or now)
         last = self.last
         if last is None or at < last.at or went_down(last.progress, progress):
+            if last is not None:
+                self._seconds = {}
             self._begin(progress, at)
         elif (progress.batch, progress.written) != (last.progress.batch, last.progress.written):
             self._follow(last, progress, at)
 
     def _begin(self, progress: Progress, at: int) -> None:
-        self._recent = deque([Sample(at, at, None, progress)])
-        self._seconds = {}
+        self._recent = deque([ProgressSample(at, at, None, progress)])
         self._since = at
 
-    def _follow(self, last: Sample, progress: Progress, at: int) -> None:
+    def _follow(self, last: ProgressSample, progress: Progress, at: int) -> None:
         before = last.progress
         begun = max(last.at, at - round((progress.seconds - before.seconds) * SECOND))
         events = progress.events - before.events
-        latency = progress.latency if events else None
-        self._recent.append(Sample(at, begun, latency, progress))
+        measured = progress.measured
+        latency = measured if measured is not None and measured.batch > before.batch else None
+        self._recent.append(ProgressSample(at, begun, latency, progress))
         while len(self._recent) > 2 and self._recent[1].at <= at - RECENT:
             self._recent.popleft()
         for number, share in _spread(begun, at):
@@ -120,17 +135,19 @@ class Samples:
         second = self._seconds[at // SECOND]
         second.batches += progress.batch - before.batch
         if latency is not None:
-            second.latency = max(second.latency or 0.0, latency / SECOND)
+            second.latency = max(second.latency or 0.0, latency.whole / SECOND)
+            second.waited = max(second.waited, latency.waited / SECOND)
+            second.latencies.append(round(latency.whole / SECOND, 4))
         if len(self._seconds) > 2 * OLDEST:
             oldest = at // SECOND - OLDEST
-            self._seconds = {n: one for n, one in self._seconds.items() if n >= oldest}
+            self._seconds = {n: kept for n, kept in self._seconds.items() if n >= oldest}
 
     @property
-    def last(self) -> Sample | None:
+    def last(self) -> ProgressSample | None:
         return self._recent[-1] if self._recent else None
 
-    def window(self, now: int, seconds: int) -> Window | None:
-        """The last so many seconds, or as many of them as are known; None before any sample."""
+    def window(self, now: int, seconds: int) -> SampleWindow | None:
+        """Returns the last `seconds`, or as many as are known; None before the first sample."""
         if not self._recent:
             return None
         end, last = self._end(now), self._recent[-1]
@@ -141,35 +158,71 @@ class Samples:
         spread = first.at - max(first.begun, before.at)
         share = min(1.0, (first.at - begin) / spread) if spread else 1.0
         elapsed = max(SHORTEST, (end - begin) / SECOND)
-        return Window(before.progress, first.progress, last.progress, share, elapsed)
+        return SampleWindow(before.progress, first.progress, last.progress, share, elapsed)
 
-    def latencies(self, now: int, seconds: int) -> list[float]:
-        """The latencies, in seconds, of the batches of the last so many seconds."""
+    def latencies(self, now: int, seconds: int) -> list[Latency]:
+        """Returns the latencies of the batches of the last `seconds`."""
         begin = now - seconds * SECOND
         recent = (sample.latency for sample in self._recent if sample.at > begin)
-        return [latency / SECOND for latency in recent if latency is not None]
+        return [latency for latency in recent if latency is not None]
 
-    def history(self, now: int, seconds: int) -> dict[str, list[Any]]:
-        """A value for each of the last whole seconds, ten minutes at most; None: not known."""
+    def seconds(self, now: int) -> dict[int, Second]:
+        """Returns the seconds of the last hour in which anything was done."""
+        oldest = now // SECOND - OLDEST
+        return {number: second for number, second in self._seconds.items() if number >= oldest}
+
+    def history(self, now: int, seconds: int, step: int = 1) -> dict[str, list[Any]]:
+        """Returns lists with a value for each step of the last `seconds`; None: not known.
+
+        An hour at most. `latency` is the worst; `p50` and `p99` cover `PERCENTILE_SECONDS`, or the
+        step if that is longer.
+        """
         stop, end = now // SECOND, self._end(now)
-        times = range(stop - seconds, stop)
-        nothing = Second()
-        found = [
-            self._seconds.get(time, nothing)
-            if self._recent and self._since <= time * SECOND and (time + 1) * SECOND <= end
-            else None
+        stop -= stop % step  # so that every call groups the same seconds
+        times = range(stop - seconds // step * step, stop, step)
+        steps = [self._step(time, step, end) for time in times]
+        spans = [
+            self._latencies(time + step - max(step, PERCENTILE_SECONDS), time + step)
             for time in times
         ]
         return {
             "times": list(times),
-            "events": [one and round(one.events, 3) for one in found],
-            "latency": [one and one.latency for one in found],
-            "batches": [one and one.batches for one in found],
-            "busy": [one and round(one.busy, 3) for one in found],
+            "events": [second and round(second.events / step, 3) for second in steps],
+            "latency": [second and second.latency for second in steps],
+            "p50": [percentile(span, 50) for span in spans],
+            "p99": [percentile(span, 99) for span in spans],
+            "waited": [second and second.waited for second in steps],
+            "batches": [second and second.batches for second in steps],
+            "busy": [second and round(second.busy / step, 3) for second in steps],
         }
 
+    def _step(self, time: int, step: int, end: int) -> Second | None:
+        """Sums up the `step` seconds from `time` on; None if none of them is known."""
+        known = [second for at in range(time, time + step) if (second := self._second(at, end))]
+        if not known:
+            return None
+        worst = [second.latency for second in known if second.latency is not None]
+        return Second(
+            sum(second.events for second in known),
+            sum(second.busy for second in known),
+            sum(second.batches for second in known),
+            max(worst, default=None),
+            max(second.waited for second in known),
+        )
+
+    def _second(self, time: int, end: int) -> Second | None:
+        if (time + 1) * SECOND > end and self._recent:
+            return None
+        if self._recent and self._since <= time * SECOND:
+            return self._seconds.get(time, NOTHING)
+        return self._seconds.get(time)
+
+    def _latencies(self, begin: int, end: int) -> list[float]:
+        seconds = (self._seconds.get(at) for at in range(begin, end))
+        return [latency for second in seconds if second is not None for latency in second.latencies]
+
     def _end(self, now: int) -> int:
-        """Up to when everything that happened has been counted."""
+        """Returns the time up to which all work has been counted."""
         if not self._recent:
             return now
         last = self._recent[-1]
@@ -177,7 +230,7 @@ class Samples:
 
 
 def went_down(before: Progress, after: Progress) -> bool:
-    """Whether any count is less than it was: then it counts something else."""
+    """True if any count is lower than before: then it is the count of another store."""
     pairs = [
         (before.batch, after.batch),
         (before.events, after.events),
@@ -197,7 +250,7 @@ def went_down(before: Progress, after: Progress) -> bool:
 
 
 def percentile(values: list[float], percent: int) -> float | None:
-    """The nearest-rank percentile: a value that was measured; None of none.
+    """Returns the nearest-rank percentile, which is one of the values; None if there are none.
 
     >>> percentile([0.4, 0.1, 0.3, 0.2], 50), percentile([0.4, 0.1, 0.3, 0.2], 99)
     (0.2, 0.4)
@@ -208,7 +261,7 @@ def percentile(values: list[float], percent: int) -> float | None:
 
 
 def _spread(begun: int, at: int) -> Iterator[tuple[int, float]]:
-    """The last seconds of a span of time, and the share of it in each."""
+    """Yields the seconds of a span of time, its last hour at most, with the share in each."""
     last, length = at // SECOND, at - begun
     for second in range(max(begun // SECOND, last - OLDEST), last + 1):
         inside = min(at, (second + 1) * SECOND) - max(begun, second * SECOND)

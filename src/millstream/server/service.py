@@ -1,26 +1,30 @@
-"""What the routes share: the options, the store, what is counted, and what runs beside requests.
+"""State that the routes share: the options, the store, counters, threads, start and stop hooks.
 
-A routes module has one function, `routes`, which gives its routes. It keeps what it needs in its
-own objects, and has them started and stopped with the server:
+A routes module has one function, `routes`, which returns its routes. It keeps its state in its own
+objects, and registers them to be started and stopped with the server:
 
     service.on_start(sampler.start)     async, on the event loop, before the first request
-    service.on_stop(appenders.close)    async, after the last; in the reverse order
+    service.on_stop(appenders.close)    async, after the last request; in reverse order
 
-Anything that answers for long ends when `service.stopping` is set.
+Every long-running answer ends when `service.stopping` is set.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import msgspec
+
+from millstream.server.access_log import AccessLog
 from millstream.server.limits import Slots
 from millstream.server.open_store import OpenStore
-from millstream.server.options import Options
+from millstream.server.options import ServerOptions
 from millstream.stores.progress import Progress
 
 T = TypeVar("T")
@@ -29,41 +33,62 @@ Hook = Callable[[], Awaitable[None]]
 EVENT_STREAMS = 256
 DUMPS = 2
 READING_THREADS = 4
+ASKED = "Millstream-Asked-Age"
+"""A header of a mirror's answers: the seconds since the mirrored place last answered."""
 
 
 def wall_clock() -> int:
-    """Microseconds since the epoch."""
+    """Returns the time in microseconds since the epoch."""
     return time.time_ns() // 1_000
 
 
 @dataclass(slots=True)
 class Counters:
-    """Since the server started."""
+    """Counts since the server started."""
 
     requests: int = 0
     accepted: int = 0
-    """Events taken in."""
+    """Events accepted."""
     refused: int = 0
     """Lines that did not become events."""
     answers: dict[int, int] = field(default_factory=dict)
-    """How many answers had each status."""
+    """Number of answers by status code."""
 
     def answered(self, status: int) -> None:
-        """One more answer of this status."""
+        """Counts one answer with this status code."""
         self.answers[status] = self.answers.get(status, 0) + 1
 
 
+class MirrorFreshness(msgspec.Struct, frozen=True):
+    """The freshness of a mirror of a shared store.
+
+    Its answers are as of the last batch that was committed at time `asked`, or a later one.
+    """
+
+    place: str
+    shards: list[int] | None
+    """The shards that the mirror has; None: all."""
+    asked: int
+    """When the place last answered, in microseconds since the epoch."""
+    asked_age: float
+    """Seconds since `asked`."""
+    error: str | None
+    """Why the place does not answer now; None if it does."""
+
+
 class Service:
-    """One a server. Everything here belongs to the event loop's thread."""
+    """One per server. Everything here belongs to the event loop's thread."""
 
     def __init__(
         self,
-        options: Options,
+        options: ServerOptions,
         store: OpenStore,
         url: str,
         clock: Callable[[], int] = wall_clock,
+        access_log: AccessLog | None = None,
     ) -> None:
         self.options = options
+        self.access_log = access_log
         self.store = store
         self.clock = clock
         self.since = clock()
@@ -71,10 +96,19 @@ class Service:
         self.counters = Counters()
         self.event_streams = Slots(EVENT_STREAMS)
         self.dumps = Slots(DUMPS)
+        self.heavy = asyncio.Semaphore(READING_THREADS)
+        """Limits concurrent answers of heavy routes, which are often large."""
+        self.large_reads = asyncio.Lock()
+        """Held by reads of slates until `large_until`, while there are large slates among them."""
+        self.large_until = 0.0
         self.stopping = asyncio.Event()
         self._threads = ThreadPoolExecutor(READING_THREADS, thread_name_prefix="reading")
         self._starts: list[Hook] = []
         self._stops: list[Hook] = []
+
+    def say(self, sentence: str) -> None:
+        """Prints a message to the operator of the server, on stderr."""
+        print(f"millstream: {sentence}", file=sys.stderr, flush=True)
 
     def on_start(self, hook: Hook) -> None:
         self._starts.append(hook)
@@ -83,11 +117,27 @@ class Service:
         self._stops.append(hook)
 
     def age(self, progress: Progress) -> float:
-        """Seconds since a batch was committed; 0 before the first."""
+        """Returns the seconds since the batch was committed; 0 before the first batch."""
         return max(0.0, (self.clock() - progress.written) / 1e6) if progress.written else 0.0
 
+    def freshness(self) -> MirrorFreshness | None:
+        """Returns the freshness of the mirror; None if the store itself is served."""
+        mirror = self.store.mirror()
+        if mirror is None:
+            return None
+        here, age = self.store.home.facts.here, self._since(mirror.asked)
+        return MirrorFreshness(mirror.place, here, mirror.asked, age, mirror.error or None)
+
+    def fresh_headers(self) -> dict[str, str]:
+        """Returns the headers that say how long ago the mirrored place last answered."""
+        mirror = self.store.mirror()
+        return {} if mirror is None else {ASKED: f"{self._since(mirror.asked):.3f}"}
+
+    def _since(self, asked: int) -> float:
+        return max(0.0, (self.clock() - asked) / 1e6)
+
     async def in_thread(self, read: Callable[..., T], *arguments: Any) -> T:
-        """Run a longer read beside the event loop."""
+        """Runs a longer read in a thread beside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, read, *arguments)
 
     async def start(self) -> None:
@@ -95,7 +145,7 @@ class Service:
             await hook()
 
     async def stop(self) -> None:
-        """Stop what was started, the last first, and close the store."""
+        """Runs the stop hooks, the last first, and closes the store."""
         self.stopping.set()
         for hook in reversed(self._stops):
             await hook()

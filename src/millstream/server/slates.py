@@ -1,11 +1,18 @@
-"""GET /slates: which there are, one, and pages of them in key order.
+"""GET /slates: the updates, one slate, and pages of slates in key order.
 
-One slate is read on the event loop's thread: it takes microseconds, less than passing it to
-another. Pages and tables may be long, and are read beside it. A page ends at its limit or at
-`PAGE_BYTES`, whichever comes first; `next` is the cursor of the one after it.
+A single slate is read on the event loop's thread: that takes microseconds, less than handing it to
+another thread. But a slate may have megabytes, and hundreds of clients may ask for it at once. So
+for a while after a large slate, slates are read one at a time, and other requests are served in
+between.
+
+Pages and tables may be long, and are read in a thread. A page ends at its limit or at `PAGE_BYTES`,
+whichever comes first; `next` is the cursor of the next page.
 """
 
 from __future__ import annotations
+
+import asyncio
+import time
 
 import msgspec
 from starlette.requests import Request
@@ -15,11 +22,14 @@ from millstream.nearest import did_you_mean
 from millstream.server.answers import Refusal, Written, json_answer
 from millstream.server.paths import Route, query, whole_number
 from millstream.server.service import Service
+from millstream.server.unread_answers import LARGE
 from millstream.stores.progress import Progress
 from millstream.stores.reader import SlateReader, WrittenSlate
 
 PAGE, LONGEST_PAGE = 100, 1_000
 PAGE_BYTES = 4 << 20
+LARGE_SECONDS = 1.0
+"""Seconds after a large slate during which further slates are assumed to be large."""
 
 _text = msgspec.json.Encoder().encode
 
@@ -44,47 +54,68 @@ def routes(service: Service) -> list[Route]:
 
     async def by_query(request: Request) -> Response:
         update = request.path_params["update"]
-        found = query(request, ("key", "prefix", "after", "limit"))
-        if "key" in found:
-            if len(found) > 1:
-                raise Refusal(400, "parameter 'key' asks for one slate: give it alone")
-            return await one(update, found["key"])
-        return await page(update, found)
+        parameters = query(request, ("key", "prefix", "after", "limit"))
+        if "key" in parameters:
+            key = parameters["key"]
+            whole_number(parameters, "limit", PAGE, 1, LONGEST_PAGE)
+            if (
+                not key.startswith(parameters.get("prefix", ""))
+                or key <= parameters.get("after", "") != ""
+            ):
+                known_kind(store.reader, update)
+                raise Refusal(404, f"key {key[:100]!r} is not in the range of prefix and after")
+            return await one(update, key)
+        return await page(update, parameters)
 
     async def one(update: str, key: str) -> Response:
         progress, slate = await read_slate(service, update, key)
         if slate is None:
             raise Refusal(404, f"update {update!r} has no slate for key {key[:100]!r}")
-        if slate.batch != progress.batch:  # one was committed meanwhile
+        if slate.batch != progress.batch:  # another batch was committed meanwhile
             progress = store.progress()
         return Written(
             b'{"update":%b,"key":%b,"slate":%b,"ts":%d,"batch":%d,"age":%.3f}'
-            % (_text(update), _text(key), slate.json, slate.ts, slate.batch, service.age(progress))
+            % (_text(update), _text(key), slate.json, slate.ts, slate.batch, service.age(progress)),
+            headers=service.fresh_headers(),
         )
 
-    async def page(update: str, found: dict[str, str]) -> Response:
-        limit = whole_number(found, "limit", PAGE, 1, LONGEST_PAGE)
+    async def page(update: str, parameters: dict[str, str]) -> Response:
+        limit = whole_number(parameters, "limit", PAGE, 1, LONGEST_PAGE)
         known_kind(store.reader, update)
         with store.lease() as reader:
             body = await service.in_thread(
-                _page, reader, update, found.get("prefix", ""), found.get("after"), limit
+                _page, reader, update, parameters.get("prefix", ""), parameters.get("after"), limit
             )
-        return Written(body)
+        return Written(body, headers=service.fresh_headers())
 
     return [
         Route("GET", ("slates",), updates),
         Route("GET", ("slates", "{update}", "{key}"), by_path),
-        Route("GET", ("slates", "{update}"), by_query),
+        Route("GET", ("slates", "{update}"), by_query, heavy=True),
     ]
 
 
 async def read_slate(
     service: Service, update: str, key: str
 ) -> tuple[Progress, WrittenSlate | None]:
-    """The slate of a key, and the progress that was known before it was read.
+    """Returns the slate of a key, and the progress record from before it was read.
 
-    Refusal if there is no such update.
+    Raises Refusal if there is no such update.
     """
+    if time.monotonic() >= service.large_until:
+        progress, slate = await _read_slate(service, update, key)
+    else:  # one at a time, and other requests are served between two of them
+        async with service.large_reads:
+            await asyncio.sleep(0)
+            progress, slate = await _read_slate(service, update, key)
+    if slate is not None and len(slate.json) > LARGE:
+        service.large_until = time.monotonic() + LARGE_SECONDS
+    return progress, slate
+
+
+async def _read_slate(
+    service: Service, update: str, key: str
+) -> tuple[Progress, WrittenSlate | None]:
     progress, reader = service.store.now()
     if known_kind(reader, update) != "table":
         return progress, reader.get_written(update, key, progress.batch)
@@ -93,7 +124,7 @@ async def read_slate(
 
 
 def known_kind(reader: SlateReader, update: str) -> str:
-    """The kind of an update's slates; Refusal if there is no such update."""
+    """Returns the kind of an update's slates; raises Refusal if there is no such update."""
     if update not in reader.updates:
         hint = did_you_mean(update, reader.updates)
         raise Refusal(404, f"there is no update {update[:100]!r}; {hint}")
@@ -101,7 +132,7 @@ def known_kind(reader: SlateReader, update: str) -> str:
 
 
 def line(slate: WrittenSlate) -> bytes:
-    """A slate in a page or a dump."""
+    """Encodes a slate for a page or a dump."""
     return b'{"key":%b,"slate":%b,"ts":%d}' % (_text(slate.key), slate.json, slate.ts)
 
 

@@ -1,8 +1,8 @@
-"""How the application is doing: GET /status, GET /history, GET /graph.
+"""The status of the application: GET /status, GET /history, GET /graph.
 
-All of it comes from three things: the description of the application, its progress record, and the
-samples of that record (see samples.py); `status_of` is pure. A source, stream or function of the
-application is listed even when nothing has come through it yet.
+It is computed from the description of the application, its progress record, and the samples of that
+record (see samples.py); `status_of` is pure. Every source, stream and function of the application
+is listed, even before its first event.
 """
 
 from __future__ import annotations
@@ -14,49 +14,54 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from millstream import __version__
 from millstream.actions.overview import ActionState, action_states
 from millstream.description import Description, FunctionDescription, SourceDescription
 from millstream.server.answers import Refusal, json_answer
+from millstream.server.attention import attention_of
 from millstream.server.catalogue import Catalogue
 from millstream.server.jobs import Jobs
+from millstream.server.lag_trend import LagTrend
 from millstream.server.numbered import Backlog
 from millstream.server.paths import Route, query, whole_number
-from millstream.server.sampler import Sampler
-from millstream.server.samples import SECOND, Count, Samples, Window, percentile
-from millstream.server.service import Service
+from millstream.server.sampler import HISTORY, Sampler
+from millstream.server.samples import OLDEST, SECOND, Count, Samples, SampleWindow, percentile
+from millstream.server.service import MirrorFreshness, Service
 from millstream.stores.deliveries import Deliveries, deliveries_to, together
 from millstream.stores.home import Facts
-from millstream.stores.progress import Progress, SourceProgress
+from millstream.stores.progress import Latency, Progress, SourceProgress
 from millstream.stores.trouble import Trouble, read_troubles
-from millstream.windows.showing import summary
+from millstream.windows.job_view import summary
 
 RATE_SECONDS, RECENT_SECONDS = 10, 60
 """Rates are over the last 10 seconds; times and latencies over the last 60."""
 QUEUES, SLOWEST = 10, 5
+LONGEST_STEP = 60
+"""The longest step of the history, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How fast counts go up now; nothing does in an application that does not run."""
+    """The current rates of counters; all are 0 in an application that is not running."""
 
-    short: Window | None
-    long: Window | None
+    short: SampleWindow | None
+    long: SampleWindow | None
     running: bool
 
     def rate(self, count: Count) -> float:
-        """By how much a second, over the last few seconds."""
+        """Returns the increase per second, over the last RATE_SECONDS."""
         if not self.running or self.short is None:
             return 0.0
         return round(self.short.rate(count), 3)
 
     def busy(self, microseconds: Count) -> float:
-        """The share of the last minute; over 1 for what several cores did at once."""
+        """Returns the busy share of the last minute; over 1 if several cores worked at once."""
         if not self.running or self.long is None:
             return 0.0
         return round(self.long.rate(microseconds) / SECOND, 4)
 
     def mean(self, progress: Progress, amount: Count, number: Count) -> float | None:
-        """The mean amount of each of a number, of the last minute's, or of all if it had none."""
+        """Returns `amount` per `number` over the last minute, or over all time if it had none."""
         if self.long is not None and (recent := self.long.increase(number)):
             return round(self.long.increase(amount) / recent, 3)
         return round(amount(progress) / number(progress), 3) if number(progress) else None
@@ -74,14 +79,16 @@ def status_of(
     troubles: Sequence[Trouble] = (),
     actions: Sequence[ActionState] = (),
     jobs: Mapping[str, Mapping[str, Any]] | None = None,
+    mirror: MirrorFreshness | None = None,
+    lag_growths: Mapping[str, float | None] | None = None,
 ) -> dict[str, Any]:
-    """The whole status, as GET /status answers it."""
+    """Computes the whole status, as GET /status answers it."""
     rates = Rates(samples.window(now, RATE_SECONDS), samples.window(now, RECENT_SECONDS), running)
     latencies = samples.latencies(now, RECENT_SECONDS)
-    functions = [_function(one, progress, rates) for one in description.functions]
-    waiting = sorted(functions, key=lambda one: -one["waiting"])
-    slow = sorted(functions, key=lambda one: -one["busy"])
-    return {
+    functions = [_function(function, progress, rates) for function in description.functions]
+    waiting = sorted(functions, key=lambda function: -function["waiting"])
+    slow = sorted(functions, key=lambda function: -function["busy"])
+    status = {
         "app": description.app,
         "order": description.order,
         "running": running,
@@ -94,7 +101,7 @@ def status_of(
         "dead_letters": progress.dead_letters,
         "waiting": progress.waiting,
         "deliveries": accounted(
-            together(deliveries_to(progress, one.name) for one in description.functions)
+            together(deliveries_to(progress, function.name) for function in description.functions)
         ),
         "intake": {
             "bytes": progress.intake,
@@ -103,32 +110,55 @@ def status_of(
         },
         "feedback": progress.feedback,
         "horizon": progress.horizon,
-        "rate": rates.rate(lambda one: one.events),
+        "rate": rates.rate(lambda sample: sample.events),
         "seconds": progress.seconds,
         "batch_seconds": progress.last_seconds if progress.batch >= 0 else None,
-        "latency": {
-            "last": None if progress.latency is None else progress.latency / SECOND,
-            "p50": percentile(latencies, 50),
-            "p99": percentile(latencies, 99),
-        },
+        "latency": _latency(progress, latencies),
         "sources": [
-            _source(one, progress, rates, backlogs.get(one.name), now)
-            for one in description.sources
+            {
+                **_source(source, progress, rates, backlogs.get(source.name), now),
+                "lag_growth": (lag_growths or {}).get(source.name),
+            }
+            for source in description.sources
         ],
         "streams": [_stream(name, progress, rates) for name in description.streams],
         "functions": functions,
+        "outputs": [_output(name, description, troubles) for name in description.outputs],
         "queues": [
-            {"function": one["name"], "waiting": one["waiting"]}
-            for one in waiting[:QUEUES]
-            if one["waiting"] > 0
+            {"function": function["name"], "waiting": function["waiting"]}
+            for function in waiting[:QUEUES]
+            if function["waiting"] > 0
         ],
-        "slowest": [one["name"] for one in slow[:SLOWEST] if one["busy"] > 0],
+        "slowest": [function["name"] for function in slow[:SLOWEST] if function["busy"] > 0],
         "troubles": [
-            {"name": one.name, "since": one.since, "error": one.error} for one in troubles
+            {"name": trouble.name, "since": trouble.since, "error": trouble.error}
+            for trouble in troubles
         ],
-        "actions": [_action(one) for one in actions],
-        "jobs": {name: summary(one) for name, one in (jobs or {}).items()},
+        "actions": [_action(action) for action in actions],
+        "jobs": {name: summary(job) for name, job in (jobs or {}).items()},
+        "mirror": mirror,
         "server": dict(server),
+    }
+    return {**status, "attention": attention_of(status, now)}
+
+
+def _latency(progress: Progress, recent: list[Latency]) -> dict[str, Any]:
+    """Latency from the arrival of a batch's oldest event to the batch's commit.
+
+    `waited` is the part of it that events spent waiting for the horizon.
+    """
+    last = progress.measured
+    whole = [latency.whole / SECOND for latency in recent]
+    waited = [latency.waited / SECOND for latency in recent]
+    return {
+        "last": None if last is None else last.whole / SECOND,
+        "p50": percentile(whole, 50),
+        "p99": percentile(whole, 99),
+        "waited": {
+            "last": None if last is None else last.waited / SECOND,
+            "p50": percentile(waited, 50),
+            "p99": percentile(waited, 99),
+        },
     }
 
 
@@ -148,16 +178,17 @@ def _source(
         "name": source.name,
         "address": source.address,
         "events": known.events,
-        "rate": rates.rate(lambda one: _of_source(one, source.name)),
+        "rate": rates.rate(lambda sample: _source_events(sample, source.name)),
         "lag_bytes": None if backlog is None else backlog.bytes,
         "lag_events": None if backlog is None else backlog.events,
         "lag_seconds": seconds,
         "highest": known.highest,
         "dead_letters": progress.refused.get(source.name, 0),
+        "lost": known.lost,
     }
 
 
-def _of_source(progress: Progress, name: str) -> int:
+def _source_events(progress: Progress, name: str) -> int:
     source = progress.sources.get(name)
     return 0 if source is None else source.events
 
@@ -166,23 +197,29 @@ def _stream(name: str, progress: Progress, rates: Rates) -> dict[str, Any]:
     return {
         "name": name,
         "events": progress.emitted.get(name, 0),
-        "rate": rates.rate(lambda one: one.emitted.get(name, 0)),
+        "rate": rates.rate(lambda sample: sample.emitted.get(name, 0)),
     }
 
 
+def _output(name: str, description: Description, troubles: Sequence[Trouble]) -> dict[str, Any]:
+    names = (f"sink {name!r}", f"the log of {name!r}")
+    error = next((trouble.error for trouble in troubles if trouble.name in names), None)
+    return {"name": name, "address": description.addresses.get(name, ""), "error": error}
+
+
 def accounted(deliveries: Deliveries) -> dict[str, int]:
-    """What was owed and what became of it, with what is not accounted for: 0."""
+    """Returns the counts of deliveries, with the residual that is not accounted for: 0."""
     return {**deliveries._asdict(), "residual": deliveries.residual}
 
 
 def _function(function: FunctionDescription, progress: Progress, rates: Rates) -> dict[str, Any]:
     name = function.name
 
-    def processed(one: Progress) -> int:
-        return one.processed.get(name, 0)
+    def processed(sample: Progress) -> int:
+        return sample.processed.get(name, 0)
 
-    def spent(one: Progress) -> int:
-        return one.spent.get(name, 0)
+    def spent(sample: Progress) -> int:
+        return sample.spent.get(name, 0)
 
     large, unranked = progress.large.get(name), progress.unranked.get(name)
     return {
@@ -205,7 +242,7 @@ def _function(function: FunctionDescription, progress: Progress, rates: Rates) -
 
 
 def _action(state: ActionState) -> dict[str, Any]:
-    tried = state.retrying
+    retrying = state.retrying
     return {
         "name": state.name,
         "address": state.address,
@@ -214,24 +251,27 @@ def _action(state: ActionState) -> dict[str, Any]:
         "failed": state.failed,
         "dead_letters": state.dead_letters,
         "missed": state.missed,
-        "retrying": tried and {"since": tried.since, "tries": tried.tries, "error": tried.error},
+        "retrying": retrying
+        and {"since": retrying.since, "tries": retrying.tries, "error": retrying.error},
         "trouble": state.trouble,
     }
 
 
 class Overview:
-    """The status of what a service serves, put together when it is asked for. One a server."""
+    """Computes the status of the served store on request. One per server."""
 
     def __init__(self, service: Service, catalogue: Catalogue, jobs: Jobs) -> None:
         self._service = service
         self._jobs = jobs
         self._catalogue = catalogue
-        self._sampler = Sampler(service.store.progress, service.clock)
+        self._lags: dict[str, LagTrend] = {}
+        file = service.store.home.path / HISTORY
+        self._sampler = Sampler(service.store.progress, service.clock, file)
         service.on_start(self._sampler.start)
         service.on_stop(self._sampler.stop)
 
     async def refresh(self) -> None:
-        """Read what is read beside the event loop, for `now`."""
+        """Reads the state of the jobs, which `now` reports; it is read beside the event loop."""
         await self._jobs.now()
 
     def now(self) -> dict[str, Any]:
@@ -240,16 +280,19 @@ class Overview:
         progress = store.progress()
         description = store.description() or bare_description(store.home.facts, progress)
         counters, running = service.counters, store.running()
+        backlogs = self._catalogue.backlogs(progress)
         return status_of(
             description,
             progress,
             self._sampler.samples,
-            self._catalogue.backlogs(progress),
+            backlogs,
             service.clock(),
             running=running,
             troubles=read_troubles(store.home.path) if running else (),
             actions=action_states(store.home.path),
             jobs=self._jobs.latest,
+            mirror=service.freshness(),
+            lag_growths=self._lag_growths(backlogs) if running else None,
             server={
                 "since": service.since,
                 "requests": counters.requests,
@@ -257,16 +300,28 @@ class Overview:
                 "refused": counters.refused,
                 "answers": by_class(counters.answers),
                 "url": service.url,
+                "version": __version__,
+                "store": service.options.place or str(store.home.path),
             },
         )
 
-    def history(self, seconds: int) -> dict[str, list[Any]]:
+    def _lag_growths(self, backlogs: Mapping[str, Backlog]) -> dict[str, float | None]:
+        """Returns the growth of each source's lag, measured over past requests for the status."""
+        now = self._service.clock()
+        growths: dict[str, float | None] = {}
+        for name, backlog in backlogs.items():
+            trend = self._lags.setdefault(name, LagTrend())
+            trend.add(now, backlog.events)
+            growths[name] = trend.growth()
+        return growths
+
+    def history(self, seconds: int, step: int) -> dict[str, list[Any]]:
         self._sampler.take()
-        return self._sampler.samples.history(self._service.clock(), seconds)
+        return self._sampler.samples.history(self._service.clock(), seconds, step)
 
 
 def by_class(answers: Mapping[int, int]) -> dict[str, int]:
-    """Answers by the class of their status.
+    """Counts answers by the class of their status code.
 
     >>> by_class({404: 1, 200: 5, 400: 2})
     {'2xx': 5, '4xx': 3}
@@ -279,7 +334,7 @@ def by_class(answers: Mapping[int, int]) -> dict[str, int]:
 
 
 def bare_description(facts: Facts, progress: Progress) -> Description:
-    """What the store itself says of an application that has left no description in it yet."""
+    """Describes an application that has left no description yet, from what the store records."""
     kinds = {name: "update" if name in facts.updates else "map" for name in progress.processed}
     kinds.update(dict.fromkeys(facts.updates, "update"))
     return Description(
@@ -303,8 +358,10 @@ def routes(service: Service, overview: Overview) -> list[Route]:
         return json_answer(overview.now())
 
     async def history(request: Request) -> Response:
-        seconds = whole_number(query(request, ("seconds",)), "seconds", 300, 1, 600)
-        return json_answer(overview.history(seconds))
+        parameters = query(request, ("seconds", "step"))
+        seconds = whole_number(parameters, "seconds", 300, 1, OLDEST)
+        step = whole_number(parameters, "step", 1, 1, LONGEST_STEP)
+        return json_answer(overview.history(max(seconds, step), step))
 
     async def graph(request: Request) -> Response:
         query(request, ())

@@ -1,10 +1,10 @@
-"""An answer in pieces, as they come: dumps and server-sent events.
+"""Answers that are sent in pieces: dumps and server-sent events.
 
-The client sets the pace: the next piece is asked for when the last was taken; one that takes
-nothing for long is cut off by its connection (see `connection`). A stream that does not reach its
-end, because of an error or a server that stops, breaks the connection instead of ending the answer,
-so that nobody takes a part for the whole. In every case the generator is closed, and what it holds
-is released.
+The client sets the pace: the next piece is requested when the previous one was read. A client that
+reads nothing for long is cut off by its connection (see `connection`). If a stream does not reach
+its end, because of an error or a server that stops, the connection is broken instead of ending the
+answer, so that no client takes a part for the whole. In every case the generator is closed, and its
+resources are released.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from millstream.server.answers import Refusal
 logger = logging.getLogger("millstream.server")
 
 BREAK = "millstream.break"
-"""Where the scope of a request has the call that breaks its connection."""
+"""The key in a request's scope of the function that breaks its connection."""
 
 
 class CutOff(Exception):
-    """Raised by a generator that cannot go on, when there is nothing to tell anybody."""
+    """Raised by a generator that cannot continue, when there is nothing to log."""
 
 
 class Streamed(Response):
@@ -74,16 +74,19 @@ class Streamed(Response):
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         async for piece in self._pieces:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
+            del piece
+            # Waits until the piece was read: the next one is not created before.
+            await send({"type": "http.response.body", "body": b"", "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
 
 async def _left(receive: Receive) -> None:
-    """Returns when the client has gone."""
+    """Returns when the client has disconnected."""
     try:
         while (await receive())["type"] != "http.disconnect":
             pass
     except Refusal:
-        pass  # it sends a body that nobody asked for, and badly
+        pass  # the client sends a body that was not wanted, and it is too large or too slow
 
 
 def _log(path: str, error: BaseException) -> None:

@@ -1,15 +1,16 @@
-"""Events in: POST /streams/{name}. And what is there: GET /streams, GET /streams/{name}/records.
+"""Sending events (POST /streams/{name}), listing streams (GET /streams) and reading their records
+(GET /streams/{name}/records).
 
-A request is answered after its records are on disk. The answer says how many were accepted, and
-which lines were refused and why; when something is wrong with the whole request, or with the disk,
-none is accepted. With an Idempotency-Key a request that is sent again counts once.
+A POST is answered after its records are on disk. The answer says how many were accepted, and which
+lines were refused and why. If something is wrong with the whole request, or with the disk, no
+record is accepted. A request that is sent again with the same Idempotency-Key counts once.
 """
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,22 +20,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from millstream.description import SourceDescription
-from millstream.errors import LogError, LogLocked
+from millstream.errors import InputError, LogError, LogLocked
+from millstream.kafka.topic_producer import ProducerFull
 from millstream.log.reader import NOWHERE
 from millstream.log.writer import Appended, Entry, TagMismatch
+from millstream.places.place_address import place_at
 from millstream.server.answers import Refusal, json_answer
 from millstream.server.appender import Appenders, Overloaded
 from millstream.server.catalogue import Catalogue
 from millstream.server.numbered import begin_at
 from millstream.server.paths import Route, query, whole_number
-from millstream.server.records import MANY, PIECE_BYTES, Checked, RecordCheck
+from millstream.server.records import MANY, PIECE_BYTES, CheckedBody, RecordCheck
 from millstream.server.service import Service
 from millstream.server.tail import Tails
 
 ONE = ("application/json",)
 TEXT: tuple[str, ...] = ("text/plain",)
 MOST_LINES = 500_000
-"""In one body; what is held for a line, however short it is, comes to some hundred bytes."""
+"""In one body. Even the shortest line takes about a hundred bytes of memory."""
 LONGEST_TAG = 200
 PAGE, LONGEST_PAGE = 100, 1000
 PAGE_BYTES = 4 << 20
@@ -45,43 +48,44 @@ def _say(sentence: str) -> None:
 
 
 def routes(service: Service, catalogue: Catalogue, posting: Posting) -> list[Route]:
-    reading = Reading(service, catalogue)
+    reading = StreamReads(service, catalogue)
     return [
         Route("GET", ("streams",), reading.streams),
-        Route("POST", ("streams", "{name}"), posting.post),
-        Route("GET", ("streams", "{name}", "records"), reading.records),
+        Route("POST", ("streams", "{name}"), posting.post, "send"),
+        Route("GET", ("streams", "{name}", "records"), reading.records, heavy=True),
         *Tails(service, catalogue).routes(),
     ]
 
 
 class Check(Protocol):
-    """Makes records of bodies."""
+    """Turns bodies into records."""
 
     most_lines: int
-    """That a body may have."""
+    """The most lines that a body may have."""
     many_types: tuple[str, ...]
     """The Content-Types of a body of many records."""
 
-    def one(self, body: bytes) -> Checked:
-        """Of a body that is a single value."""
+    def one(self, body: bytes) -> CheckedBody:
+        """Checks a body that is a single value."""
         ...
 
-    def many(self, body: bytes) -> Iterator[Checked]:
-        """Of a body of one value a line, a piece at a time; the last result holds all."""
+    def many(self, body: bytes) -> Iterator[CheckedBody]:
+        """Checks a body of one value per line, piece by piece; the last result holds all lines."""
         ...
 
-    def lines(self, checked: Checked) -> list[bytes]:
-        """What is appended of what was accepted, asked for just before it is."""
+    def lines(self, checked: CheckedBody) -> list[bytes]:
+        """Returns the lines to append for the accepted records; called just before the append."""
         ...
 
 
 class Posting:
-    """Takes events in. One a server: it has the writers of all source logs."""
+    """Accepts events. One per server: it has the writers of all source logs."""
 
     def __init__(self, service: Service, catalogue: Catalogue) -> None:
         self._service = service
         self._catalogue = catalogue
-        self._appenders = Appenders(_say, service.options.retention)
+        place = place_at(service.options.place) if service.options.place else None
+        self._appenders = Appenders(_say, service.options.retention, place)
         self._checks: dict[tuple[type, SourceDescription], SourceCheck] = {}
 
     async def close(self) -> None:
@@ -95,19 +99,22 @@ class Posting:
         check = self._checks.get((kind, source))
         if check is None:
             check = self._checks[kind, source] = kind(source)
-        checked, appended = await self.taken(request, name, path, check)
-        return json_answer(answer_of(name, checked, appended))
+        into = source if path is None else path
+        checked, appended = await self.taken(request, name, into, check)
+        numbered = isinstance(into, Path)
+        return json_answer(answer_of(name, checked, appended, numbered=numbered))
 
     async def taken(
-        self, request: Request, name: str, path: Path, check: Check
-    ) -> tuple[Checked, Appended]:
-        """The records of a request, which are in the log of the source now.
+        self, request: Request, name: str, into: Path | SourceDescription, check: Check
+    ) -> tuple[CheckedBody, Appended]:
+        """Appends the records of a request to the source's log, or sends them to its topic.
 
-        Refusal if nothing of it can be.
+        Raises Refusal if no record can be accepted.
         """
         single = _is_single(request, check.many_types)
         tag = _tag(request)
-        self.refuse_behind(name, path)
+        if isinstance(into, Path):
+            self.refuse_behind(name, into)
         body = await request.body()
         checked = await self._checked(check, body, single)
         if not checked.lines and not checked.refused_count:
@@ -121,44 +128,55 @@ class Posting:
                 f"cannot be taken, the first (line {first.line}) because {first.error}",
                 more=answer_of(name, checked, None),
             )
-        digested = await self._digest(body) if tag else 0
-        entry = Entry(check.lines(checked), tag, digested)
-        return checked, await self.append(path, entry, len(body))
+        body_digest = await self._digest(body) if tag else 0
+        entry = Entry(check.lines(checked), tag, body_digest)
+        return checked, await self.append(into, entry, len(body))
 
-    async def append(self, path: Path, entry: Entry, size: int) -> Appended:
-        """Append about `size` bytes to the log of a source; Refusal if that cannot be done now.
+    async def append(self, into: Path | SourceDescription, entry: Entry, size: int) -> Appended:
+        """Appends about `size` bytes to the log of a source, or sends them to its topic.
 
-        Entries are appended in the order of the calls.
+        Raises Refusal if that cannot be done now. Entries are appended in the order of the calls.
         """
         try:
-            appended = await self._appenders.of(path).append(entry, size)
+            if isinstance(into, Path):
+                appended = await self._appenders.of(into).append(entry, size)
+            else:
+                keys, topics = record_keys(into, entry.lines), self._catalogue.topics
+                appended = await topics.send(self._service, self._appenders, into, entry, keys)
         except TagMismatch:
             raise Refusal(
                 422,
                 f"the Idempotency-Key {entry.tag!r} was used before, for another body; send this "
                 "one with a key of its own; nothing was accepted",
             ) from None
-        except Overloaded as error:
+        except (Overloaded, ProducerFull) as error:
             raise Refusal(503, str(error), headers={"Retry-After": "1"}) from None
         except LogLocked as error:
             raise Refusal(409, str(error)) from None
+        except InputError as error:
+            raise Refusal(503, str(error)) from None
         except LogError as error:
+            if not isinstance(into, Path):
+                advice = "send it again, under an Idempotency-Key, which lets it count once"
+                raise Refusal(503, f"{error}; {advice}", headers={"Retry-After": "1"}) from None
             raise Refusal(507, f"{error}; nothing was accepted") from None
         if not appended.repeated:
             self._service.counters.accepted += appended.count
         return appended
 
-    async def _checked(self, check: Check, body: bytes, single: bool) -> Checked:
-        if single:
-            return check.one(body) if body.strip() else Checked()
+    async def _checked(self, check: Check, body: bytes, single: bool) -> CheckedBody:
         large, most = len(body) > PIECE_BYTES, check.most_lines
+        if single:
+            if not body.strip():
+                return CheckedBody()
+            return await self._service.in_thread(check.one, body) if large else check.one(body)
         if body.removesuffix(b"\n").count(b"\n") >= most:
             raise Refusal(413, f"a body must have at most {most} lines; send it in parts")
-        checked = Checked()
-        for part in check.many(body):
-            checked = part
-            if large:
-                await asyncio.sleep(0)  # others are served between two pieces
+        checked, parts = CheckedBody(), check.many(body)
+        if not large:
+            return next(reversed(list(parts)), checked)
+        while (part := await self._service.in_thread(next, parts, None)) is not None:
+            checked = part  # other requests are served between two parts
         return checked
 
     async def _digest(self, body: bytes) -> int:
@@ -166,9 +184,9 @@ class Posting:
         return await self._service.in_thread(digest, body) if large else digest(body)
 
     def refuse_behind(self, name: str, path: Path) -> None:
-        """Turn events away while the application has too many to take in still."""
-        taken = self._service.store.progress().sources.get(name)
-        position = NOWHERE if taken is None or taken.position is None else taken.position
+        """Raises Refusal while the application is too far behind the source's log."""
+        read = self._service.store.progress().sources.get(name)
+        position = NOWHERE if read is None or read.position is None else read.position
         behind = self._catalogue.log(path).bytes_after(position)
         most = self._service.options.backlog_bytes
         if behind > most:
@@ -181,26 +199,26 @@ class Posting:
 
 
 class SourceCheck(RecordCheck):
-    """Takes lines as they come."""
+    """Checks bodies of JSON; accepted lines are appended as they are."""
 
     most_lines = MOST_LINES
-    many_types = MANY + TEXT  # of which text is for `TextCheck`
+    many_types = MANY + TEXT  # text is handled by `TextCheck`
 
-    def lines(self, checked: Checked) -> list[bytes]:
+    def lines(self, checked: CheckedBody) -> list[bytes]:
         return checked.lines
 
 
 class TextCheck(SourceCheck):
-    """Makes records of lines of text."""
+    """Turns lines of text into records."""
 
     many_types = TEXT
 
-    def many(self, body: bytes) -> Iterator[Checked]:
+    def many(self, body: bytes) -> Iterator[CheckedBody]:
         return self.text(body)
 
 
-class Reading:
-    """Says which streams there are, and what is in their logs."""
+class StreamReads:
+    """Lists the streams, and reads pages of their logs."""
 
     def __init__(self, service: Service, catalogue: Catalogue) -> None:
         self._service = service
@@ -208,10 +226,11 @@ class Reading:
 
     async def streams(self, request: Request) -> Response:
         query(request, ())
-        found = []
-        for stream in self._catalogue.streams().values():
+        listing = []
+        streams = {**self._catalogue.streams(), **self._catalogue.failed()}
+        for stream in streams.values():
             logged = stream.log is not None
-            found.append(
+            listing.append(
                 {
                     "name": stream.name,
                     "kind": stream.kind,
@@ -221,15 +240,15 @@ class Reading:
                     "records": self._catalogue.log(stream.log).end if stream.log else None,
                 }
             )
-        return json_answer({"streams": found})
+        return json_answer({"streams": listing})
 
     async def records(self, request: Request) -> Response:
-        """A page of records; it may be shorter than asked for when they are large."""
+        """Answers with a page of records; it may be shorter than `limit` if they are large."""
         name = request.path_params["name"]
-        found = query(request, ("from", "limit"))
-        limit = whole_number(found, "limit", PAGE, 1, LONGEST_PAGE)
+        parameters = query(request, ("from", "limit"))
+        limit = whole_number(parameters, "limit", PAGE, 1, LONGEST_PAGE)
         log = self._catalogue.log_of(name)
-        begin = max(log.start, begin_at(found.get("from", "end"), log.start, log.end))
+        begin = max(log.start, begin_at(parameters.get("from", "end"), log.start, log.end))
         await log.locate(begin, self._service)
         at, size = begin, 0
         records: list[dict[str, Any]] = []
@@ -246,36 +265,49 @@ class Reading:
         return json_answer({"stream": name, "records": records, "next": at, "end": log.end})
 
 
-def answer_of(name: str, checked: Checked, appended: Appended | None) -> dict[str, Any]:
-    """What whoever has sent records is told."""
+def record_keys(source: SourceDescription, lines: list[bytes]) -> list[bytes | None]:
+    """Returns the keys of records in a topic: the keys of their events, None where unknown."""
+    if not source.whole or source.key is None:
+        return [None] * len(lines)
+    extract = replace(source.source(), ts=None).extractor()
+    return [extract(msgspec.json.decode(line), 0)[1].encode() for line in lines]
+
+
+def answer_of(
+    name: str, checked: CheckedBody, appended: Appended | None, *, numbered: bool = True
+) -> dict[str, Any]:
+    """Builds the answer to a POST of records; `numbered`: they have numbers, as in a log."""
     return {
         "stream": name,
         "accepted": appended.count if appended else 0,
         "refused": checked.refused,
         "refused_count": checked.refused_count,
-        "first": appended.first if appended else None,
+        "first": appended.first if appended and numbered else None,
         "repeated": appended.repeated if appended else False,
     }
 
 
 def _type_of(request: Request) -> str:
-    given: str = request.headers.get("content-type", "")
-    return given.partition(";")[0].strip().lower()
+    content_type: str = request.headers.get("content-type", "")
+    return content_type.partition(";")[0].strip().lower()
 
 
 def _is_single(request: Request, many: tuple[str, ...]) -> bool:
-    """Whether the body is one value; False if it is one a line. Refusal for other types."""
-    given = request.headers.get("content-type", "")
-    kind, parameters = _type_of(request), (one.strip().lower() for one in given.split(";")[1:])
-    charsets = [one for one in parameters if one.startswith("charset=")]
+    """True if the body is one value, False if it is one per line. Raises Refusal otherwise."""
+    content_type = request.headers.get("content-type", "")
+    kind, parameters = (
+        _type_of(request),
+        (parameter.strip().lower() for parameter in content_type.split(";")[1:]),
+    )
+    charsets = [parameter for parameter in parameters if parameter.startswith("charset=")]
     if kind not in ONE + many:
         text = f", or {TEXT[0]} for lines of text" if TEXT[0] in many else ""
         raise Refusal(
             415,
             f"the Content-Type must be application/json for one event or {MANY[0]} for one a "
-            f"line{text}; got {given[:80] or 'none'}",
+            f"line{text}; got {content_type[:80] or 'none'}",
         )
-    if any(one.removeprefix("charset=").strip('"') != "utf-8" for one in charsets):
+    if any(parameter.removeprefix("charset=").strip('"') != "utf-8" for parameter in charsets):
         raise Refusal(415, f"the body must be in UTF-8; its Content-Type says {charsets[0][:80]}")
     coding = request.headers.get("content-encoding", "identity")
     if coding.strip().lower() != "identity":
@@ -284,7 +316,7 @@ def _is_single(request: Request, many: tuple[str, ...]) -> bool:
 
 
 def _tag(request: Request) -> str:
-    """The request's idempotency key; nothing if it has none."""
+    """Returns the request's idempotency key; empty if it has none."""
     tag: str | None = request.headers.get("idempotency-key")
     if tag is None:
         return ""
@@ -296,5 +328,5 @@ def _tag(request: Request) -> str:
 
 
 def digest(body: bytes) -> int:
-    """Tells whether two bodies are the same."""
+    """Returns a number that identifies the content of a body."""
     return int.from_bytes(sha256(body).digest()[:7])

@@ -1,8 +1,8 @@
 """GET /streams/{name}/tail: the records of a log as they come, as server-sent events.
 
-The id of an event is the record's number; whoever comes back with it goes on at the next one. When
-records that were asked for are no longer there, a `gap` event says from which to which. Each
-client has its own place in the log and reads at its own pace; the log is the queue.
+The id of an event is the record's number; a client that reconnects with it continues at the next
+record. If requested records are no longer in the log, a `gap` event says which. Each client has its
+own position in the log and reads at its own pace; the log is the queue.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TailFeed:
         self._next = record
         self._left = left
         self._end = log.end
-        """How far the log was seen to go."""
+        """The end of the log when it was last checked."""
 
     @property
     def has_news(self) -> bool:
@@ -47,7 +47,7 @@ class TailFeed:
         log, replaced = self.log, self.log.end < self._end
         self._end = log.end
         if replaced or not self._left:
-            return None  # who listened to a log that is no more has to begin anew
+            return None  # the log was replaced and the client must reconnect, or it has all
         lines = log.lines(self._next, min(self._left, CHUNK_RECORDS), CHUNK_BYTES)
         if not lines and self._next < log.start:
             return self.gap(log.start)
@@ -57,14 +57,14 @@ class TailFeed:
         return b"".join(sent)
 
     def gap(self, to: int) -> bytes:
-        """Skip records that are not there."""
+        """Skips records that are not in the log, and returns an event that says so."""
         data = msgspec.json.encode({"from": self._next, "to": to})
         self._next = to
         return event("gap", to - 1, data)
 
 
 class ResumedFeed(TailFeed):
-    """Goes on after the last record that a client got; it may be of another log than this."""
+    """Continues after the last record that a client got, which may be of an earlier log."""
 
     def take(self) -> bytes | None:
         if self._next > self.log.end and self.log.end == self._end:
@@ -73,7 +73,7 @@ class ResumedFeed(TailFeed):
 
 
 class Tails:
-    """The logs that are tailed, and by whom."""
+    """The tailed logs, and their clients."""
 
     def __init__(self, service: Service, catalogue: Catalogue) -> None:
         self._service = service
@@ -84,17 +84,19 @@ class Tails:
         return [Route("GET", ("streams", "{name}", "tail"), self._tail)]
 
     async def _tail(self, request: Request) -> Response:
-        found = query(request, ("from", "limit"))
-        limit = whole_number(found, "limit", MOST, 1, MOST)
+        parameters = query(request, ("from", "limit"))
+        limit = whole_number(parameters, "limit", MOST, 1, MOST)
         log = self._catalogue.log_of(request.path_params["name"])
-        record = begin_at(found.get("from", "end"), log.start, log.end)
+        record = begin_at(parameters.get("from", "end"), log.start, log.end)
         feed = TailFeed(log, record, limit)
-        got = last_event(request)
-        if got is not None:
-            if _NUMBER.fullmatch(got) is None:
-                raise Refusal(400, f"Last-Event-ID must be a record's number; got {got[:40]!r}")
-            record = int(got) + 1
-            feed = ResumedFeed(log, record, limit)
+        last_id = last_event(request)
+        if last_id is not None:
+            if _NUMBER.fullmatch(last_id) is None:
+                raise Refusal(400, f"Last-Event-ID must be a record's number; got {last_id[:40]!r}")
+            record = int(last_id) + 1
+            # A mirror may be behind the server that the client used before: then the client waits.
+            mirrored = self._service.store.mirror() is not None
+            feed = (TailFeed if mirrored else ResumedFeed)(log, record, limit)
         await log.locate(record, self._service)
         return events_answer(self._service, self._poller, feed)
 
@@ -104,7 +106,7 @@ class Tails:
             try:
                 log.reload()
             except LogError:
-                pass  # the other logs are not to blame; who asks for this one is told
+                pass  # go on with the other logs; a new request for this one gets the error
         for feed in feeds:
             if feed.has_news:
                 feed.wake.set()

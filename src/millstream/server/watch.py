@@ -1,9 +1,9 @@
 """GET /slates/{update}/{key}/watch: a slate, and every new value of it, as server-sent events.
 
-One poller serves all watchers: when a batch has been committed it reads each watched slate once and
-shows it to those who watch it. A watcher holds the newest value only; a slow one skips values, and
-is never behind for longer than it takes to send one. The id of an event is the batch and a hash of
-the value: whoever comes back with it is sent the slate only if it is another by then.
+One poller serves all watchers: after each committed batch it reads each watched slate once and
+passes it to its watchers. A watcher holds only the newest value; a slow client skips values, and is
+never behind for longer than it takes to send one. The id of an event is the batch and a hash of the
+value: a client that reconnects with it gets the slate only if it has changed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def routes(service: Service) -> list[Route]:
 
 
 class Seen(NamedTuple):
-    """A slate, as JSON, as of a batch; its hash is `GONE` if there is none."""
+    """A slate as JSON, as of a batch; its hash is `GONE` if there is none."""
 
     batch: int
     hash: str
@@ -47,25 +47,29 @@ class Seen(NamedTuple):
 class WatchFeed:
     """The values of one slate, for one client."""
 
-    def __init__(self, watching: Watching, update: str, key: str, seen: Seen, got: str) -> None:
+    def __init__(
+        self, watching: Watching, update: str, key: str, seen: Seen, got: str, since: int = -1
+    ) -> None:
         self.wake = asyncio.Event()
         self.update = update
         self.key = key
         self.seen = seen
-        """The newest."""
+        """The newest value."""
         self._watching = watching
         self._got = got
-        """The hash of the one that the client has."""
+        """The hash of the value that the client has."""
+        self._since = since
+        """The batch of that value, if this server may be behind it: nothing older is sent."""
 
     def show(self, seen: Seen) -> None:
-        """The slate as of a new batch."""
+        """Takes the slate as of a new batch."""
         self.seen = seen
-        if seen.hash != self._got:
+        if seen.hash != self._got and seen.batch >= self._since:
             self.wake.set()
 
     def take(self) -> bytes:
         batch, hashed, ts, json = self.seen
-        if hashed == self._got:
+        if hashed == self._got or batch < self._since:
             return b""
         self._got = hashed
         identity, key = f"{batch}-{hashed}", _text(self.key)
@@ -76,14 +80,14 @@ class WatchFeed:
 
 
 class Watching:
-    """The slates that are watched, and by whom."""
+    """The watched slates, and their watchers."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._poller: Poller[WatchFeed] = Poller(self._look, service.stopping)
 
     def age(self) -> float:
-        """Seconds since the last batch was committed."""
+        """Returns the seconds since the last batch was committed."""
         return self._service.age(self._service.store.progress())
 
     async def by_path(self, request: Request) -> Response:
@@ -91,15 +95,18 @@ class Watching:
         return await self._watch(request, request.path_params["key"])
 
     async def by_query(self, request: Request) -> Response:
-        found = query(request, ("key",))
-        if "key" not in found:
+        parameters = query(request, ("key",))
+        if "key" not in parameters:
             raise Refusal(400, "say which slate to watch: /slates/{update}/watch?key=KEY")
-        return await self._watch(request, found["key"])
+        return await self._watch(request, parameters["key"])
 
     async def _watch(self, request: Request, key: str) -> Response:
         update = request.path_params["update"]
-        got = (last_event(request) or "").rpartition("-")[2]
-        feed = WatchFeed(self, update, key, await self._read(update, key), got)
+        batch, _, got = (last_event(request) or "").rpartition("-")
+        # A mirror may be behind the server that the client was connected to before.
+        mirrored = self._service.store.mirror() is not None
+        since = int(batch) if mirrored and batch.isdecimal() else -1
+        feed = WatchFeed(self, update, key, await self._read(update, key), got, since)
         return events_answer(self._service, self._poller, feed)
 
     async def _look(self) -> None:
@@ -111,12 +118,12 @@ class Watching:
                 if address not in read:
                     try:
                         read[address] = await self._read(*address)
-                    except Refusal:  # another store is there now, without this update
+                    except Refusal:  # the store was replaced, and has no such update
                         read[address] = Seen(batch, GONE, 0, b"")
                 feed.show(read[address])
 
     async def _read(self, update: str, key: str) -> Seen:
-        """The slate as it is now; Refusal if there is no such update."""
+        """Reads the current slate; raises Refusal if there is no such update."""
         progress, slate = await read_slate(self._service, update, key)
         if slate is None:
             return Seen(progress.batch, GONE, 0, b"")

@@ -1,1 +1,1 @@
-"""Where events go: files, logs and tables that a batch reaches whole, once."""
+"""The sinks of events: files, logs and tables, to which each batch is published whole, once."""

@@ -7,19 +7,21 @@ go to a hidden file beside it, which is then renamed over it. So a reader of the
 batch whole or not at all, and small batches make no small files. Past `FILE_BYTES` a new file
 begins, named after its first batch: `part-1a2b3c4d-00000012.jsonl`.
 
-What makes a repeat harmless is a hidden record, `.millstream-1a2b3c4d.json`, of the last batch
-begun: its file, the file's length *before* it and *after* it. Both files are written and synced
-first, then the record is renamed, then the data, then the directory is synced. Whatever a crash
-leaves of the two renames, in whatever order, the next try finds its way:
+A hidden record, `.millstream-1a2b3c4d.json`, makes a repeat harmless. It describes the last batch
+begun: its file, and the file's length *before* and *after* the batch. Both files are written and
+synced first, then the record is renamed, then the data, then the directory is synced. Whatever a
+crash leaves of the two renames, in whatever order, the next attempt recovers:
 
 - the record is new: the batch is the last one begun, and the file becomes `old[:before] + rows`,
   whether or not it already holds the batch;
-- the record is old: the batch is a new one, and goes after what the record knows of:
-  `old[:after] + rows`. Whether there is room is decided by the record too, so it is the same file.
+- the record is old: the batch is a new one, and follows the content that the record describes:
+  `old[:after] + rows`. The record also decides if there is room, so it is the same file.
 
 Batches come in rising order, and a batch that was begun is published again before the next (the
-staged output sees to that); one before the last is published already, and is left alone. A file
-that someone has taken out of the directory is not missed: a new one begins.
+staged output ensures that). A batch before the last is already published, and is skipped. If a file
+has been removed from the directory, a new one begins. A new one also begins if the columns have
+changed with their declared type; if that is found when the last batch is published again, the old
+file is cut back to its content before that batch.
 """
 
 from __future__ import annotations
@@ -31,13 +33,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
+from millstream.column_types import ColumnType
 from millstream.durable import sync, write_synced
 from millstream.errors import InputError, RunError, SinkError, StoreError
 from millstream.sinks.columns import Columns
 from millstream.sinks.row_files import JsonRows, ParquetRows, Row, RowFile, row_file
 
 FILE_BYTES = 4 * 1024 * 1024
-"""A file that has grown to this is left as it is, and the next batch begins another."""
+"""The size at which a file is complete: the next batch begins another."""
 _PART = re.compile(
     r"part-(?P<query>[A-Za-z0-9]{1,8})-(?P<batch>\d{8,})(?P<suffix>\.jsonl|\.parquet)"
 )
@@ -54,13 +57,15 @@ class _Begun:
     base: int
     """The file's length before the batch `last`: bytes of JSON lines, rows of Parquet."""
     length: int
-    """The file's length with it."""
+    """The file's length with that batch."""
     size: int
     """The same in bytes, whatever the format."""
+    form: str = ""
+    """The form of the file's columns, if they are made from a declared type."""
 
 
 class FileSink:
-    """The files of one query in a directory. One sink a directory and query, one writer."""
+    """The files of one query in a directory. There is one sink, and one writer, for each."""
 
     def __init__(
         self,
@@ -71,10 +76,14 @@ class FileSink:
         *,
         name: str = "",
         file_bytes: int = FILE_BYTES,
+        record: ColumnType | None = None,
     ) -> None:
-        """`name`, of the stream, is what tells two sinks of a query in one directory apart."""
+        """`name` is the stream's: it tells two sinks of a query in one directory apart.
+
+        `record` is the type of the values, for columns of Parquet.
+        """
         self.directory = directory
-        self._format: RowFile = row_file(format, columns)
+        self._format: RowFile = row_file(format, columns, record)
         self._query = query_id
         self._name = name
         self._file_bytes = file_bytes
@@ -83,13 +92,13 @@ class FileSink:
             raise RunError(f"sink {directory}: a query id must have letters; got {query_id!r}")
         self._record = os.path.join(directory, f".millstream-{self._short}.json")
         self._ready = False
-        """Whether the directory was there and could be written when last looked at."""
+        """True if the directory existed and could be written at the last check."""
         self._prepare()
 
     def publish(self, batch: int, rows: list[Row]) -> None:
-        """Add a batch's rows; again, it replaces what it added. It is on disk when this returns.
+        """Adds a batch's rows; a repeat replaces them. They are on disk when this returns.
 
-        SinkError if the system refuses: then it may be tried again.
+        SinkError if the system refuses: then it may be retried.
         """
         if not self._ready:
             self._prepare()
@@ -101,17 +110,17 @@ class FileSink:
             if rows or repeat:
                 self._replace(self._next(begun, batch), rows)
         except OSError as error:
-            self._ready = False  # the directory may be made anew before the next try
+            self._ready = False  # the directory may be created again before the next attempt
             raise SinkError(
                 f"sink {self.directory}: batch {batch} cannot be written: "
                 f"{error.strerror or error}; make room or give the right to write there"
             ) from error
 
     def close(self) -> None:
-        """Nothing is held between two batches."""
+        """Does nothing: nothing is held open between two batches."""
 
     def _prepare(self) -> None:
-        """Make the directory, see that it can be written, and clear what a crash left behind."""
+        """Creates the directory, checks that it can be written, and removes a crash's leftovers."""
         left_behind = (f".part-{self._short}-", f".millstream-{self._short}.")
         probe = os.path.join(self.directory, f".part-{self._short}-probe.tmp")
         try:
@@ -157,15 +166,27 @@ class FileSink:
         return begun
 
     def _next(self, begun: _Begun | None, batch: int) -> _Begun:
-        """Where a batch goes; its length is not known yet."""
+        """Returns the record for a batch; its length is not known yet."""
         if begun is not None:
             repeat = batch == begun.last
             base = begun.base if repeat else begun.length
-            there = os.path.exists(os.path.join(self.directory, begun.file))
-            if (repeat or begun.size < self._file_bytes) and (there or base == 0):
-                return replace(begun, last=batch, base=base)
+            path = os.path.join(self.directory, begun.file)
+            exists, fits = os.path.exists(path), begun.form == self._format.form
+            has_room = repeat or begun.size < self._file_bytes
+            if has_room and (base == 0 or (exists and fits)):
+                return replace(begun, last=batch, base=base, form=self._format.form)
+            if repeat and exists and not fits:
+                self._cut(path, base)
         file = f"part-{self._short}-{batch:08}{self._format.suffix}"
-        return _Begun(self._query, self._name, file, batch, 0, 0, 0)
+        return _Begun(self._query, self._name, file, batch, 0, 0, 0, self._format.form)
+
+    def _cut(self, path: str, length: int) -> None:
+        """Cuts a file back to its content at that length."""
+        content, _ = self._format.extended(path, length, [])
+        fresh = os.path.join(self.directory, f".{os.path.basename(path)}.tmp")
+        write_synced(fresh, content)
+        os.replace(fresh, path)
+        sync(self.directory)
 
     def _replace(self, begun: _Begun, rows: list[Row]) -> None:
         path = os.path.join(self.directory, begun.file)
@@ -193,7 +214,7 @@ class FileSink:
 
 
 def read_rows(directory: str) -> Iterator[Row]:
-    """All rows of a sink's directory as they were published: by query, file and place in it."""
+    """Yields all rows of a sink's directory as they were published: by query, file and position."""
     try:
         names = os.listdir(directory)
     except OSError as error:

@@ -2,101 +2,57 @@
 
 Rows are JSON lines, as in the files of a JSON sink. A batch is one block or, if it is large,
 several, each tagged with the query, the batch and its part. Batches come in rising order, and a
-batch that was begun is published again before the next; so the query's last tag in the log tells
-what is there already. Others may have written to the log since: then it is looked for.
+batch that was begun is published again before the next; so the query's last tag in the log says
+what has been published. If others have written to the log since, the log is searched for that tag.
+
+A log in a place may have two writers: a driver, and the one that it took over from. Both publish
+the same batches under the same tags, and each reads what the other has appended before it appends;
+so each batch is there once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from millstream.errors import LogError, LogLocked, SinkError
+from millstream.log.blocks import Tag
+from millstream.log.entries import Entry
+from millstream.log.place_writer import EventLogWriter
 from millstream.log.reader import LogReader
 from millstream.log.retention import Retention
-from millstream.log.writer import Entry, LogWriter
+from millstream.log.stream_logs import FolderLogs, StreamLogs
 from millstream.sinks.columns import Columns
 from millstream.sinks.row_files import JsonRows, Row, decode_row
 
 BLOCK_BYTES = 4 * 1024 * 1024
-"""About how much of a batch goes into one block."""
+"""The approximate size of a block of a batch."""
 
 
-class LogSink:
-    """The log of one stream. It is made, and held, from the first row on."""
+class PublishedBatches:
+    """The last batch and part of a query in a log; all before it are in the log too."""
 
-    def __init__(
-        self, path: Path, query: str, columns: Columns, retention: Retention | None = None
-    ) -> None:
-        self._path = path
+    def __init__(self, query: str) -> None:
         self._query = query
-        self._rows = JsonRows(columns)
-        self._retention = retention or Retention()
-        self._writer: LogWriter | None = None
-        self._done = -1, -1
-        """The last batch and part of this query that the log has."""
+        self.last = -1, -1
 
-    def publish(self, batch: int, rows: list[Row]) -> None:
-        """Add a batch's rows, unless they are there; they are on disk when this returns.
+    @property
+    def found(self) -> bool:
+        return self.last != (-1, -1)
 
-        SinkError if the log cannot take them: then it may be tried again.
-        """
-        if not rows:
-            return
-        try:
-            writer = self._open()
-            for part, lines in enumerate(_parts(self._rows.lines(rows))):
-                if (batch, part) > self._done:
-                    writer.append([Entry(lines, f"{self._query}:{batch}:{part}")])
-                    self._done = batch, part
-        except LogLocked:
-            raise
-        except LogError as error:
-            self.close()  # the next try opens it anew, and looks at what it has
-            raise SinkError(
-                f"sink {self._path}: batch {batch} cannot be written: {error}"
-            ) from error
+    def get(self, tag: str) -> Tag | None:
+        """Returns a `Tag` if the tag was published; None if it was not."""
+        number = self.number(tag)
+        return None if number is None or number > self.last else Tag(tag, 0, 0, 0)
 
-    def last_batch(self) -> int:
-        """The last batch that the log has of this query; -1 if it has none. LogError if it is
-        damaged."""
-        if not self._path.exists():
-            return -1  # opening it would make it
-        self._open()
-        return self._done[0]
+    def add(self, tags: Sequence[Tag]) -> None:
+        self.last = max(self.last, *(self.number(tag.tag) or (-1, -1) for tag in tags))
 
-    def close(self) -> None:
-        """Let go of the log."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+    def forget_before(self, record: int) -> None:
+        pass
 
-    def _open(self) -> LogWriter:
-        if self._writer is None:
-            writer = LogWriter(self._path, retention=self._retention, tags=False)
-            try:
-                self._done = self._number(writer.last_tag) or self._look()
-            except BaseException:
-                writer.close()
-                raise
-            self._writer = writer
-        return self._writer
-
-    def _look(self) -> tuple[int, int]:
-        """The last batch and part of this query that the log has, whoever wrote after it."""
-        reader = LogReader(self._path)
-        try:
-            found = (
-                self._number(tag.tag)
-                for block in reader.blocks(reader.start[0], reader.end[0])
-                for tag in block.tags
-            )
-            return max(filter(None, found), default=(-1, -1))
-        finally:
-            reader.close()
-
-    def _number(self, tag: str) -> tuple[int, int] | None:
-        """The batch and part that a tag of this query names; None if it is of another."""
+    def number(self, tag: str) -> tuple[int, int] | None:
+        """Returns the batch and part of a tag of this query; None if it is another query's."""
         query, _, rest = tag.partition(":")
         if query != self._query:
             return None
@@ -104,8 +60,94 @@ class LogSink:
         return int(batch), int(part)
 
 
+class LogSink:
+    """The log of one stream. It is created and held open from the first row on."""
+
+    def __init__(
+        self,
+        path: Path,
+        query: str,
+        columns: Columns,
+        retention: Retention | None = None,
+        logs: StreamLogs | None = None,
+    ) -> None:
+        """`logs` holds the log under the path's last name; None: the path's folder holds it."""
+        self._path = path
+        self._query = query
+        self._rows = JsonRows(columns)
+        self._retention = retention or Retention()
+        self._logs: StreamLogs = logs or FolderLogs(path.parent)
+        self._writer: EventLogWriter | None = None
+        self._done = PublishedBatches(query)
+
+    def publish(self, batch: int, rows: list[Row]) -> None:
+        """Adds a batch's rows, unless the log has them; they are on disk when this returns.
+
+        SinkError if the log cannot be written: then it may be retried.
+        """
+        if not rows:
+            return
+        try:
+            writer = self._open()
+            for part, lines in enumerate(_parts(self._rows.lines(rows))):
+                if (batch, part) > self._done.last:
+                    tag = f"{self._query}:{batch}:{part}"
+                    writer.append([Entry(lines, tag)])
+                    self._done.add([Tag(tag, 0, 0, 0)])
+        except LogLocked:
+            raise
+        except LogError as error:
+            self.close()  # the next attempt opens it again, and reads what it has
+            raise SinkError(
+                f"sink {self._path}: batch {batch} cannot be written: {error}"
+            ) from error
+
+    def last_batch(self) -> int:
+        """Returns the last batch of this query in the log; -1 if there is none. LogError if the log
+        is damaged."""
+        if not self._logs.has(self._path.name):
+            return -1  # opening it would create it
+        self._open()
+        return self._done.last[0]
+
+    def close(self) -> None:
+        """Closes the log."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def _open(self) -> EventLogWriter:
+        if self._writer is None:
+            done = PublishedBatches(self._query)
+            writer = self._logs.writer(self._path.name, self._retention, done)
+            try:
+                if not done.found:
+                    done.last = done.number(writer.last_tag) or self._look(done)
+            except BaseException:
+                writer.close()
+                raise
+            self._writer, self._done = writer, done
+        return self._writer
+
+    def _look(self, done: PublishedBatches) -> tuple[int, int]:
+        """Searches the log for the last batch and part of this query; others may have written
+        after it."""
+        if not self._path.exists():
+            return done.last
+        reader = LogReader(self._path)
+        try:
+            published = (
+                done.number(tag.tag)
+                for block in reader.blocks(reader.start[0], reader.end[0])
+                for tag in block.tags
+            )
+            return max(filter(None, published), default=(-1, -1))
+        finally:
+            reader.close()
+
+
 def _parts(lines: list[bytes]) -> Iterator[list[bytes]]:
-    """Lines in parts of about BLOCK_BYTES, the same for the same lines."""
+    """Cuts lines into parts of about BLOCK_BYTES, always in the same way."""
     part: list[bytes] = []
     size = 0
     for line in lines:
@@ -119,7 +161,7 @@ def _parts(lines: list[bytes]) -> Iterator[list[bytes]]:
 
 
 def read_log_rows(path: Path) -> Iterator[Row]:
-    """All rows of a sink's log that are still kept, as they were published."""
+    """Yields all rows that a sink's log still has, as they were published."""
     reader = LogReader(path)
     try:
         for block in reader.blocks(reader.start[0], reader.end[0]):

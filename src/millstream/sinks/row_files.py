@@ -1,23 +1,28 @@
 """The two formats of a sink's files: JSON lines and Parquet.
 
-A file is only ever written whole: what it held up to a length, and rows after that. The length is
-the format's own, bytes or rows.
+A file is only ever written whole: its old content up to a length, then new rows. The unit of the
+length is the format's own, bytes or rows. In Parquet, values of a declared type have a column for
+each of its fields (`parquet_columns`); a change of a slate then has a column `deleted`.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
+from hashlib import sha256
+from types import NoneType
 from typing import Any, Protocol
 
 import msgspec
 
 from millstream.codec import encode_value
+from millstream.column_types import ColumnType
 from millstream.errors import CodecError, DefinitionError, StoreError
 from millstream.sinks.columns import Columns
+from millstream.sinks.parquet_columns import UNFIT, RecordColumns
 
 Row = dict[str, Any]
-VALUE, BYTES = "value", "bytes"
+VALUE, BYTES, DELETED = "value", "bytes", "deleted"
 
 _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
@@ -28,33 +33,38 @@ class RowFile(Protocol):
     """A format of files of rows."""
 
     suffix: str
+    form: str
+    """Identifies the columns, if they depend on a type: rows of two forms cannot share a file."""
 
     def extended(self, path: str, base: int, rows: list[Row]) -> tuple[bytes, int]:
-        """The content of the file with only its first `base`, then the rows; and its new length.
+        """Returns the file's content up to the length `base`, followed by the rows; and its new
+        length.
 
-        With a base of 0 the file need not be there. StoreError if it is shorter than its base.
+        With a base of 0 the file need not exist. StoreError if it is shorter than its base.
         """
 
     def read(self, path: str) -> Iterator[Row]:
-        """The rows as they were given."""
+        """Yields the rows as they were given."""
 
 
-def row_file(format: str, columns: Columns) -> RowFile:
-    """The format of that name."""
+def row_file(format: str, columns: Columns, record: ColumnType | None = None) -> RowFile:
+    """Returns the format of that name; `record` is the type of the values, if it is declared."""
     if format == "json":
         return JsonRows(columns)
     if format == "parquet":
-        return ParquetRows(columns)
+        return ParquetRows(columns, record)
     raise DefinitionError(f"a sink's format must be json or parquet; got {format!r}")
 
 
 class JsonRows:
-    """One JSON object a line; its length is in bytes."""
+    """One JSON object per line; the length of a file is in bytes."""
 
     suffix = ".jsonl"
+    form = ""
 
     def __init__(self, columns: Columns = ()) -> None:
         self._names = [column.name for column in columns]
+        self._value = value_name(columns)
 
     def extended(self, path: str, base: int, rows: list[Row]) -> tuple[bytes, int]:
         old = b""
@@ -62,18 +72,18 @@ class JsonRows:
             with open(path, "rb") as file:
                 old = file.read(base)
             _check_length(path, len(old), base, "bytes")
-        content = old + _told(_encode_lines, [self._plain(row) for row in rows])
+        content = old + _encoded(_encode_lines, [self._plain(row) for row in rows])
         return content, len(content)
 
     def lines(self, rows: list[Row]) -> list[bytes]:
-        """The rows as lines without their ends."""
-        return [_told(_encode, self._plain(row)) for row in rows]
+        """Returns the rows as lines without their ends."""
+        return [_encoded(_encode, self._plain(row)) for row in rows]
 
     def _plain(self, row: Row) -> Row:
         plain = {name: row[name] for name in self._names}
-        value = plain.get(VALUE)
+        value = plain.get(self._value)
         if isinstance(value, bytes):
-            del plain[VALUE]
+            del plain[self._value]
             plain[BYTES] = base64.b64encode(value).decode()
         return plain
 
@@ -82,15 +92,20 @@ class JsonRows:
             yield from map(decode_row, file)
 
 
+def value_name(columns: Columns) -> str:
+    """Returns the name of the column for the value: `value`, or a change's `slate`."""
+    return next((name for name, kind in columns if kind == VALUE), VALUE)
+
+
 def decode_row(line: bytes) -> Row:
-    """A row as it was given, from its line."""
+    """Decodes a row from its line."""
     row: Row = _decode(line)
     if BYTES in row and VALUE not in row:
-        row[VALUE] = base64.b64decode(row.pop(BYTES))
+        row["slate" if "deleted" in row else VALUE] = base64.b64decode(row.pop(BYTES))
     return row
 
 
-def _told(encode: Callable[[Any], bytes], rows: Any) -> bytes:
+def _encoded(encode: Callable[[Any], bytes], rows: Any) -> bytes:
     try:
         return encode(rows)
     except (TypeError, ValueError, RecursionError) as error:
@@ -98,12 +113,15 @@ def _told(encode: Callable[[Any], bytes], rows: Any) -> bytes:
 
 
 class ParquetRows:
-    """A table; its length is in rows."""
+    """A table of Parquet; the length of a file is in rows."""
 
     suffix = ".parquet"
 
-    def __init__(self, columns: Columns = ()) -> None:
+    def __init__(self, columns: Columns = (), record: ColumnType | None = None) -> None:
         self._columns = columns
+        self._record = record
+        described = b"" if record is None else msgspec.json.encode(record)
+        self.form = sha256(described).hexdigest()[:16] if described else ""
 
     def extended(self, path: str, base: int, rows: list[Row]) -> tuple[bytes, int]:
         import pyarrow as pa
@@ -116,7 +134,8 @@ class ParquetRows:
         if base:
             try:
                 old = pq.read_table(pa.py_buffer(_content(path)), use_threads=False)
-                table = pa.concat_tables([old.slice(0, base), table])
+                old, rest = old.slice(0, base), [table] if rows else []
+                table = pa.concat_tables([old, *rest])
             except pa.ArrowException as error:
                 raise StoreError(
                     f"sink file {path}: must be as Millstream wrote it; got: {error}; restore it, "
@@ -131,14 +150,20 @@ class ParquetRows:
         import pyarrow as pa
 
         kinds = {"time": pa.timestamp("us", "UTC"), "text": pa.string(), "integer": pa.int64()}
+        kinds["flag"] = pa.bool_()
         arrays: dict[str, Any] = {}
         for name, kind in self._columns:
             values = [row[name] for row in rows]
             if kind != "value":
                 arrays[name] = pa.array(values, kinds[kind])
                 continue
-            texts = [None if isinstance(value, bytes) else encode_value(value) for value in values]
-            arrays[VALUE] = pa.array(texts, pa.binary()).cast(pa.string())
+            if self._record is not None:
+                arrays |= _record_arrays(self._record, values, deletes=name != VALUE)
+                continue
+            # A change without a slate is a deletion; an event's value may be null.
+            no_text = (bytes,) if name == VALUE else (bytes, NoneType)
+            texts = [None if isinstance(v, no_text) else encode_value(v) for v in values]
+            arrays[name] = pa.array(texts, pa.binary()).cast(pa.string())
             raw = [value if isinstance(value, bytes) else None for value in values]
             arrays[BYTES] = pa.array(raw, pa.binary())
         return arrays
@@ -151,14 +176,34 @@ class ParquetRows:
         for batch in file.iter_batches(8192, use_threads=False):
             names = batch.schema.names
             columns = [
-                (one.cast(pa.int64()) if pa.types.is_timestamp(one.type) else one).to_pylist()
-                for one in batch.columns
+                (array.cast(pa.int64()) if pa.types.is_timestamp(array.type) else array).to_pylist()
+                for array in batch.columns
             ]
             for values in zip(*columns, strict=True):
                 row = dict(zip(names, values, strict=True))
-                raw = row.pop(BYTES)
-                row[VALUE] = _decode(row[VALUE]) if raw is None else raw
+                if UNFIT in names:
+                    yield row  # the fields of its record are columns
+                    continue
+                raw, name = row.pop(BYTES), VALUE if VALUE in row else "slate"
+                text = row[name]
+                row[name] = raw if text is None else _decode(text)
                 yield row
+
+
+def _record_arrays(record: ColumnType, values: list[Any], *, deletes: bool) -> dict[str, Any]:
+    """Returns the columns of a record's values; with `deletes`, None is a deletion."""
+    import pyarrow as pa
+
+    columns = RecordColumns(record)
+    for value in values:
+        if deletes and value is None:
+            columns.add_none()
+        else:
+            columns.add(value)
+    arrays = columns.take()
+    if deletes:
+        arrays[DELETED] = pa.array([value is None for value in values], pa.bool_())
+    return arrays
 
 
 def _content(path: str) -> bytes:

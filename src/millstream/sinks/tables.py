@@ -1,216 +1,169 @@
-"""A table of SQLite that holds the latest value of each key, for other systems to read.
+"""Tables of other systems as sinks: the part that all databases share.
 
-This is the *persister* of S4's Figure 3: `persister.set(query, count)`. A file has one table for
-each stream that is published there, named after it:
+A `TableSink` writes the rows of batches to a table of a database, which is created if it does not
+exist. The database may be unavailable: then the batch is retried, and writing a batch twice changes
+nothing. Each table has one writer, a store; others are refused. The last batch is recorded in a
+table of ours beside it, `millstream_published` (in SQLite `millstream:published`).
 
-    CREATE TABLE "counts" (key TEXT PRIMARY KEY, ts INTEGER, value TEXT)
-
-`ts` is whole microseconds, `value` is canonical JSON (a BLOB if the value is bytes). Of the events
-of a key the latest stays: the one with the greatest `(ts, value)`, as in content order, whichever
-batch it comes in. An event whose value is null deletes its key.
-
-A batch is one transaction, which also notes the batch in the table `millstream:published`. So a
-reader sees a batch whole or not at all, a crash leaves it in or out, and one that is there already
-is left alone. The file is in WAL mode: who reads it does not keep us from writing, nor we them.
+This is the *persister* of S4's Figure 3, `persister.set(query, count)`, and Muppet's store that
+others read (section 4.2).
 """
 
 from __future__ import annotations
 
-import os
-import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+import hashlib
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
-from millstream.codec import BYTES_TAG, encode_value
-from millstream.errors import DefinitionError, SinkError, StoreError
+from millstream.errors import InputError, SinkError, StoreError
 from millstream.sinks.row_files import Row
+from millstream.sinks.table_layout import TableLayout, TableRows
+from millstream.slate_changes import SlateChanges
 
-RECORD = "millstream:published"
-"""The table of what was published; no stream can have a name with a colon."""
-WAIT_SECONDS = 5.0
-"""How long another writer of the file is waited for, before it counts as a failure."""
-Values = dict[str, tuple[int, bytes]]
-"""By key the `ts` and the canonical bytes of the value."""
-NULL = b"null"
-_ORDER = "(ts, typeof(value) = 'text', value)"
-"""The content order of what is stored: bytes, which are a BLOB, come before JSON."""
+RECORD = "millstream_published"
+"""Our own table, which records the last batch and the writer of each table."""
+HASH_LENGTH = 64
+
+
+class DatabaseTable(Protocol):
+    """A table of a database, and our connection to it."""
+
+    shown: str
+    """The address as errors show it, without secrets."""
+    advice: str
+    """Advice for the user when a write fails."""
+
+    def open(self) -> int:
+        """Connects, and creates what does not exist; returns the last batch written, or -1.
+
+        StoreError if the table belongs to another writer.
+        """
+        ...
+
+    def write(self, batch: int, rows: TableRows) -> None:
+        """Writes and records a batch; it is durable when this returns. A repeat changes nothing,
+        and no row of a later batch is overwritten."""
+        ...
+
+    def is_passing(self, error: Exception) -> bool:
+        """True if the error is temporary: a retry may succeed after opening again."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class TableSink:
-    """The table of one stream in a file. Other streams may have theirs in the same file."""
+    """The table that one output is published to."""
 
-    def __init__(
-        self, path: str, query_id: str, stream: str, *, wait: float = WAIT_SECONDS
-    ) -> None:
-        """Make the file and the table, so that they can be read before the first event."""
-        if stream.lower().startswith("sqlite_"):
-            raise DefinitionError(
-                f"sink sqlite:{path}: SQLite keeps names such as {stream!r} for itself; give the "
-                "stream another name, or another sink"
-            )
-        self.path = path
-        self._query = query_id
-        self._stream = stream
-        self._table = _quoted(stream)
-        self._wait = wait
-        self._connection: sqlite3.Connection | None = None
-        self._opened: tuple[int, int] | None = None
-        """Which file was opened: if another one is there now, ours is gone."""
-        self._last = -1
-        self._attempt("the file", self._open)
+    def __init__(self, table: DatabaseTable, layout: TableLayout, *, wait: bool) -> None:
+        """With `wait`, a database that is unavailable now is opened when the first batch comes."""
+        self._table = table
+        self._layout = layout
+        self._last: int | None = None
+        """The last batch written; None while there is no connection."""
+        try:
+            self._attempt("the table", self._open)
+        except SinkError:
+            if not wait:
+                raise
 
     def publish(self, batch: int, rows: list[Row]) -> None:
-        """Put the latest value of each key into the table, unless the batch is there already.
+        """Writes the events of a batch, unless it is there already.
 
-        It is on disk when this returns. SinkError if the system refuses: then it may be tried
-        again.
+        SinkError if the database is unavailable or refuses: then it may be retried.
         """
         if rows:
-            values = _latest(rows)
-            self._attempt(f"batch {batch}", lambda: self._write(batch, values))
+            self._write(batch, lambda: self._layout.events(batch, rows))
+
+    def publish_changes(self, batch: int, changes: SlateChanges) -> None:
+        """Writes the changes of slates of a batch, or of several up to it, in the same way."""
+        if len(changes):
+            self._write(batch, lambda: self._layout.changes(changes))
 
     def close(self) -> None:
-        """Let go of the file."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(sqlite3.Error):  # what was committed is on disk
-                connection.close()
+        """Closes the connection."""
+        self._last = None
+        self._table.close()
+
+    def _write(self, batch: int, rows: Callable[[], TableRows]) -> None:
+        def attempt() -> None:
+            last = self._open() if self._last is None else self._last
+            if batch > last:
+                self._table.write(batch, rows())
+                self._last = batch
+
+        self._attempt(f"batch {batch}", attempt)
+
+    def _open(self) -> int:
+        self._last = self._table.open()
+        return self._last
 
     def _attempt(self, what: str, act: Callable[[], object]) -> None:
         try:
             act()
-        except (sqlite3.OperationalError, OSError) as error:
-            self.close()  # the next try opens it anew
-            why = getattr(error, "strerror", None) or error
-            raise SinkError(
-                f"sink sqlite:{self.path}: {what} cannot be written: {why}; end what holds it, "
-                "make room or give the right to write there"
-            ) from error
-        except sqlite3.DatabaseError as error:
-            self.close()
-            raise StoreError(
-                f"sink sqlite:{self.path}: must be a file of SQLite; got: {error}; move it away, "
-                "or name another"
-            ) from None
         except StoreError:
             self.close()
             raise
-
-    def _write(self, batch: int, values: Values) -> None:
-        connection = self._connection
-        if connection is None or self._opened != _identity(self.path):
-            connection = self._open()
-        if batch <= self._last:
-            return
-        table = self._table
-        with _transaction(connection):
-            self._check_owner(connection)  # another may have made the table its own meanwhile
-            connection.executemany(
-                f"INSERT INTO {table} (key, ts, value) VALUES (?, ?, ?) "
-                "ON CONFLICT (key) DO UPDATE SET ts = excluded.ts, value = excluded.value "
-                f"WHERE (excluded.ts, typeof(excluded.value) = 'text', excluded.value) > {_ORDER}",
-                [
-                    (key, ts, value[1:] if value[:1] == BYTES_TAG else value.decode())
-                    for key, (ts, value) in values.items()
-                    if value != NULL
-                ],
-            )
-            connection.executemany(
-                f"DELETE FROM {table} WHERE key = ? AND {_ORDER} < (?, 1, 'null')",
-                [(key, ts) for key, (ts, value) in values.items() if value == NULL],
-            )
-            connection.execute(
-                f'UPDATE "{RECORD}" SET batch = ? WHERE stream = ?', (batch, self._stream)
-            )
-        self._last = batch
-
-    def _open(self) -> sqlite3.Connection:
-        """Connect, and make what is not there; afterwards `_last` is known."""
-        self.close()
-        os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
-        # Batches are published by another thread than the one that opens; never by two at once.
-        connection = sqlite3.connect(
-            self.path, timeout=self._wait, isolation_level=None, check_same_thread=False
-        )
-        self._connection = connection
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")  # a commit is on disk
-        with _transaction(connection):
-            connection.execute(
-                f'CREATE TABLE IF NOT EXISTS "{RECORD}" '
-                "(stream TEXT PRIMARY KEY, query TEXT NOT NULL, batch INTEGER NOT NULL)"
-            )
-            self._check_owner(connection)
-            connection.execute(
-                f"CREATE TABLE IF NOT EXISTS {self._table} "
-                "(key TEXT PRIMARY KEY, ts INTEGER, value TEXT)"
-            )
-            connection.execute(
-                f'INSERT OR IGNORE INTO "{RECORD}" VALUES (?, ?, -1)', (self._stream, self._query)
-            )
-            (self._last,) = connection.execute(
-                f'SELECT batch FROM "{RECORD}" WHERE stream = ?', (self._stream,)
-            ).fetchone()
-        self._opened = _identity(self.path)
-        return connection
-
-    def _check_owner(self, connection: sqlite3.Connection) -> None:
-        """StoreError unless the table is this query's, or is not there yet."""
-        noted = connection.execute(
-            f'SELECT stream, query FROM "{RECORD}" WHERE stream = ? COLLATE NOCASE', (self._stream,)
-        ).fetchall()
-        for stream, query in noted:
-            if stream != self._stream:
-                raise StoreError(
-                    f"sink sqlite:{self.path}: stream {self._stream!r} cannot have a table beside "
-                    f"that of {stream!r}, since SQLite knows no capitals; give it another file"
-                )
-            if query != self._query:
-                raise StoreError(
-                    f"sink sqlite:{self.path}: store {self._query!r} cannot write where store "
-                    f"{query!r} does; name another file, or move this one away if that store is "
-                    "over"
-                )
-        there = connection.execute(
-            "SELECT 1 FROM sqlite_master WHERE name = ? COLLATE NOCASE", (self._stream,)
-        ).fetchone()
-        if there and not noted:
+        except InputError as error:  # the password is not there yet
+            self.close()
+            raise SinkError(f"sink {error}") from None
+        except Exception as error:
+            self.close()  # the next attempt opens it again
+            reason = _reason(error)
+            if self._table.is_passing(error):
+                raise SinkError(
+                    f"sink {self._table.shown}: {what} cannot be written: {reason}; "
+                    f"{self._table.advice}"
+                ) from error
             raise StoreError(
-                f"sink sqlite:{self.path}: the file has a table {self._stream!r} that Millstream "
-                "did not make; name another file"
-            )
+                f"sink {self._table.shown}: {what} was refused: {reason}; give the table the "
+                "columns that docs/tables.md names, or name another"
+            ) from error
 
 
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All that is done inside, or nothing of it."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(sqlite3.Error):  # closing rolls back too
-            connection.execute("ROLLBACK")
-        raise
+class Noted(NamedTuple):
+    """The row of one table in our own table."""
+
+    query: str
+    """The store that writes it."""
+    batch: int
 
 
-def _latest(rows: list[Row]) -> Values:
-    """Of each key the last row in content order, also of several batches at once."""
-    values: Values = {}
-    for row in rows:
-        key, value = row["key"], (row["ts"], encode_value(row["value"]))
-        if key not in values or values[key] < value:
-            values[key] = value
-    return values
+def check_owner(shown: str, query: str, noted: Noted | None, is_there: bool) -> None:
+    """StoreError unless the table belongs to this store, or does not exist yet."""
+    if noted is not None and noted.query != query:
+        raise StoreError(
+            f"sink {shown}: store {query!r} cannot write where store {noted.query!r} does; name "
+            f"another table, or, if that store is over, drop this one and its row of {RECORD}"
+        )
+    if noted is None and is_there:
+        raise StoreError(
+            f"sink {shown}: there is a table of that name that Millstream did not make; name "
+            "another"
+        )
+    if noted is not None and noted.batch >= 0 and not is_there:
+        raise StoreError(
+            f"sink {shown}: the table is gone, and batches up to {noted.batch} were in it; restore "
+            f"it, or delete its row of {RECORD} to begin a new one with the batches to come"
+        )
 
 
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return status.st_dev, status.st_ino
+def fitted(text: str, most: int) -> str:
+    """Cuts a text to at most `most` bytes; a longer one then ends with the hash of the whole text.
+
+    >>> fitted("key", 1_000), len(fitted("k" * 2_000, 1_000))
+    ('key', 1000)
+    """
+    if len(text) * 4 <= most:
+        return text
+    encoded = text.encode()
+    if len(encoded) <= most:
+        return text
+    kept = encoded[: most - HASH_LENGTH].decode(errors="ignore")
+    return kept + hashlib.sha256(encoded).hexdigest()
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+def _reason(error: Exception) -> str:
+    message = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+    text = "; ".join(str(message).splitlines())
+    return text if len(text) <= 300 else f"{text[:300]}…"

@@ -1,1 +1,1 @@
-"""Where events come from: addresses, file formats, and the log of a watched directory."""
+"""The sources of events: addresses, file formats, and the log of a watched directory."""

@@ -1,4 +1,4 @@
-"""Rows of Arrow as records: every value as JSON can carry it.
+"""Converts rows of Arrow into records with values that JSON can carry.
 
     timestamp with a zone       text, ISO 8601 in UTC with microseconds and Z
     timestamp without           the same without Z
@@ -9,8 +9,8 @@
     map                         an object if its keys are text, else a list of [key, value]
     NaN                         null; an infinity makes its row bad
 
-Nanoseconds are cut to microseconds, the resolution of an event's time. A row with a value that
-cannot be carried is bad on its own. Parquet files and DataFrames are both read this way.
+Nanoseconds are cut to microseconds, the resolution of an event's time. A value that JSON cannot
+carry makes only its own row bad. Parquet files and DataFrames are both read this way.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 FIRST_MICROSECOND = -62_135_596_800_000_000
 LAST_MICROSECOND = 253_402_300_799_999_999
-"""The years 1 to 9999, which is what ISO-8601 text can say."""
+"""The years 1 to 9999, which ISO-8601 text can express."""
 Convert = Callable[[Any], Any]
 
 
@@ -35,41 +35,41 @@ class BadRow(NamedTuple):
     row: int
     """Its number in the batch, counted from 0."""
     text: str
-    """The row for a person to read."""
+    """The row as text for people."""
     error: str
 
 
-class Rows(NamedTuple):
+class ArrowRows(NamedTuple):
     """The rows of a batch, in its order."""
 
     records: list[dict[str, Any]]
     numbers: list[int] | None
-    """Each record's row, counted from 0; None: there is one for every row."""
+    """Each record's row, counted from 0; None: every row has a record."""
     bad: list[BadRow]
 
 
-def rows_of(batch: Any) -> Rows:
-    """The rows of an Arrow record batch, whose columns have different names."""
+def rows_of(batch: Any) -> ArrowRows:
+    """Returns the rows of an Arrow record batch, whose columns have different names."""
     try:
-        return Rows(_records(batch), None, [])
+        return ArrowRows(_records(batch), None, [])
     except (pa.ArrowException, ValueError, OverflowError):
         records: list[dict[str, Any]] = []
         numbers: list[int] = []
         bad: list[BadRow] = []
     for row in range(batch.num_rows):
-        one = batch.slice(row, 1)
+        slice_of_one = batch.slice(row, 1)
         try:
-            records.extend(_records(one))
+            records.extend(_records(slice_of_one))
         except (pa.ArrowException, ValueError, OverflowError) as error:
-            wrong = f"a row must hold what JSON can carry; got this: {str(error)[:200]}"
-            bad.append(BadRow(row, _text(one), wrong))
+            message = f"a row must hold what JSON can carry; got this: {str(error)[:200]}"
+            bad.append(BadRow(row, _text(slice_of_one), message))
         else:
             numbers.append(row)
-    return Rows(records, numbers, bad)
+    return ArrowRows(records, numbers, bad)
 
 
 def _text(row: Any) -> str:
-    """A bad row for a person to read: each column as well as it can be shown."""
+    """Formats a bad row for people; a column that cannot be shown is a question mark."""
     parts = []
     for name, column in zip(row.schema.names, row.columns, strict=True):
         try:
@@ -100,17 +100,17 @@ def _records(batch: Any) -> list[dict[str, Any]]:
 
 
 def _timestamps(column: Any) -> list[str | None]:
-    """A column of times as text, by Arrow: six times as fast as one by one."""
+    """Converts a column of times to text with Arrow: six times as fast as one by one."""
     least, most = pc.min_max(column.cast(pa.int64())).as_py().values()
     if least is not None and (least < FIRST_MICROSECOND or most > LAST_MICROSECOND):
-        raise ValueError("a time outside of the years 1 to 9999")
+        raise ValueError("a time outside the years 1 to 9999")
     text = pc.replace_substring(column.cast(pa.string()), " ", "T", max_replacements=1)
     times: list[str | None] = text.to_pylist()
     return times
 
 
 def _plain(kind: Any) -> Any:
-    """The nearest type whose values Python's own types can hold: microseconds, UTC."""
+    """Returns the nearest type whose values Python's own types can hold: microseconds, UTC."""
     if pa.types.is_timestamp(kind):
         return pa.timestamp("us", None if kind.tz is None else "UTC")
     if pa.types.is_time64(kind):
@@ -131,9 +131,9 @@ def _plain(kind: Any) -> Any:
 
 
 def _converter(kind: Any) -> Convert | None:
-    """What makes a value of a plain type JSON's; None if it is so already."""
-    of = _converter_of_value(kind)
-    return None if of is None else lambda value: None if value is None else of(value)
+    """Returns a function that converts values of a plain type for JSON; None if none is needed."""
+    convert = _converter_of_value(kind)
+    return None if convert is None else lambda value: None if value is None else convert(value)
 
 
 def _converter_of_value(kind: Any) -> Convert | None:
@@ -167,7 +167,7 @@ def _converter_of_value(kind: Any) -> Convert | None:
         return _map(kind)
     if types.is_nested(kind) and not types.is_struct(kind) and not types.is_union(kind):
         item = _converter(kind.value_type)
-        return None if item is None else lambda value: [item(one) for one in value]
+        return None if item is None else lambda value: [item(element) for element in value]
     if types.is_struct(kind):
         return _struct(kind)
     return str
@@ -191,11 +191,14 @@ def _map(kind: Any) -> Convert:
 
 
 def _struct(kind: Any) -> Convert | None:
-    needed = {field.name: of for field in kind.fields if (of := _converter(field.type))}
-    if not needed:
+    converters = {field.name: of for field in kind.fields if (of := _converter(field.type))}
+    if not converters:
         return None
 
     def convert(value: dict[str, Any]) -> dict[str, Any]:
-        return {name: needed[name](one) if name in needed else one for name, one in value.items()}
+        return {
+            name: converters[name](item) if name in converters else item
+            for name, item in value.items()
+        }
 
     return convert

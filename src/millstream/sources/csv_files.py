@@ -4,12 +4,12 @@ Fields may be quoted and may hold newlines (RFC 4180), which is why a file canno
 read whole, row by row. A row must have as many fields as the header; one that does not is bad.
 
 *Quotes.* When the quotes of a row do not match, only the line on which the wrong quote opens is
-bad, together with the lines of its row before it, and reading goes on with the next line. A quote
-that is never closed would otherwise take all rows after it, and one that meets the opening quote of
-a later row would take every row between them. What is read then is a row of the file as far as can
-be known: it has the header's number of fields. If the quote was right and the file is cut short
-inside a long field, the lines of that field may have that number too; the bad line before them says
-where to look.
+bad, together with the lines of its row before it, and reading continues with the next line.
+Otherwise a quote that is never closed would swallow all rows after it, and one that meets the
+opening quote of a later row would swallow every row between them. A line that is read after a bad
+one is taken for a row if it has the header's number of fields; more cannot be known. If the quote
+was right and the file is cut short inside a long field, lines of that field may have that number
+too; the bad line before them says where to look.
 
 Compressed files (`.gz`) are read too.
 """
@@ -22,14 +22,14 @@ from typing import NamedTuple
 
 from millstream.model.text_form import TextForm
 from millstream.sources import line_blocks
-from millstream.sources.formats import CHUNK_RECORDS, Bad, Chunk, Split, shown, unreadable
+from millstream.sources.formats import CHUNK_RECORDS, Bad, Chunk, InputSplit, shown, unreadable
 from millstream.sources.whole_files import unchanged, whole_file
 
 _NEVER = "is never closed"
 
 
 class CsvFiles:
-    """CSV, a file at a time."""
+    """The CSV format; a file is one unit."""
 
     name = "csv"
     look_back = 1
@@ -42,12 +42,12 @@ class CsvFiles:
 
     def splits(
         self, path: str, size: int, units: int, start: int, stop: int, target_bytes: int
-    ) -> list[Split]:
-        return [Split(path, 0, None)]
+    ) -> list[InputSplit]:
+        return [InputSplit(path, 0, None)]
 
-    def read(self, split: Split) -> Iterator[Chunk]:
+    def read(self, split: InputSplit) -> Iterator[Chunk]:
         try:
-            file = open(split.path, "rb")  # noqa: SIM115  # its errors are told from the reader's
+            file = open(split.path, "rb")  # noqa: SIM115  # only errors of opening are caught here
         except OSError as error:
             raise unreadable(split.path, error) from None
         with file:
@@ -56,11 +56,11 @@ class CsvFiles:
                 yield Chunk([], None, [whole], None)
                 return
             with unchanged(split.path):
-                yield from _chunks(Rows(whole.readline, self._form))
+                yield from _chunks(CsvRows(whole.readline, self._form))
 
 
-class Row(NamedTuple):
-    """A row, or what is wrong with it."""
+class CsvRow(NamedTuple):
+    """A row; `wrong` says what is wrong with a bad one."""
 
     line: int
     """Its first line, counted from 0."""
@@ -72,14 +72,14 @@ class Row(NamedTuple):
 
 
 class _Lines:
-    """The lines of a file as text; those of a row can be given back, to be read again."""
+    """The lines of a file as text; the lines of a row can be given back, to be read again."""
 
     def __init__(self, readline: Callable[[int], bytes], encoding: str) -> None:
         self._readline, self._encoding = readline, encoding
         self._again: list[str] = []
         """Lines that were given back, the next one last."""
         self.number = 0
-        """Lines before the next one."""
+        """The number of lines before the next one."""
         self.row: list[str] = []
         """The lines of the row that is being read."""
 
@@ -98,27 +98,27 @@ class _Lines:
             raise StopIteration
         if not self.number:
             line = line.removeprefix(line_blocks.BOM)
-        # What is not of the encoding is kept as it is, so that it is found in its own row.
+        # Invalid bytes are kept as they are, so that they make only their own row bad.
         return line.decode(self._encoding, "surrogateescape")
 
     def give_back(self, count: int) -> None:
-        """Read the last lines of the row again, as the next ones."""
+        """Gives the last lines of the row back, to be read again next."""
         for _ in range(count):
             self._again.append(self.row.pop())
         self.number -= count
 
 
-class Rows:
-    """The rows of a file, good and bad; blank lines are none."""
+class CsvRows:
+    """The rows of a file, good and bad; blank lines are skipped."""
 
     def __init__(self, readline: Callable[[int], bytes], form: TextForm) -> None:
-        # The limit is the process's; the default of 128 KiB would refuse fields that JSON may have.
+        # The limit is per process; the default of 128 KiB would refuse fields that JSON allows.
         csv.field_size_limit(max(csv.field_size_limit(), line_blocks.LINE_BYTES))
         self._form = form
         self._lines = _Lines(readline, form.line_encoding)
         self._rows = csv.reader(self._lines, strict=True, delimiter=form.delimiter)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[CsvRow]:
         lines = self._lines
         while True:
             first, fields, wrong = lines.number, list[str](), None
@@ -133,10 +133,10 @@ class Rows:
             if not _is_text(text):
                 wrong = f"bytes that are not {self._form.encoding.upper()}; write the file in it"
             if wrong is not None or fields:
-                yield Row(first, lines.number, fields, wrong, text)
+                yield CsvRow(first, lines.number, fields, wrong, text)
 
     def _mismatch(self, first: int, error: csv.Error) -> str:
-        """What is wrong with the quotes of a row; what follows it is read again."""
+        """Describes the wrong quote of a row, and gives the lines after it back."""
         if "new-line character" in str(error):
             return "a carriage return within a line; end lines with a newline"
         text = "".join(self._lines.row)
@@ -147,12 +147,12 @@ class Rows:
         reason = _NEVER if never else f"is not closed as it must be ({error})"
         after = len(self._lines.row) - (line + 1)
         self._lines.give_back(after)
-        found = f"a quote that {reason}: it opens in line {first + line + 1}, column {column + 1}"
-        return f"{found}; what follows is read from line {first + line + 2} on" if after else found
+        wrong = f"a quote that {reason}: it opens in line {first + line + 1}, column {column + 1}"
+        return f"{wrong}; what follows is read from line {first + line + 2} on" if after else wrong
 
 
 def quote_of(text: str, delimiter: str) -> int:
-    """Where the quote opens that makes a row bad: the last one that opens a field.
+    """Returns the index of the quote that makes a row bad: the last one that opens a field.
 
     >>> quote_of('a,"b",c,"d', ",")
     8
@@ -172,7 +172,7 @@ def quote_of(text: str, delimiter: str) -> int:
     return opened
 
 
-def _chunks(rows: Rows) -> Iterator[Chunk]:
+def _chunks(rows: CsvRows) -> Iterator[Chunk]:
     header: list[str] | None = None
     chunk = Chunk([], None, [], [])
     for row in rows:
@@ -208,9 +208,9 @@ def _is_text(text: str) -> bool:
     return True
 
 
-def _bad(wrong: str, row: Row, header: bool) -> Bad:
+def _bad(wrong: str, row: CsvRow, header: bool) -> Bad:
     lines = f" (lines {row.line + 1} to {row.last})" if row.last > row.line + 1 else ""
-    what = "the header, and with it the file," if header else "a row"
+    subject = "the header, and with it the file," if header else "a row"
     must = "must be CSV with as many fields as the header"
-    told = shown(row.text.encode("utf-8", "surrogateescape"))
-    return Bad(row.line + 1, told, f"{what} {must}; got {wrong}{lines}")
+    text = shown(row.text.encode("utf-8", "surrogateescape"))
+    return Bad(row.line + 1, text, f"{subject} {must}; got {wrong}{lines}")

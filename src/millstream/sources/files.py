@@ -1,16 +1,16 @@
-"""The log of the files that a watched directory has brought: what makes positions small.
+"""The log of the files found in a watched directory: it keeps positions small.
 
 DESIGN
 ------
 Files are numbered in the order of their discovery, and the number never changes: the log is
 durable, and is written before any position mentions the file. A **position** is
-`[files wholly taken, units taken of the next file]` (units: see `formats`), so it is two
-numbers however many files there are, and a batch may end within a large file. With the bytes before
-each file summed up, `take`, `splits` and `bytes_between` cost as much as their batch, not as the
-log.
+`[files wholly taken, units taken of the next file]` (units: see `formats`), so it is two numbers
+however many files there are, and a batch may end within a large file. The running total of bytes
+is kept for each file, so the cost of `take`, `splits` and `bytes_between` depends on the batch, not
+on the length of the log.
 
-One process (the driver) writes: `refresh`. Others read: `reload`. The log holds whole
-paths, and for ever: a file is taken once, even if it is deleted or moved away later.
+One process (the driver) writes: `refresh`. Others read: `reload`. The log holds whole paths, and
+keeps them for ever: a file is taken once, even if it is deleted or moved away later.
 """
 
 from __future__ import annotations
@@ -23,21 +23,23 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from millstream.errors import StoreError
-from millstream.sources.formats import Format, Split, unreadable
-from millstream.sources.listing import Found, Watched
+from millstream.places.piece_log import PieceLog
+from millstream.sources.directory_watch import NewFile, Watched
+from millstream.sources.formats import Format, InputSplit, unreadable
 from millstream.sources.record_log import RecordLog
 
 Position = list[int]
-"""`[files wholly taken, units taken of the next file]`, from `NOWHERE` on: plain JSON."""
+"""How far a source has been read, as plain JSON: as many numbers as its kind of source needs. For
+files `[files wholly taken, units taken of the next file]`, beginning at `NOWHERE`."""
 NOWHERE = [0, 0]
 """The position before all files."""
 WATCHED_FILES = 256
-"""So many of the newest files are watched for growing after they were taken."""
+"""The number of newest files that are watched for growth after they were taken."""
 _VERSION = 1
 
 
 class Refreshed(NamedTuple):
-    """What a look at the directory brought."""
+    """The result of a look at the directory."""
 
     new: int
     warnings: list[str]
@@ -52,26 +54,29 @@ class FileLog:
         format: Format,
         *,
         write: bool = False,
+        pieces: PieceLog | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._format = format
         self._monotonic = monotonic
-        self._log = RecordLog(path, write=write)
+        self._log = RecordLog(path, write=write, pieces=pieces)
         self._paths: list[str] = []
         self._units = array("q")
         self._starts = array("q", [0])
-        """The bytes before each file, and at last the bytes of all."""
+        """The bytes before each file; the last item is the bytes of all files."""
         self._known: set[str] = set()
         self._watched: Watched | None = None
         self._grown: set[str] = set()
         self._headed = False
         self.reload()
-        if write and not self._headed:
-            self._log.append({"log": "files", "version": _VERSION, "format": format.name})
-            self._headed = True
+        header = {"log": "files", "version": _VERSION, "format": format.name}
+        while write and not self._headed:
+            self._headed = self._log.append(header)
+            if not self._headed:
+                self.reload()
 
     def reload(self) -> int:
-        """See what the writer has appended; how many files are new."""
+        """Reads what the writer has appended; returns the number of new files."""
         before = len(self._paths)
         for record in self._log.read():
             if self._headed:
@@ -81,7 +86,7 @@ class FileLog:
         return len(self._paths) - before
 
     def refresh(self, directory: str) -> Refreshed:
-        """Take the new files of the directory into the log, durably.
+        """Adds the new files of the directory to the log, durably.
 
         Raises InputError if there is no such directory, and StoreError if the log cannot be
         written; nothing is taken then.
@@ -91,14 +96,18 @@ class FileLog:
         found, warnings = self._watched.look(self._known)
         warnings += self._growing()
         records = [record for file in found if (record := self._record(file))]
-        if records:
-            self._log.append(records)
-            self._add(records)
-        return Refreshed(len(records), warnings)
+        before = len(self._paths)
+        while records:
+            if self._log.append(records):
+                self._add(records)
+                break
+            self.reload()  # another driver has added some
+            records = [record for record in records if record[0] not in self._known]
+        return Refreshed(len(self._paths) - before, warnings)
 
     @property
     def directories(self) -> list[str]:
-        """The directories that the last look has visited."""
+        """The directories that the last look visited."""
         return [] if self._watched is None else self._watched.directories
 
     @property
@@ -107,7 +116,7 @@ class FileLog:
         return [len(self._paths), 0]
 
     def take(self, position: Sequence[int], max_bytes: int | None = None) -> Position:
-        """As far from a position as `max_bytes` reach, but at least one unit if there is any."""
+        """Returns the position `max_bytes` after another, at least one unit on if there is one."""
         budget = self._bytes_at(position)
         if max_bytes is None or budget + max_bytes >= self._starts[-1]:
             return self.end
@@ -120,10 +129,12 @@ class FileLog:
             file, taken = position[0], position[1] + 1
         return [file + 1, 0] if taken >= self._units[file] else [file, taken]
 
-    def splits(self, start: Sequence[int], end: Sequence[int], target_bytes: int) -> list[Split]:
-        """What lies between two positions, in pieces of about `target_bytes` or one file."""
+    def splits(
+        self, start: Sequence[int], end: Sequence[int], target_bytes: int
+    ) -> list[InputSplit]:
+        """Returns the splits between two positions, of about `target_bytes` or one file each."""
         self._bytes_at(end)
-        splits: list[Split] = []
+        splits: list[InputSplit] = []
         for file in range(start[0], end[0] + 1):
             low = start[1] if file == start[0] else 0
             high = end[1] if file == end[0] else self._units[file]
@@ -134,11 +145,11 @@ class FileLog:
         return splits
 
     def bytes_between(self, start: Sequence[int], end: Sequence[int]) -> int:
-        """How many bytes lie between two positions; a row group counts as its file's average."""
+        """Returns the bytes between two positions; a row group counts as its file's average."""
         return self._bytes_at(end) - self._bytes_at(start)
 
     def close(self) -> None:
-        """Let go of the log."""
+        """Closes the log."""
         self._log.close()
 
     def _bytes_at(self, position: Sequence[int]) -> int:
@@ -154,11 +165,11 @@ class FileLog:
         size = self._starts[file + 1] - self._starts[file]
         return self._starts[file] + size * taken // self._units[file]
 
-    def _record(self, file: Found) -> list[Any] | None:
+    def _record(self, file: NewFile) -> list[Any] | None:
         try:
             return [file.path, file.size, file.mtime_ns, self._format.units(file.path, file.size)]
         except FileNotFoundError:
-            return None  # gone again: it was never taken, so nothing is lost
+            return None  # already deleted: it was never taken, so nothing is lost
         except OSError as error:
             raise unreadable(file.path, error) from None
 
@@ -184,14 +195,14 @@ class FileLog:
         self._headed = True
 
     def _growing(self) -> list[str]:
-        """Warnings about files that have changed since they were taken, each given once."""
+        """Returns warnings about files that have changed since they were taken, each once."""
         warnings = []
         for file in range(max(0, len(self._paths) - WATCHED_FILES), len(self._paths)):
             path, size = self._paths[file], self._starts[file + 1] - self._starts[file]
             try:
                 now = os.stat(path).st_size
             except OSError:
-                continue  # whoever reads it will say so, if it was not read yet
+                continue  # if it was not read yet, reading it will raise the error
             if now != size and path not in self._grown:
                 self._grown.add(path)
                 warnings.append(

@@ -1,15 +1,15 @@
-"""A JSON file that is one array of objects, in one line or over many: its elements are records.
+"""JSON files that are one array of objects, in one line or over many: its elements are records.
 
 DESIGN
 ------
 The elements are found by their brackets, commas and texts, and decoded one by one: a large file
-need not fit into the memory, and an element that cannot be decoded is bad on its own. Nothing of a
-file is taken whose brackets do not match or that ends early: it can be written again, whole and
-under a new name, and nothing counts twice. So it is looked through to its end before its first
-element is given out.
+need not fit into memory, and an element that cannot be decoded is bad on its own. Nothing is taken
+from a file whose brackets do not match or that ends early: it can be written again, complete and
+under a new name, and nothing counts twice. So a file is scanned to its end before its first element
+is yielded.
 
 JSON lines may be arrays too. A file is one array if it begins with `[` and then `{`, unless its
-first line is a whole value and others follow.
+first line is a complete value and others follow.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from millstream.nesting import DEEPEST, too_deep
+from millstream.json_depth import DEEPEST, too_deep
 from millstream.sources import line_blocks
 from millstream.sources.formats import CHUNK_RECORDS, Bad, Chunk, shown
 
 HELD_BYTES = 32 * 1024 * 1024
-"""Elements of so many bytes are kept between the two looks at a file."""
+"""The most bytes of elements that are kept between the two passes over a file."""
 _decode = msgspec.json.Decoder().decode
 _TEXT = rb'"(?:[^"\\]++|\\.)*+"'
 _PLAIN = rb'[^{}\[\]"]*+'
 _TOKEN = re.compile(
     rb"\{%b(?:%b%b)*+\}|%b|" % (_PLAIN, _TEXT, _PLAIN, _TEXT) + rb'["\[\]{},]', re.S
 )
-"""An object with no other value that has brackets, a text, a bracket, or a comma."""
+"""An object without nested brackets, a text, a bracket, or a comma."""
 _QUOTE, _COMMA = ord('"'), ord(",")
 _CLOSES = {ord("]"): ord("["), ord("}"): ord("{")}
 _ARRAY = re.compile(rb"\s*\[\s*(\S)")
 
 
-class Element(NamedTuple):
-    """An element of the array, as it stands in the file."""
+class ArrayElement(NamedTuple):
+    """An element of the array, as it is in the file."""
 
     line: int
-    """The lines before that on which it begins."""
+    """The number of lines before the one on which it begins."""
     text: bytes
 
 
 def is_array(file: IO[bytes]) -> bool:
-    """Whether the file is one array; it is looked at from the start, and is there again after."""
+    """True if the file is one array. The file must be at its start, and is there again after."""
     try:
         return _is_array(file.read)
     finally:
@@ -77,8 +77,8 @@ def _is_array(read: Callable[[int], bytes]) -> bool:
 
 
 def array_chunks(file: IO[bytes]) -> Iterator[Chunk]:
-    """The elements of a file that is one array, as records; or one error for the whole file."""
-    held: list[Element] | None = []
+    """Yields the elements of a file that is one array, or one error for the whole file."""
+    held: list[ArrayElement] | None = []
     size = 0
     try:
         for element in elements(file.read):
@@ -107,16 +107,16 @@ def _broken(error: ValueError) -> Bad:
     )
 
 
-def _chunks(found: Iterator[Element]) -> Iterator[Chunk]:
+def _chunks(items: Iterator[ArrayElement]) -> Iterator[Chunk]:
     chunk = Chunk([], None, [], [])
-    for line, text in found:
+    for line, text in items:
         try:
             record: Any = _decode(text)
             if too_deep(text):
                 raise ValueError(f"it is nested more than {DEEPEST} deep")
         except (ValueError, RecursionError) as error:
-            told = f"an element must be one whole JSON value; got this: {str(error)[:200]}"
-            chunk.bad.append(Bad(line + 1, shown(text), told))
+            message = f"an element must be one whole JSON value; got this: {str(error)[:200]}"
+            chunk.bad.append(Bad(line + 1, shown(text), message))
         else:
             chunk.records.append(record)
             assert chunk.lines is not None
@@ -128,8 +128,8 @@ def _chunks(found: Iterator[Element]) -> Iterator[Chunk]:
         yield chunk
 
 
-def elements(read: Callable[[int], bytes]) -> Iterator[Element]:
-    """The elements of an array, from the start of a file on; ValueError if it is not whole.
+def elements(read: Callable[[int], bytes]) -> Iterator[ArrayElement]:
+    """Yields the elements of an array from the start of a file; ValueError if it is not complete.
 
     >>> from io import BytesIO
     >>> [text for _, text in elements(BytesIO(b'[{"a": "]"},\\n {"b": [1, 2]}]').read)]
@@ -138,18 +138,18 @@ def elements(read: Callable[[int], bytes]) -> Iterator[Element]:
     data = read(line_blocks.BLOCK_BYTES).removeprefix(line_blocks.BOM)
     opened = bytearray()
     at = begin = 0
-    """How far the brackets were looked at, and where the element begins."""
+    """The offset up to which brackets were scanned, and the offset at which the element begins."""
     line = counted = 0
-    """The lines before `counted`."""
+    """`line` is the number of lines before the offset `counted`."""
     separated = False
     while True:
-        looked = len(data)
+        scanned = len(data)
         for token in _TOKEN.finditer(data, at):
             place, end = token.span()
             byte = data[place]
             if byte == _QUOTE:
-                if end - place == 1:  # a text that goes on in the next block
-                    looked = place
+                if end - place == 1:  # a text that continues in the next block
+                    scanned = place
                     break
                 continue
             if byte in b"[{":
@@ -168,7 +168,7 @@ def elements(read: Callable[[int], bytes]) -> Iterator[Element]:
                 if text.strip() or separated or not last:
                     first = begin + len(text) - len(text.lstrip())
                     line, counted = line + data.count(b"\n", counted, first), first
-                    yield Element(line, text.strip())
+                    yield ArrayElement(line, text.strip())
                 begin, separated = end, True
             if last:
                 _check_end(data[end:], read)
@@ -179,7 +179,7 @@ def elements(read: Callable[[int], bytes]) -> Iterator[Element]:
         more = read(line_blocks.BLOCK_BYTES)
         if not more:
             raise ValueError("it ends too early")
-        data, at, begin = data[begin:] + more, looked - begin, 0
+        data, at, begin = data[begin:] + more, scanned - begin, 0
 
 
 def _check_end(rest: bytes, read: Callable[[int], bytes]) -> None:

@@ -1,11 +1,11 @@
-"""JSON lines: one JSON value a line.
+"""JSON lines: one JSON value per line.
 
 DESIGN
 ------
-A split owns the lines that begin in it (`line_blocks`). Lines are decoded one by one, never joined:
-two torn lines could make one valid value. The file is read a block at a time; the lines of a block
-are decoded in one call, and one by one only when something in it is blank or wrong. Compressed
-files (`.gz`) are one split, and so is a file that is one array (`json_arrays`).
+A split owns the lines that begin in it (`line_blocks`). Each line is decoded by itself, never
+joined with another: two torn lines could make one valid value. The file is read a block at a time;
+the lines of a block are decoded in one pass, and a slower loop handles blocks with blank or wrong
+lines. Compressed files (`.gz`) are one split, and so is a file that is one array (`json_arrays`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import IO, Any
 
 import msgspec
 
-from millstream.nesting import DEEPEST, too_deep
+from millstream.json_depth import DEEPEST, too_deep
 from millstream.sources import line_blocks
 from millstream.sources.formats import (
     CHUNK_RECORDS,
     Bad,
     Chunk,
-    Split,
+    InputSplit,
     cut_evenly,
     is_gzip,
     shown,
@@ -39,7 +39,7 @@ Fields = tuple[str | None, str | None]
 
 
 class JsonLines:
-    """JSON lines, in bytes; a compressed file in one."""
+    """The JSON lines format, in units of bytes; a compressed file is one unit."""
 
     name = "json"
     look_back = 1 << 16
@@ -52,16 +52,16 @@ class JsonLines:
 
     def splits(
         self, path: str, size: int, units: int, start: int, stop: int, target_bytes: int
-    ) -> list[Split]:
+    ) -> list[InputSplit]:
         if is_gzip(path) or units < size:
-            return [Split(path, 0, None)]
+            return [InputSplit(path, 0, None)]
         parts = -(-(stop - start) // max(1, target_bytes))
-        return [Split(path, *cut) for cut in cut_evenly(start, stop, parts)]
+        return [InputSplit(path, *cut) for cut in cut_evenly(start, stop, parts)]
 
-    def read(self, split: Split, fields: Fields | None = None) -> Iterator[Chunk]:
-        """The records of a split; with `fields`, no more of them than these where that will do."""
+    def read(self, split: InputSplit, fields: Fields | None = None) -> Iterator[Chunk]:
+        """Yields the records of a split; with `fields`, only these fields where that is enough."""
         try:
-            file = open(split.path, "rb", buffering=0)  # noqa: SIM115  # its errors are told from the reader's
+            file = open(split.path, "rb", buffering=0)  # noqa: SIM115  # only errors of opening are caught here
         except OSError as error:
             raise unreadable(split.path, error) from None
         with file:
@@ -117,10 +117,10 @@ def _whole(block: bytes, first: int, before: Callable[[], int]) -> Chunk:
 
 
 def decode_lines(lines: list[bytes], first: int, before: Callable[[], int]) -> Chunk:
-    """Lines as a chunk, `first` being the line of the first of them, after `before()` others."""
-    if (
-        len(lines[0]) <= line_blocks.LINE_BYTES
-    ):  # only the first of a block can be longer than the block
+    """Decodes lines into a chunk. `first` is the number of the first line, after `before()`
+    others."""
+    # Only the first line of a block can be longer than a block.
+    if len(lines[0]) <= line_blocks.LINE_BYTES:
         try:
             records: list[Any] = list(map(_decode, lines))
             if not any(map(too_deep, lines)):
@@ -151,9 +151,9 @@ def decode_lines(lines: list[bytes], first: int, before: Callable[[], int]) -> C
 
 def _reason(line: bytes, error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
-        found = "bytes that are not UTF-8; write the file as UTF-8"
+        got = "bytes that are not UTF-8; write the file as UTF-8"
     elif line.lstrip()[:1] in b"{[" and "truncated" in str(error):
-        found = "one that ends too early; was it written in parts?"
+        got = "one that ends too early; was it written in parts?"
     else:
-        found = f"this: {str(error)[:200]}"
-    return f"a line must be one whole JSON value; got {found}"
+        got = f"this: {str(error)[:200]}"
+    return f"a line must be one whole JSON value; got {got}"

@@ -1,7 +1,7 @@
-"""The lines of a file, a block at a time; a split owns those that *begin* in it.
+"""Reads the lines of a file a block at a time; a split owns the lines that *begin* in it.
 
-It skips the line that was begun before it, and reads its last line to the end, past `stop` if need
-be. So the cuts may fall anywhere, and need no look into the file.
+A split skips the line that began before it, and reads its last line to the end, past `stop` if
+necessary. So a file can be cut anywhere, without reading it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import IO
 
 BLOCK_BYTES = 256 * 1024
 LINE_BYTES = 64 * 1024 * 1024
-"""A longer line is bad: a file that has no lines at all must not fill the memory."""
+"""A longer line is bad: a file without any newline must not fill the memory."""
 BOM = b"\xef\xbb\xbf"
 WIDE_BOMS = (b"\xff\xfe", b"\xfe\xff")
 """The byte-order marks of UTF-16."""
 
 
 class LinesBefore:
-    """The number of lines before an offset, counted once, when asked for."""
+    """The number of lines before an offset, counted once, on the first call."""
 
     def __init__(self, path: str, offset: int) -> None:
         self._path = path
@@ -37,7 +37,7 @@ class LinesBefore:
 
 
 def first_line(file: IO[bytes], start: int, stop: int | None) -> int | None:
-    """Where the first line that begins at `start` or later begins; None if not before `stop`."""
+    """Returns the offset of the first line that begins in [start, stop); None if there is none."""
     if start == 0:
         return 0
     at = start - 1  # a line begins at `start` itself if a newline comes just before it
@@ -51,13 +51,12 @@ def first_line(file: IO[bytes], start: int, stop: int | None) -> int | None:
 
 
 def blocks(read: Callable[[int], bytes], at: int, stop: int | None) -> Iterator[bytes]:
-    """All lines from `at` on that begin before `stop`, blank ones too, some at a time.
+    """Yields all lines from `at` that begin before `stop`, blank ones too, some at a time.
 
-    The newline after the last of them is left out.
-
-    `held` is the line that has been begun: in parts, so that a long one is put together once. Of
-    one that is too long, only so much is held as shows that it is.
+    Each block is without its last newline.
     """
+    # The unfinished line, in parts, so that a long one is joined once. Of a line that is too long,
+    # only enough is held to show that it is.
     held: list[bytes] = []
     length = 0
     while True:

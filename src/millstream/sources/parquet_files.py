@@ -1,7 +1,7 @@
-"""Parquet files, in row groups; every value as JSON can carry it (see `arrow_rows`).
+"""Parquet files, in row groups, with values that JSON can carry (see `arrow_rows`).
 
-A row with a value that cannot be carried is bad on its own; a file that cannot be read, or no
-further, is bad as a whole.
+A value that JSON cannot carry makes only its own row bad. A file that cannot be opened is bad as a
+whole; of one that becomes unreadable, the rows from that point on are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from millstream.sources.formats import (
     CHUNK_RECORDS,
     Bad,
     Chunk,
-    Split,
+    InputSplit,
     cut_evenly,
     given_up,
     shown,
@@ -27,7 +27,7 @@ from millstream.sources.formats import (
 
 
 class ParquetFiles:
-    """Parquet, in row groups. A file that cannot be read has one unit: the error."""
+    """The Parquet format, in units of row groups. An unreadable file has one unit: the error."""
 
     name = "parquet"
     look_back = 1
@@ -41,13 +41,13 @@ class ParquetFiles:
 
     def splits(
         self, path: str, size: int, units: int, start: int, stop: int, target_bytes: int
-    ) -> list[Split]:
+    ) -> list[InputSplit]:
         parts = -(-size * (stop - start) // (units * max(1, target_bytes)))
         cuts = cut_evenly(start, stop, parts)
-        # The last one takes what is there: a file first seen half-written had one unit then.
-        return [Split(path, low, None if high == units else high) for low, high in cuts]
+        # The last split reads to the end: a file that was half-written at first had one unit then.
+        return [InputSplit(path, low, None if high == units else high) for low, high in cuts]
 
-    def read(self, split: Split) -> Iterator[Chunk]:
+    def read(self, split: InputSplit) -> Iterator[Chunk]:
         try:
             source = pa.OSFile(split.path)
         except OSError as error:
@@ -79,7 +79,8 @@ def _broken(error: Exception) -> Bad:
 
 
 def _broken_rows(error: Exception, first: int, last: int) -> Bad:
-    """Rows that cannot be read; those around them are, and must not be written again."""
+    """Returns the `Bad` of unreadable rows; the rows around them are read, and must not be written
+    again."""
     return Bad(
         0,
         "",

@@ -1,15 +1,15 @@
-"""Only the fields that are needed of a block of JSON lines: about three times as fast.
+"""Decodes only the needed fields of a block of JSON lines: about three times as fast.
 
-An aggregate such as a count looks at nothing but the key and the time of an event, so the rest of
-the line need not become Python objects. The result must be the same as that of decoding every line
-whole, bad lines included, so a block of which that is not certain is given up, and is decoded the
-general way. What makes it certain:
+An aggregate such as a count reads only the key and the time of an event, so the rest of the line
+need not become Python objects. The result must be the same as that of decoding every line
+completely, bad lines included. A block for which this is not certain is decoded the general way. It
+is certain if both of these hold:
 
 - there are as many values as lines, and either every line has one `{` and then one `}`, no more (so
   none is left for a text or for a value over two lines), or every newline stands between `}` and
-  `{`, which inside of a value is malformed: so each line is one whole value;
-- the fields that are skipped are checked for form but not for content: bytes that are not UTF-8,
-  numbers that are out of range and values nested too deeply are looked for in the whole block.
+  `{`, which is malformed inside a value: so each line is one whole value;
+- the whole block has no bytes that are not UTF-8, no number that is out of range and no value that
+  is nested too deeply: the decoder checks skipped fields for form but not for these.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from millstream.nesting import DEEPEST, too_deep
+from millstream.json_depth import DEEPEST, too_deep
 
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}\n")
 _LARGE = re.compile(rb"[:,\[\s]-?[0-9.]+[eE]\+?[0-9]{3}")
 LONGEST_NUMBER = b"0" * 200
-"""A number of fewer digits in a row, and with an exponent of two digits at most, is in range."""
+"""A number with fewer digits in a row, and at most two digits in its exponent, is in range."""
 
 
 class Picked(NamedTuple):
-    """Two columns of a block: texts and whole numbers; None where the field was not asked for."""
+    """Two columns of a block: texts and whole numbers; None for a field that was not requested."""
 
     keys: list[str] | None
     times: list[int] | None
@@ -40,9 +40,9 @@ class Picked(NamedTuple):
 
 @lru_cache(maxsize=16)
 def picker(key: str | None, ts: str | None) -> Callable[[bytes], Picked | None]:
-    """A function that picks a text and a whole number, in these fields, out of a block of lines.
+    """Returns a function that picks the text `key` and the whole number `ts` from a block of lines.
 
-    It gives None for a block that must be decoded whole.
+    The function returns None for a block that must be decoded completely.
     """
     fields: list[tuple[str, Any]] = []
     names: dict[str, str] = {}
@@ -50,8 +50,8 @@ def picker(key: str | None, ts: str | None) -> Callable[[bytes], Picked | None]:
         if name is not None:
             fields.append((ours, kind))
             names[ours] = name
-    made = msgspec.defstruct("Picked", fields, rename=names, gc=False, frozen=True)
-    decode = msgspec.json.Decoder(made).decode_lines
+    struct = msgspec.defstruct("Picked", fields, rename=names, gc=False, frozen=True)
+    decode = msgspec.json.Decoder(struct).decode_lines
 
     def pick(block: bytes) -> Picked | None:
         if not _is_certain(block):
@@ -71,7 +71,7 @@ def picker(key: str | None, ts: str | None) -> Callable[[bytes], Picked | None]:
 
 
 def _is_certain(block: bytes) -> bool:
-    """Whether what is skipped in the block can only be what the general way takes too."""
+    """True if the general way would certainly accept everything that is skipped in the block."""
     brackets = block.translate(None, _NO_BRACKETS)
     flat = brackets == b"{}\n" * (len(brackets) // 3) + b"{}"
     if not flat:
@@ -93,7 +93,7 @@ def _is_certain(block: bytes) -> bool:
 
 
 def _has_exponent(block: bytes) -> bool:
-    """Whether there is an e after a digit: in a number, or perhaps in a text."""
+    """True if there is an e after a digit: in a number, or perhaps in a text."""
     octets = np.frombuffer(block, np.uint8)
     before = octets[np.flatnonzero((octets | 0x20) == ord("e")) - 1]
     return bool(((before >= ord("0")) & (before <= ord("9"))).any())

@@ -1,44 +1,59 @@
-"""A small durable log: one record a line, each with its checksum.
+"""A small durable log: one record per line, each with its checksum.
 
     <crc32 of the JSON, eight hex digits> <JSON>\n
 
 One process appends; others read. An append is on disk (fsync) when it returns, and is one line, so
-only the last line can be torn by a crash: the writer cuts it off when it opens the log, a reader
-stops before it. A damaged line anywhere else is an error: what follows it cannot be trusted.
+a crash can tear only the last line: the writer truncates it when it opens the log, a reader stops
+before it. A damaged line anywhere else is an error: what follows it cannot be trusted.
+
+On a shared store the log is in its place, one piece per line (`places.piece_log`), and the writer
+makes the file from it when it opens the log. A line is in the place when its append returns. Two
+drivers may append at once, until one of them learns that it does not lead: the one whose position
+is taken reads what the other has appended.
 """
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from millstream.durable import sync, with_checksum, without_checksum
 from millstream.errors import StoreError
+from millstream.places.piece_log import JOIN_PIECES, PieceLog
+from millstream.places.place import Place, folders_in
 
+PREFIX = "sources/"
+MANY_PIECES = 2 * JOIN_PIECES
+"""With this many pieces, some are joined when the log is opened."""
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
 class RecordLog:
-    """The log at a path. `read` gives what has been appended since the last read."""
+    """The log at a path. `read` returns the records appended since the last read."""
 
-    def __init__(self, path: str, *, write: bool) -> None:
+    def __init__(self, path: str, *, write: bool, pieces: PieceLog | None = None) -> None:
+        """`pieces` is the log itself, if the file is only a copy of it."""
         self.path = path
         self._write = write
+        self._pieces = pieces
         self._at = 0
-        """How many bytes have been read, or written by us: all whole lines."""
+        """The number of bytes that this object has read or written: all complete lines."""
         self._lines = 0
         self._file: int | None = None
         if write:
             try:
                 self._create()
+                if pieces is not None:
+                    self._fetch(pieces)
             except OSError as error:
                 raise self._failed("open it", error) from None
 
     def read(self) -> list[Any]:
-        """The records appended since the last read. The writer cuts off a torn tail."""
+        """Returns the records appended since the last read. The writer truncates a torn tail."""
         if self._file is None:
             try:
                 self._file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -74,8 +89,12 @@ class RecordLog:
             self._cut()
         return records
 
-    def append(self, record: Any) -> None:
-        """Add a record. It is on disk when this returns; if it raises, it was not added."""
+    def append(self, record: Any) -> bool:
+        """Adds a record. It is on disk when this returns; if this raises, it was not added.
+
+        Returns False, without adding it, if another driver has added something first, which is to
+        be read.
+        """
         assert self._write, "opened to read"
         assert self._file is not None, "closed"
         if os.fstat(self._file).st_size != self._at:
@@ -83,21 +102,25 @@ class RecordLog:
                 f"log {self.path}: another process has appended to it; end what is left of an "
                 "earlier run, and start again"
             )
+        line = with_checksum(_encode(record))
+        if self._pieces is not None:
+            outcome = self._pieces.append((self._at,), line)
+            if not outcome.won:
+                self._fetch(self._pieces)
+                return False
         try:
-            left = memoryview(with_checksum(_encode(record)))
-            at = self._at
-            while left:
-                written = os.pwrite(self._file, left, at)
-                left, at = left[written:], at + written
-            os.fsync(self._file)
+            at = self._put(line, self._at)
+            if self._pieces is None:
+                os.fsync(self._file)
         except OSError as error:
             self._cut()
             raise self._failed("append to it", error) from None
         self._at = at
         self._lines += 1
+        return True
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Closes the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -108,6 +131,27 @@ class RecordLog:
         self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         sync(directory)
 
+    def _fetch(self, pieces: PieceLog) -> None:
+        """Appends to the file what the place has more."""
+        assert self._file is not None
+        at = os.fstat(self._file).st_size
+        while True:
+            chain = pieces.chain()
+            for _, _, data in pieces.bytes_from(chain, at):
+                at = self._put(data, at)
+            if at >= chain.end:
+                break
+        if len(chain.pieces) >= MANY_PIECES or chain.spare:
+            pieces.tidy(chain)
+
+    def _put(self, data: bytes, at: int) -> int:
+        assert self._file is not None
+        left = memoryview(data)
+        while left:
+            written = os.pwrite(self._file, left, at)
+            left, at = left[written:], at + written
+        return at
+
     def _cut(self) -> None:
         assert self._file is not None
         os.ftruncate(self._file, self._at)
@@ -117,3 +161,16 @@ class RecordLog:
             f"log {self.path}: cannot {act}: {error.strerror or error}; "
             "make room or give the right to write there, and start again"
         )
+
+
+def list_pieces(place: Place, source: str) -> PieceLog:
+    """Returns the list of files of a source of a shared store."""
+    return PieceLog(place, f"{PREFIX}{source}/", 1)
+
+
+def fetch_lists(place: Place, folder: Path) -> None:
+    """Copies the lists of all sources of a shared store into a folder."""
+    for source in folders_in(place, PREFIX):
+        path = folder / f"{source}.log"
+        path.unlink(missing_ok=True)
+        RecordLog(str(path), write=True, pieces=list_pieces(place, source)).close()

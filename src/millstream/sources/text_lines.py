@@ -1,7 +1,7 @@
-"""Lines of text: a record a line, or several lines a record (see `model.line_records`).
+"""Lines of text: one line per record, or several (see `model.line_records`).
 
-A split owns the records that *begin* in it: lines before its first start are of a record of an
-earlier split, and it reads past its end until the next record begins. So the cuts may fall
+A split owns the records that *begin* in it: lines before its first start belong to a record of an
+earlier split, and it reads past its end until the next record begins. So a file can be cut
 anywhere. Compressed files (`.gz`) and files in UTF-16 are one split.
 """
 
@@ -18,7 +18,7 @@ from millstream.sources.formats import (
     CHUNK_RECORDS,
     Bad,
     Chunk,
-    Split,
+    InputSplit,
     cut_evenly,
     is_gzip,
     shown,
@@ -29,7 +29,7 @@ from millstream.sources.whole_files import unchanged, unfit, whole_file
 
 
 class TextLines:
-    """Lines of text, in bytes; a compressed file and one in UTF-16 in one."""
+    """The text format, in units of bytes; a compressed file or one in UTF-16 is one unit."""
 
     name = "text"
     look_back = 1 << 16
@@ -43,15 +43,15 @@ class TextLines:
 
     def splits(
         self, path: str, size: int, units: int, start: int, stop: int, target_bytes: int
-    ) -> list[Split]:
+    ) -> list[InputSplit]:
         if is_gzip(path) or units < size:
-            return [Split(path, 0, None)]
+            return [InputSplit(path, 0, None)]
         parts = -(-(stop - start) // max(1, target_bytes))
-        return [Split(path, *cut) for cut in cut_evenly(start, stop, parts)]
+        return [InputSplit(path, *cut) for cut in cut_evenly(start, stop, parts)]
 
-    def read(self, split: Split) -> Iterator[Chunk]:
+    def read(self, split: InputSplit) -> Iterator[Chunk]:
         try:
-            file = open(split.path, "rb", buffering=0)  # noqa: SIM115  # its errors are told from the reader's
+            file = open(split.path, "rb", buffering=0)  # noqa: SIM115  # only errors of opening are caught here
         except OSError as error:
             raise unreadable(split.path, error) from None
         with file:
@@ -75,7 +75,7 @@ class TextLines:
                 yield from self._chunks(records, LinesBefore(split.path, begin))
 
     def _lines_of(self, file: IO[bytes], begin: int, stop: int | None) -> Iterator[list[bytes]]:
-        """The lines that begin before `stop`, and those after it that go on with a record."""
+        """Yields the lines that begin before `stop`, and those after it that continue a record."""
         yield from _lines(blocks(file.read, begin, stop), first=begin == 0)
         if stop is None or self._form.starts is None:
             return
@@ -94,12 +94,12 @@ class TextLines:
     def _records(
         self, lines: Iterable[list[bytes]], inside: bool
     ) -> Iterator[list[tuple[int, bytes]]]:
-        """The lines of each record, with the number of the first."""
+        """Yields the joined lines of each record, with the number of the first; some at a time."""
         if self._form.starts is None:
             first = 0
-            for some in lines:
-                yield list(enumerate(some, first))
-                first += len(some)
+            for block in lines:
+                yield list(enumerate(block, first))
+                first += len(block)
             return
         joiner = LineJoiner(
             self._form.starts,
@@ -107,8 +107,8 @@ class TextLines:
             encoding=self._form.line_encoding,
             longest=line_blocks.LINE_BYTES,
         )
-        for some in lines:
-            yield [_numbered(record) for record in joiner.take(some)]
+        for block in lines:
+            yield [_numbered(record) for record in joiner.take(block)]
         last = joiner.end()
         if last is not None:
             yield [_numbered(last)]
@@ -116,9 +116,9 @@ class TextLines:
     def _chunks(
         self, records: Iterable[list[tuple[int, bytes]]], before: LinesBefore
     ) -> Iterator[Chunk]:
-        for some in records:
-            for low in range(0, len(some), CHUNK_RECORDS):
-                yield self._chunk(some[low : low + CHUNK_RECORDS], before)
+        for block in records:
+            for low in range(0, len(block), CHUNK_RECORDS):
+                yield self._chunk(block[low : low + CHUNK_RECORDS], before)
 
     def _chunk(self, lines: list[tuple[int, bytes]], before: LinesBefore) -> Chunk:
         chunk = Chunk([], None, [], [], before=before)
@@ -144,8 +144,8 @@ def _numbered(record: JoinedLines) -> tuple[int, bytes]:
     return record.line, record.data
 
 
-def _lines(found: Iterator[bytes], *, first: bool) -> Iterator[list[bytes]]:
-    """Blocks as lines; `first`: they are from the start of the file on."""
-    for block in found:
+def _lines(blocks: Iterator[bytes], *, first: bool) -> Iterator[list[bytes]]:
+    """Splits blocks into lines; `first` means that they begin at the start of the file."""
+    for block in blocks:
         yield (block.removeprefix(line_blocks.BOM) if first else block).split(b"\n")
         first = False

@@ -1,12 +1,12 @@
-"""Files that cannot be cut and are read from one end to the other: compressed ones, and UTF-16.
+"""Files that cannot be cut and are read from start to end: compressed files, and UTF-16.
 
 DESIGN
 ------
-Nothing of a compressed file is taken unless all of it can be unpacked. A file that is torn is then
-one dead letter, and whoever writes it again, whole and under a new name, counts nothing twice. If
-the records before the tear were taken, the same advice would count those again. So it is unpacked
-to its end first; a small one is kept in memory, a larger one is unpacked a second time. Whether a
-file is whole is decided from its bytes alone: a batch that is run again decides the same.
+Nothing is taken from a compressed file unless all of it can be unpacked. A torn file is then one
+dead letter, and if it is written again, complete and under a new name, nothing counts twice. If the
+records before the tear were taken, that advice would count them again. So a file is unpacked to its
+end first; a small one is kept in memory, a larger one is unpacked a second time. The bytes alone
+decide if a file is complete: a retried batch decides the same.
 """
 
 from __future__ import annotations
@@ -22,26 +22,27 @@ from typing import IO
 
 from millstream.errors import InputError
 from millstream.model.text_form import TextForm
-from millstream.sources.formats import Bad, Split, given_up, is_gzip, shrunk
+from millstream.sources.formats import Bad, InputSplit, given_up, is_gzip, shrunk
 from millstream.sources.line_blocks import WIDE_BOMS
 
 HELD_BYTES = 32 * 1024 * 1024
-"""An unpacked file of up to that is kept in memory between the two looks at it."""
+"""The largest unpacked file that is kept in memory between the two passes over it."""
 _BROKEN = (EOFError, OSError, zlib.error)
 
 
 def whole_file(file: IO[bytes], path: str, form: TextForm | None) -> IO[bytes] | Bad:
-    """A file from its start on, unpacked and, if it was UTF-16, in UTF-8; or why none of it can
-    be read. It can be read a second time after `seek(0)`. `form` None: only UTF-8 can be."""
+    """Opens a file from its start, unpacked and, if it was UTF-16, converted to UTF-8; returns a
+    `Bad` if it cannot be read. It can be read a second time after `seek(0)`. With `form` None only
+    UTF-8 can be read."""
     if not file.read(1):
         return given_up("its events")
     file.seek(0)
     unpacked: IO[bytes] = file
     if is_gzip(path):
-        found = _unpacked(file)
-        if isinstance(found, Bad):
-            return found
-        unpacked = found
+        content = _unpacked(file)
+        if isinstance(content, Bad):
+            return content
+        unpacked = content
     wrong = _wrong_mark(_head(unpacked), form)
     if wrong is not None:
         return wrong
@@ -50,9 +51,10 @@ def whole_file(file: IO[bytes], path: str, form: TextForm | None) -> IO[bytes] |
     return io.BufferedReader(_Narrow(unpacked, form.encoding))  # type: ignore[type-var]
 
 
-def unfit(file: IO[bytes], split: Split, form: TextForm | None) -> list[Bad] | None:
-    """Why a piece of a file cannot be read: said once for the file, by the piece that it begins
-    with. None if it can; InputError if the file has become shorter."""
+def unfit(file: IO[bytes], split: InputSplit, form: TextForm | None) -> list[Bad] | None:
+    """Returns why a split cannot be read, None if it can. A wrong encoding is reported once for the
+    file, by its first split; the others return an empty list. InputError if the file has become
+    shorter."""
     size = os.fstat(file.fileno()).st_size
     if split.stop is not None and size < split.stop:
         if size:
@@ -72,8 +74,8 @@ def unfit(file: IO[bytes], split: Split, form: TextForm | None) -> list[Bad] | N
 
 
 def _wrong_mark(head: bytes, form: TextForm | None) -> Bad | None:
-    """The whole of a file that says it is UTF-16 when it is to be read as something else; `form`
-    None: it could not be read so in any case."""
+    """Returns the `Bad` of a file that is marked as UTF-16 but declared otherwise. With `form`
+    None, UTF-16 cannot be declared."""
     if head[:2] not in WIDE_BOMS or (form is not None and form.is_wide):
         return None
     mend = "write it as UTF-8" if form is None else "say encoding='utf-16', or write it as UTF-8"
@@ -88,7 +90,7 @@ def _wrong_mark(head: bytes, form: TextForm | None) -> Bad | None:
 
 @contextmanager
 def unchanged(path: str) -> Iterator[None]:
-    """Tell a file that was whole and cannot be unpacked any more."""
+    """Raises InputError if a file that was complete can no longer be unpacked."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -130,8 +132,8 @@ def _unpacked(file: IO[bytes]) -> IO[bytes] | Bad:
 
 
 class _Narrow(io.RawIOBase):
-    """A file in UTF-16, read as UTF-8. What is no character becomes bytes that are not UTF-8, so
-    that the line which has them is a bad one, and only it."""
+    """Reads a file in UTF-16 as UTF-8. Invalid characters become bytes that are not UTF-8, so that
+    only the lines with them are bad."""
 
     def __init__(self, file: IO[bytes], encoding: str) -> None:
         super().__init__()
@@ -174,7 +176,7 @@ class _Narrow(io.RawIOBase):
             text = self._decode(block, not block)
         except UnicodeDecodeError:
             self._ended = True
-            return b"\xff"  # the file ends within a character, or what follows is none
+            return b"\xff"  # the file ends within a character, or an invalid one follows
         if self._first and text:
             self._first = False
             text = text.removeprefix("\ufeff")

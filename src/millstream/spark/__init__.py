@@ -1,8 +1,9 @@
 """Millstream on Spark: the only package that imports pyspark.
 
-`runner` runs batches as Spark jobs, in a SparkContext that `context` opens; `worker` is what its
-Python workers do. `dump` writes slates in parallel. `foreach_batch` pours a streaming DataFrame
-into an application; its `into` is the one name for users, `millstream.spark.into`.
+`runner` runs batches as Spark jobs, in a SparkContext that `context` opens; `worker` has the code
+that runs in Spark's Python workers. `dump` writes slates in parallel. `foreach_batch` pours a
+streaming DataFrame into an application; its `into` is the only public name,
+`millstream.spark.into`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """`into` is loaded when it is asked for: Spark's Python workers import this package too."""
+    """Loads `into` on first use: Spark's Python workers import this package too."""
     if name == "into":
         from millstream.spark.foreach_batch import into
 

@@ -1,13 +1,13 @@
 """An archive of the classes that Spark loads, with which its JVM starts in two thirds of the time.
 
-A JVM that finds such an archive maps it in place of reading, checking and linking
-thousands of classes (class-data sharing). It is made once for a Java and a PySpark, by
+A JVM that finds such an archive maps it instead of reading, checking and linking thousands of
+classes (class-data sharing). It is made once for each installation of Java and PySpark, by
 
     python -m millstream.spark.class_archive
 
-which `make setup` does too, and lies in the user's cache folder. Starts use it if it is there. If
-Java or Spark have changed since, the name is another; and a JVM that does not trust an archive does
-without it.
+which `make setup` does too, and is stored in the user's cache folder. Starts use it if it exists.
+If Java or Spark have changed since, the archive has another name; and a JVM that does not trust an
+archive starts without it.
 """
 
 from __future__ import annotations
@@ -22,23 +22,26 @@ from uuid import uuid4
 import pyspark
 
 OFF = "MILLSTREAM_CLASS_ARCHIVE"
-"""Set to `off`, no archive is used."""
+"""The environment variable that disables the archive if it is set to `off`."""
 
 
 def archive_path() -> Path | None:
-    """Where the archive for this Java and this PySpark lies or would lie; None if it is off."""
+    """Returns the path of the archive for this Java and PySpark, whether or not it exists.
+
+    None if there is no Java, or if the archive is off.
+    """
     java = _java()
     if java is None or os.environ.get(OFF, "").lower() == "off":
         return None
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     library = java.parents[1] / "lib" / "modules"
     stamp = library.stat().st_mtime_ns if library.exists() else java.stat().st_mtime_ns
-    known = f"{java} {stamp} {pyspark.__file__} {pyspark.__version__}"
-    return Path(cache) / "millstream" / f"spark-{sha256(known.encode()).hexdigest()[:16]}.jsa"
+    versions = f"{java} {stamp} {pyspark.__file__} {pyspark.__version__}"
+    return Path(cache) / "millstream" / f"spark-{sha256(versions.encode()).hexdigest()[:16]}.jsa"
 
 
 def use_options() -> str:
-    """The JVM's options to use the archive, if there is one."""
+    """Returns the JVM options that use the archive; empty if there is none."""
     path = archive_path()
     if path is None or not path.exists() or " " in str(path):
         return ""
@@ -46,15 +49,17 @@ def use_options() -> str:
 
 
 def make() -> Path | None:
-    """Make the archive unless it is there: start Spark once, run a job, and end it.
+    """Makes the archive unless it exists: starts Spark once, runs a job, and ends it.
 
-    None if it cannot be made here; Spark then starts as it does without.
+    Returns None if it cannot be made here; Spark then starts without it.
     """
     from millstream.spark.context import close_context, open_context
 
     path = archive_path()
-    if path is None or path.exists() or " " in str(path):
+    if path is None or path.exists():
         return path
+    if " " in str(path):  # the JVM's options are separated by spaces
+        return None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         fresh = path.with_name(f".{uuid4().hex}.jsa")
@@ -67,7 +72,7 @@ def make() -> Path | None:
         os.replace(fresh, path)
     except OSError:
         return None
-    for old in path.parent.glob(".*.jsa"):  # of a try that was cut off
+    for old in path.parent.glob(".*.jsa"):  # left by interrupted attempts
         old.unlink(missing_ok=True)
     return path
 
@@ -78,10 +83,10 @@ def _keyed(number: int) -> tuple[int, bytes]:
 
 def _java() -> Path | None:
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
-    return None if found is None else Path(found).resolve()
+    java = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
+    return None if java is None else Path(java).resolve()
 
 
 if __name__ == "__main__":
-    made = make()
-    print(f"class archive: {made or 'none; Spark starts without it'}", file=sys.stderr)
+    archive = make()
+    print(f"class archive: {archive or 'none; Spark starts without it'}", file=sys.stderr)

@@ -1,11 +1,11 @@
-"""A SparkContext for Millstream: quiet, without a web page, tuned for short jobs.
+"""Opens a SparkContext for Millstream: quiet, without a web page, tuned for short jobs.
 
-docs/operations.md gives the reason of each setting that is not Spark's default; the figures are in
+docs/operations.md gives the reason for each setting that is not Spark's default; the figures are in
 docs/design/2026-11-17-batches-as-spark-jobs.md.
 
-The JVM is in a session of its own, so that signals to our process group (Ctrl-C, SIGTERM of a
-service manager) reach only the driver, which then ends in order. It ends when its standard input
-does: with this process, however that ends.
+The JVM runs in a separate session, so that signals to our process group (Ctrl-C, SIGTERM of a
+service manager) reach only the driver, which then ends in order. The JVM ends when its standard
+input is closed, so it ends with this process, however that ends.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -25,6 +26,7 @@ from pyspark.java_gateway import launch_gateway
 
 from millstream.errors import RunError
 from millstream.spark.class_archive import use_options
+from millstream.spark.cluster_conf import ARCHIVE, SECRET, ClusterAccess, cluster_conf
 from millstream.spark.jvm_noise import filtered_stderr
 
 JAVA = 17
@@ -33,41 +35,69 @@ CLOSE_SECONDS = 10.0
 SOCKETS = "spark.python.unix.domain.socket.dir"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _socket_folders: dict[SparkContext, str | None] = {}
-"""The folder of the sockets of each context; asked of its JVM, it would go with it."""
+"""The folder of each context's sockets. Kept here, since the JVM may be gone when it is needed."""
+_set_aside: dict[SparkContext, tuple[Any, Any]] = {}
+"""For each context: the JVM of an earlier, stopped session of this process."""
 
 
-def open_context(app: str, master: str, memory: str, java: str | None = None) -> SparkContext:
-    """A SparkContext in a JVM of its own; RunError says why there is none.
+def open_context(
+    app: str,
+    master: str,
+    memory: str,
+    java: str | None = None,
+    access: ClusterAccess | None = None,
+) -> SparkContext:
+    """Opens a SparkContext in its own JVM; raises RunError with the reason if that fails.
 
-    `java` are options of the JVM in the place of those that use the class archive.
+    `java`: JVM options that replace those for the class archive. `access` is for a cluster.
     """
+    access = access or ClusterAccess()
     _check_java()
-    # What fails, Millstream says itself.
+    # Millstream reports failures itself.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_not_of_py4j)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = access.python or sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     _share_path()
-    conf = _settings(app, master, memory, use_options() if java is None else java)
+    # The JVM of a stopped session is still there: Spark would use it, with that session's settings.
+    earlier = SparkContext._gateway, SparkContext._jvm
+    if SparkContext._active_spark_context is None:
+        SparkContext._gateway = SparkContext._jvm = None
+    conf = _settings(app, master, memory, use_options() if java is None else java, access)
     try:
         with filtered_stderr() as stderr:
             gateway = launch_gateway(conf, {"stderr": stderr, "start_new_session": True})
+        if access.secret:
+            conf.set(SECRET, access.secret)  # only now: anyone can read the JVM's command line
         context = SparkContext(conf=conf, gateway=gateway)
     except Exception as error:
+        SparkContext._gateway, SparkContext._jvm = earlier
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise RunError(
             f"Spark did not start (master {master}, memory {memory}): {first}; is there a Java "
-            f"{JAVA} or later, and is --memory enough (1g is the default)?"
+            f"{JAVA} or later, and is --memory enough (1g is the default)?{_of_master(master)}"
         ) from None
+    if access.runtime is not None:
+        context.addArchive(f"{access.runtime}#{ARCHIVE}")
     context.setLogLevel("FATAL")
-    # It would print a traceback when the JVM is gone, which the driver says itself.
+    # It would print a traceback when the JVM is gone, which the driver reports itself.
     context._accumulatorServer.handle_error = _say_nothing  # type: ignore[method-assign]
     _socket_folders[context] = conf.get(SOCKETS)
+    _set_aside[context] = earlier
     return context
 
 
+def _of_master(master: str) -> str:
+    if master.startswith("local"):
+        return ""
+    return (
+        " Does the master answer, and has it the same secret and encryption (--secret-file, "
+        "--no-encrypt)?"
+    )
+
+
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """A filter of the root logger, at which py4j logs that the JVM is gone."""
+    """A filter for the root logger, to which py4j logs that the JVM is gone."""
     return "py4j" not in record.pathname
 
 
@@ -75,7 +105,7 @@ def _say_nothing(request: object, client_address: object) -> None:
     pass
 
 
-def _settings(app: str, master: str, memory: str, options: str) -> SparkConf:
+def _settings(app: str, master: str, memory: str, options: str, access: ClusterAccess) -> SparkConf:
     java = f"{JVM} {options} -Dlog4j2.configurationFile={_LOGGING.as_uri()}"
     conf = SparkConf(loadDefaults=False)
     for name, value in (
@@ -86,7 +116,7 @@ def _settings(app: str, master: str, memory: str, options: str) -> SparkConf:
         ("spark.ui.showConsoleProgress", "false"),
         ("spark.driver.bindAddress", "127.0.0.1"),
         ("spark.driver.host", "127.0.0.1"),
-        # Over TCP a Python task stalls some 40 ms on its first input.
+        # Over TCP a Python task stalls for about 40 ms on its first input.
         ("spark.python.unix.domain.socket.enabled", "true"),
         ("spark.python.worker.reuse", "true"),
         ("spark.python.daemon.module", "millstream.spark.daemon"),
@@ -95,35 +125,38 @@ def _settings(app: str, master: str, memory: str, options: str) -> SparkConf:
         ("spark.ui.retainedJobs", "10"),
         ("spark.ui.retainedStages", "10"),
         ("spark.ui.retainedTasks", "100"),
-        # The JVM plans and moves a few large rows; its optimising compiler and its concurrent
-        # collector would only take the cores from the Python workers.
+        # The JVM only plans and moves a few large rows; its optimising compiler and its concurrent
+        # collector would just take cores from the Python workers.
         ("spark.driver.extraJavaOptions", java),
         ("spark.shuffle.compress", "false"),
     ):
         conf.set(name, value)
-    if master.startswith("local"):
-        # Whoever reaches a socket may use it: so they lie where only this user may look.
-        conf.set(SOCKETS, mkdtemp(prefix="millstream-"))
-        return conf
-    # Executors are processes of their own, on this machine.
-    conf.set("spark.executor.memory", memory)
-    conf.set("spark.executor.extraJavaOptions", java)
-    conf.set("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
-    # An executor that is gone refuses at once: there is nothing to wait for.
-    conf.set("spark.shuffle.io.retryWait", "500ms")
+    # Anyone who can reach a socket may use it, so the sockets are in a folder that only this user
+    # may enter. On other machines the workers' daemon makes such a folder itself.
+    conf.set(SOCKETS, mkdtemp(prefix="millstream-"))
+    if not master.startswith("local"):
+        # Executors are separate processes, and have our files only if they are on this machine.
+        elsewhere = JVM if access.listen else java
+        cluster = cluster_conf(access, memory, elsewhere, os.environ["PYTHONPATH"])
+        cluster.pop(SECRET, None)
+        for name, value in cluster.items():
+            conf.set(name, value)
+    for name, value in access.spark.items():
+        ours = conf.get(name) if name.endswith("extraJavaOptions") else None
+        conf.set(name, f"{ours} {value}" if ours else value)
     return conf
 
 
 def close_context(context: SparkContext, patience: float = CLOSE_SECONDS) -> None:
-    """Stop Spark and end its JVM, whatever state they are in."""
+    """Stops Spark and ends its JVM, whatever state they are in."""
     gateway = SparkContext._gateway
     sockets = _socket_folders.pop(context, None)
     try:
         context.stop()
     except (Py4JError, OSError):
-        SparkContext._active_spark_context = None  # it is gone: the next one may be opened
+        SparkContext._active_spark_context = None  # it is gone: another may be opened
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
-    SparkContext._gateway = SparkContext._jvm = None
+    SparkContext._gateway, SparkContext._jvm = _set_aside.pop(context, (None, None))
     if gateway is not None:
         try:
             gateway.shutdown()
@@ -142,10 +175,10 @@ def close_context(context: SparkContext, patience: float = CLOSE_SECONDS) -> Non
 
 
 def _check_java() -> None:
-    """Spark starts a Java that is found as it finds it; say so before it fails with a traceback."""
+    """Raises RunError if Spark would find no Java: Spark itself would fail with a traceback."""
     home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
-    if found is None:
+    java = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
+    if java is None:
         where = f"JAVA_HOME is {home}, and has no bin/java" if home else "no java is on the PATH"
         raise RunError(
             f"Spark needs a Java runtime, version {JAVA} or later; {where}: install one (Debian, "
@@ -154,13 +187,13 @@ def _check_java() -> None:
 
 
 def _with_retries(master: str) -> str:
-    """A local master that tries a failed task again, as a cluster does."""
+    """Makes a local master retry a failed task, as a cluster does."""
     local = re.fullmatch(r"local\[([^,\]]+)\]", master)
     return f"local[{local.group(1)},4]" if local else master
 
 
 def _share_path() -> None:
-    """Let Spark's Python workers import what the driver can."""
+    """Lets Spark's Python workers import what the driver can import."""
     known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     ours = [entry for entry in sys.path if entry and os.path.isdir(entry)]
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*ours, *filter(None, known)]))

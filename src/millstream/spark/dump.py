@@ -1,12 +1,13 @@
-"""A dump of an update's slates through Spark: a part file for each task.
+"""Dumps an update's slates through Spark: one part file for each task.
 
 A task owns some shards, as in a batch, and writes their slates in key order. All tasks must read
-the same committed batch, while the application may run on and a shard remembers only one batch
-back. So they start at once, open their shards together (`snapshot_barrier`), and try a newer batch
-where one came too late. A view that is open stays what it is: from there on each takes its time.
+the same committed batch, while the application may keep running, and a shard remembers only one
+batch back. So all tasks start at once and open their shards together (`snapshot_barrier`); if one
+is too late, they all try a newer batch. An open view does not change, so from then on each task can
+take its time.
 
-The folder is new, and gone again if the dump fails; the caller renames it when all is on disk. What
-a failed attempt has left in it is cleared away.
+The folder is new, and is removed if the dump fails; the caller renames it when everything is on
+disk. Files that a failed attempt has left in it are removed.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext, TaskContext
 from pyspark.errors import PySparkException
 
+from millstream.column_types import ColumnType
 from millstream.durable import sync
 from millstream.errors import MillstreamError, RunError, StaleRead, StoreError
 from millstream.sinks.slate_files import SUFFIXES, write_slates
@@ -39,19 +41,21 @@ TOGETHER = ".together"
 
 @dataclass(frozen=True, slots=True)
 class Dumping:
-    """What a task is told."""
+    """The job that is sent to each task of a dump."""
 
     store: Path
     update: str
     form: str
+    record: ColumnType | None
+    """The type of the slates, for Parquet columns."""
     folder: Path
-    """Where the parts are written to, under names of no meaning."""
+    """The folder to which the parts are written, under random names."""
     tasks: int
 
 
 @dataclass(frozen=True, slots=True)
 class Dumped:
-    """What a dump came to."""
+    """The result of a dump."""
 
     batch: int
     slates: int
@@ -64,14 +68,16 @@ def dump(
     form: str,
     folder: Path,
     *,
+    record: ColumnType | None = None,
     context: SparkContext | None = None,
     stop: threading.Event | None = None,
     written: Callable[[int], None] | None = None,
 ) -> Dumped:
-    """Write every slate of an update, as of one committed batch, as files in `folder`.
+    """Writes every slate of an update, as of one committed batch, to files in `folder`.
 
-    The folder is emptied first. `written` is told now and then how many bytes there are. StaleRead
-    if the application commits faster than the tasks can open their shards.
+    The folder is emptied first. `record` is the type of the slates, for Parquet columns. `written`
+    is called now and then with the number of bytes written so far. Raises StaleRead if the
+    application commits faster than the tasks can open their shards.
     """
     home = Home.open(store)
     if update not in home.facts.updates:
@@ -82,7 +88,7 @@ def dump(
         shutil.rmtree(folder, ignore_errors=True)
         (folder / TOGETHER).mkdir(parents=True)
         tasks = min(opened.defaultParallelism, home.facts.shards)
-        dumping = Dumping(store.absolute(), update, form, folder.absolute(), tasks)
+        dumping = Dumping(store.absolute(), update, form, record, folder.absolute(), tasks)
         parts = _collected(opened, dumping, home, stop or threading.Event(), written)
         dumped = _finish(dumping, parts)
         complete = True
@@ -112,7 +118,7 @@ def _collected(
     stop: threading.Event,
     written: Callable[[int], None] | None,
 ) -> list[_Part]:
-    """Run the tasks; what each of them wrote, in their order."""
+    """Runs the tasks; returns what each of them wrote, in task order."""
     done = threading.Event()
 
     def over() -> bool:
@@ -122,7 +128,7 @@ def _collected(
         try:
             lead(dumping.folder / TOGETHER, dumping.tasks, home.committed, over)
         except MillstreamError:
-            pass  # a task that has ended tells why
+            pass  # the task that has ended reports the reason
         while not done.wait(LOOK_SECONDS):
             if stop.is_set():
                 context.cancelAllJobs()
@@ -132,10 +138,10 @@ def _collected(
     watcher = threading.Thread(target=watch, name="millstream-dump", daemon=True)
     watcher.start()
     numbers = context.parallelize(range(dumping.tasks), dumping.tasks)
-    # A barrier stage: its tasks start at once or not at all.
+    # A barrier stage: its tasks all start at once, or not at all.
     parts = numbers.barrier().mapPartitions(partial(_write_part, dumping))
     try:
-        found: list[_Part] = parts.collect()
+        written_parts: list[_Part] = parts.collect()
     except (Py4JError, PySparkException) as error:
         if stop.is_set():
             raise RunError("the dump was stopped; nothing of it is left") from None
@@ -144,11 +150,11 @@ def _collected(
     finally:
         done.set()
         watcher.join()
-    return sorted(found, key=lambda part: part.task)
+    return sorted(written_parts, key=lambda part: part.task)
 
 
 def _finish(dumping: Dumping, parts: list[_Part]) -> Dumped:
-    """Give the parts their names."""
+    """Renames the parts to their final names; raises the error of a task that failed."""
     for part in parts:
         if part.error == STALE:
             raise StaleRead(
@@ -160,18 +166,20 @@ def _finish(dumping: Dumping, parts: list[_Part]) -> Dumped:
             raise StoreError(part.error)
     keep = {part.file: f"part-{part.task:05d}{SUFFIXES[dumping.form]}" for part in parts}
     shutil.rmtree(dumping.folder / TOGETHER)
-    for found in dumping.folder.iterdir():
-        if found.name in keep:
-            found.rename(found.with_name(keep[found.name]))
+    for path in dumping.folder.iterdir():
+        if path.name in keep:
+            path.rename(path.with_name(keep[path.name]))
         else:
-            found.unlink()  # of an attempt that failed
+            path.unlink()  # left by a failed attempt
     sync(dumping.folder)
     return Dumped(parts[0].batch, sum(part.slates for part in parts), len(parts))
 
 
 def _write_part(dumping: Dumping, numbers: Iterable[int]) -> Iterator[_Part]:
-    """In a worker: write the slates of this task's shards. An error is told, not raised: to try
-    again would not mend it."""
+    """Writes the slates of this task's shards, in a worker.
+
+    An error is returned, not raised: Spark's retry would not help.
+    """
     context = TaskContext.get()
     assert context is not None
     task, batch, slates, name, error = context.partitionId(), -1, 0, "", ""
@@ -187,9 +195,9 @@ def _write_part(dumping: Dumping, numbers: Iterable[int]) -> Iterator[_Part]:
 
             views, batch = follow(dumping.folder / TOGETHER, task, opened, open_at)
             kind, name = home.facts.updates[dumping.update], f"{uuid4().hex}.tmp"
-            found = slates_in(views, dumping.update, kind, batch)
-            lines = ((slate.key, slate.value, slate.ts) for slate in found)
-            slates = write_slates(dumping.form, dumping.folder / name, lines)
+            stored = slates_in(views, home.facts.stored(dumping.update), kind, batch)
+            lines = ((slate.key, slate.value, slate.ts) for slate in stored)
+            slates = write_slates(dumping.form, dumping.folder / name, lines, dumping.record)
     except StaleRead:
         error = STALE
     except (MillstreamError, OSError) as failed:

@@ -1,8 +1,9 @@
-"""What ended a job, in one sentence, out of what Spark says of it."""
+"""Turns Spark's error of a failed job into one sentence on its cause."""
 
 from __future__ import annotations
 
 import re
+import sys
 
 from millstream.errors import MillstreamError, RunError
 
@@ -15,16 +16,50 @@ ADVICE = {
     "Answer from Java side is empty": "its process was ended from outside, or ran out of memory "
     "(--memory); nothing is lost, start again",
 }
-"""What to do, by what Spark says."""
+"""Advice for the user, by the words in Spark's error."""
 
 
-def from_spark(error: Exception) -> MillstreamError:
-    """Our own error out of the traceback that Spark carries back from a Python worker; else what
-    Spark itself could not do."""
+_CAUSE = re.compile(r"failure: *\S|Lost task|Caused by:")
+EXECUTORS = (
+    (
+        re.compile(
+            r"Python in worker has different version: ([\d.]+) than that in driver: ([\d.]+)"
+        ),
+        "the executors' Python is {0}, and the driver's {1}: their minor versions must be the "
+        "same; name another Python of theirs with --python",
+    ),
+    (
+        re.compile(r'Cannot run program "([^"]+)"'),
+        "an executor has no {0!r} to run: install that Python there, or name another with --python",
+    ),
+    (
+        re.compile(r"No module named '(millstream|lmdb|msgspec|numpy|pyarrow|obstore)[.\w]*'"),
+        "the executors' Python has no {0}: leave out --runtime installed, and it is sent to them, "
+        "or install it there",
+    ),
+)
+"""Errors about what executors lack, by a pattern in Spark's error."""
+
+
+def from_spark(error: Exception, python: str = "") -> MillstreamError:
+    """Returns our own error from the traceback of a Python worker, or an error for Spark's failure.
+
+    `python` is the Python of the workers, if the context is not ours.
+    """
     text = str(error)
     ours = re.findall(r"millstream\.errors\.(\w+): (.*)", text)
     if ours:
         return RunError(ours[-1][1])
+    for pattern, sentence in EXECUTORS:
+        match = pattern.search(text)
+        if match is not None and python:
+            return RunError(
+                f"{sentence.format(*match.groups()).partition(':')[0]}: they run {python}, as this "
+                f"process's SparkContext says; set PYSPARK_PYTHON={sys.executable} before it is "
+                "opened, or install Millstream there"
+            )
+        if match is not None:
+            return RunError(sentence.format(*match.groups()))
     for words, advice in ADVICE.items():
         if words in text:
             return RunError(f"Spark ended the batch: {words}; {advice}")
@@ -34,6 +69,6 @@ def from_spark(error: Exception) -> MillstreamError:
             "nothing is lost, start again"
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    cause = next((line for line in lines if "failure:" in line or "Caused by:" in line), None)
-    said = cause or (lines[0] if lines else type(error).__name__)
-    return RunError(f"Spark ended the batch: {said}; nothing is lost, start again")
+    cause = next((line for line in lines if _CAUSE.search(line)), None)
+    reason = cause or (lines[0] if lines else type(error).__name__)
+    return RunError(f"Spark ended the batch: {reason}; nothing is lost, start again")

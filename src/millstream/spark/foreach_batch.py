@@ -1,4 +1,4 @@
-"""A streaming DataFrame, of any source that Spark can read, poured into a source of an application.
+"""Pours a streaming DataFrame, of any source that Spark can read, into an application's source.
 
     df.writeStream.foreachBatch(ms.spark.into(app, "clicks", store="clicks-store")).start()
 
@@ -7,13 +7,13 @@ GUARANTEES
 - Each micro-batch is taken in exactly once, by the query's id and the batch's id, over restarts of
   the query and of the process, and however often Spark repeats the batch.
 - A call returns when the application has committed the micro-batch, so Spark's own commit of it
-  comes after ours. If the application fails, the call raises and the query ends; a new start goes
-  on, and nothing is lost or doubled.
-- To define it runs nothing. The first micro-batch opens the store and starts the driver, in a
-  thread of this process, on the query's SparkContext. The end of the last query that pours closes
-  it.
+  comes after ours. If the application fails, the call raises and the query ends; a new start
+  continues, and nothing is lost or duplicated.
+- Calling `into` runs nothing. The first micro-batch opens the store and starts the driver, in a
+  thread of this process, on the query's SparkContext. When the last query that pours ends, the
+  driver is stopped and the store closed.
 
-Pours of this process into the same store share one run of the application.
+All pours of this process into the same store share one run of the application.
 """
 
 from __future__ import annotations
@@ -34,15 +34,17 @@ from pyspark.sql import DataFrame
 from millstream.driver.addresses import addresses
 from millstream.driver.background_run import BackgroundRun
 from millstream.driver.driver import OnReport
+from millstream.driver.place_pour_storage import pour_storage_of
 from millstream.driver.poured_log import PouredLog
 from millstream.errors import DefinitionError, MillstreamError, RunError, StoreError
 from millstream.log.retention import Retention
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.nearest import did_you_mean
 from millstream.settings import Settings, resolve
 from millstream.sources.address import LOG
 from millstream.spark import runner
 from millstream.spark.poured_rows import RowColumns, pieces_of
+from millstream.stores.home import log_of
 
 QUERY_ID = "sql.streaming.queryId"
 OF_SPARK = {
@@ -51,19 +53,19 @@ OF_SPARK = {
     "master": "it runs on the query's SparkContext",
     "memory": "it runs on the query's SparkContext",
 }
-"""Settings of `app.run` that the query decides here."""
+"""Settings of `app.run` that the query determines here."""
 STOPPED = (
     "the query was stopped before the batch was in the log; its next start repeats the batch "
     "(py4j.protocol.Py4JJavaError: An error occurred while calling Spark: "
     "java.lang.InterruptedException)"
 )
-"""By the words in brackets Spark knows that the error comes of its own stop(), and ends the query
-without one. In a text as long as that of the error itself, its search for them overflows the
-stack."""
+"""Spark recognises by the words in brackets that its own stop() caused the error, and ends the
+query without an error. In a text as long as that of the original error, Spark's search for these
+words overflows the stack."""
 
 
 def into(
-    app: App,
+    app: AppDefinition,
     source: str,
     *,
     store: str | Path | None = None,
@@ -73,16 +75,17 @@ def into(
     json: str | None = None,
     **settings: Any,
 ) -> Pour:
-    """A function for `foreachBatch` that pours each micro-batch into a source of an application.
+    """Returns a function for `foreachBatch` that pours each micro-batch into a source.
 
-    By default a record is the whole row, as an object, of which the source's own key and ts pick
-    fields. `value` names a column that is the record instead, `json` one that holds it as JSON
-    text. `key` and `ts` name columns that go into the record, to the fields that the source picks.
-    The settings are those of `app.run`; with `serve=True` a server runs beside it.
+    By default a record is the whole row, as an object, and the source's own key and ts pick fields
+    of it. `value` names a column that is the record instead; `json` names one that holds the record
+    as JSON text. `key` and `ts` name columns whose values are put into the record, in the fields
+    that the source picks. The settings are those of `app.run`; with `serve=True` a server runs
+    beside the application.
     """
     for name in OF_SPARK.keys() & settings.keys():
         raise DefinitionError(f"into({name}=) is not a setting here: {OF_SPARK[name]}")
-    if not isinstance(app, App):
+    if not isinstance(app, AppDefinition):
         raise DefinitionError(f"into(): the first argument must be an App; got {app!r}")
     workflow = app.checked()
     known = {each.name: each for each in workflow.sources}
@@ -92,23 +95,29 @@ def into(
             f"{did_you_mean(str(source), known)}"
         )
     columns = RowColumns(known[source], key, ts, value, json)
-    given = {"store": store, **settings}
+    arguments = {"store": store, **settings}
     lasting = {"available_now": False, "final": False}
-    resolved = resolve(app, environ=os.environ, flags=lasting, code=given, called="into")
+    resolved = resolve(app, environ=os.environ, flags=lasting, code=arguments, called="into")
     address = addresses(resolved.sources, resolved.store)[source]
     if address.format != LOG:
         raise DefinitionError(
             f"into({source!r}): the settings say that it reads {resolved.sources[source]}, and "
             f"what is poured goes to its event log; take the address of {source!r} out of them"
         )
+    if resolved.place and Path(address.path) != log_of(resolved.store.absolute(), source):
+        raise DefinitionError(
+            f"into({source!r}): the settings say that it reads {resolved.sources[source]}, and "
+            f"what is poured into {resolved.place} goes to the log that is there; take the address "
+            f"of {source!r} out of them"
+        )
     return Pour(app, source, columns, resolved, Path(address.path))
 
 
 class Pour:
-    """Takes the micro-batches of a query. Also a context manager, which closes it."""
+    """Takes in the micro-batches of a query. Also a context manager, which closes it."""
 
     def __init__(
-        self, app: App, source: str, columns: RowColumns, settings: Settings, log: Path
+        self, app: AppDefinition, source: str, columns: RowColumns, settings: Settings, log: Path
     ) -> None:
         self._app = app
         self._source = source
@@ -120,17 +129,22 @@ class Pour:
         self._run: BackgroundRun | None = None
         self._log: PouredLog | None = None
         self._queries: set[str] = set()
-        """The names of the threads of the queries that pour here."""
+        """The names of the threads of the queries that pour with this object."""
+        self._called_by_name = False
+        """True if a caller other than a query pours; its end cannot be waited for."""
         self._closed = False
 
     def __call__(self, df: DataFrame, batch_id: int, query: str | None = None) -> None:
-        """Take a micro-batch in, unless it was taken in before; it is committed on return.
+        """Takes a micro-batch in, unless it was taken in before; it is committed on return.
 
-        `query` names who pours when it is not a streaming query that calls: batches of one name
-        count for themselves.
+        `query` names the caller if it is not a streaming query: each name has its own sequence of
+        batch numbers.
         """
         context = _context_of(df)
-        query = query or self._followed_query(context)
+        if query:
+            self._called_by_name = True
+        else:
+            query = self._followed_query(context)
         with self._lock:
             if self._closed:
                 raise RunError(f"{self._where}: it was closed; make a new one with into()")
@@ -138,15 +152,17 @@ class Pour:
                 run = self._opened(context)
                 run.wait_for(self._source, self._append(df, query, batch_id))
             except MillstreamError as error:
-                self._let_go()  # the next call opens everything anew, and looks at what is there
+                self._let_go()  # the next call reopens everything, and checks what is there
                 raise RunError(f"{self._where}, batch {batch_id}: {error}") from None
             except BaseException:
                 self._let_go()
                 raise
 
     def close(self) -> None:
-        """Let go of the store. A micro-batch that is being taken in may fail, and is repeated by
-        the next start of its query."""
+        """Releases the store.
+
+        A micro-batch that is being taken in may fail; the next start of its query repeats it.
+        """
         self._closed = True
         _shared_runs.stop(self)
         with self._lock:
@@ -175,16 +191,18 @@ class Pour:
             self._close_log()
             self._run = run
             keep = Retention(self._settings.retain_age, self._settings.retain_bytes)
-            self._log = PouredLog(self._settings.store, self._source, self._path, keep)
+            place, store = self._settings.place, self._settings.store
+            storage = pour_storage_of(place, store, self._source, self._path, keep)
+            self._log = PouredLog(storage, self._source)
         return run
 
     def _append(self, df: DataFrame, query: str, batch: int) -> list[int]:
-        """Have the micro-batch in the log; where it ends there."""
+        """Appends the micro-batch to the log unless it is there; returns the end of the log."""
         log = self._log
         assert log is not None
         if not log.has(query, batch):
             try:
-                pieces = pieces_of(df, self._columns, log.folder.absolute())
+                pieces = pieces_of(df, self._columns, log.storage.place, log.storage.target)
             except (PySparkException, Py4JError) as error:
                 text = str(error)
                 if "No module named 'millstream'" in text:
@@ -196,7 +214,7 @@ class Pour:
         return log.end
 
     def _followed_query(self, context: SparkContext) -> str:
-        """The id of the query whose thread this is; its end is waited for from now on."""
+        """Returns the id of the query that runs in this thread, and starts to wait for its end."""
         query = context.getLocalProperty(QUERY_ID)
         if query is None:
             raise RunError(
@@ -219,14 +237,17 @@ class Pour:
         return str(query)
 
     def _wait_for_end(self, thread: Any, name: str) -> None:
-        """In a thread of its own: let go when the last query has ended."""
+        """Releases the store when the last query has ended, unless other callers pour too.
+
+        Runs in a background thread.
+        """
         try:
             thread.join()
         except Exception:
-            pass  # the JVM is gone, and with it the query
+            pass  # the JVM is gone, and the query with it
         with self._lock:
             self._queries.discard(name)
-            if not self._queries:
+            if not self._queries and not self._called_by_name:
                 self._let_go()
 
     def _let_go(self) -> None:
@@ -242,9 +263,9 @@ class Pour:
 
 @dataclass(slots=True)
 class _SharedRun:
-    """A run of an application, and who pours into it."""
+    """A run of an application, and the pours that use it."""
 
-    app: App
+    app: AppDefinition
     settings: Settings
     context: SparkContext
     run: BackgroundRun
@@ -252,16 +273,22 @@ class _SharedRun:
 
 
 class _SharedRuns:
-    """The runs of this process, by their store. Whoever opens a store waits for its closing."""
+    """The runs of this process, by store.
+
+    Opening a store waits until an earlier run has closed it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._runs: dict[Path, _SharedRun] = {}
 
     def joined(
-        self, pour: Pour, app: App, settings: Settings, context: SparkContext
+        self, pour: Pour, app: AppDefinition, settings: Settings, context: SparkContext
     ) -> BackgroundRun:
-        """The run of the store, started if there is none. Raises, once, what ended it."""
+        """Returns the run of the store, and starts one if there is none.
+
+        If the pour's previous run was ended by an error, raises that error, once.
+        """
         path = settings.store.resolve()
         with self._lock:
             shared = self._runs.get(path)
@@ -284,13 +311,13 @@ class _SharedRuns:
             return shared.run
 
     def stop(self, pour: Pour) -> None:
-        """Ask for the end of a run that has no other pours."""
+        """Asks a run to stop if no other pour uses it."""
         for shared in list(self._runs.values()):
             if shared.pours == {pour}:
                 shared.run.stop()
 
     def leave(self, pour: Pour) -> None:
-        """A pour needs its run no longer; the last one ends it."""
+        """Removes a pour from its run; the last one closes the run."""
         with self._lock:
             for path, shared in list(self._runs.items()):
                 shared.pours.discard(pour)
@@ -302,16 +329,19 @@ class _SharedRuns:
 _shared_runs = _SharedRuns()
 
 
-def _run_of(app: App, settings: Settings, context: SparkContext) -> BackgroundRun:
-    """A run of the application as `millstream run` has it, but for the display."""
+def _run_of(app: AppDefinition, settings: Settings, context: SparkContext) -> BackgroundRun:
+    """Returns a run of the application as `millstream run` does it, without the display."""
 
     def work(*, report: OnReport, stop: threading.Event, ready: Any) -> None:
-        from millstream.cli.progress import say
-        from millstream.cli.serving import Serving, describe_app
-        from millstream.cli.serving_options import options_of
+        from millstream.notices import say
+        from millstream.service.app_description import describe_app
+        from millstream.service.run_server import RunServer
+        from millstream.service.server_settings import options_of
 
         with ExitStack() as open_:
-            serving = open_.enter_context(Serving(options_of(settings))) if settings.serve else None
+            serving = (
+                open_.enter_context(RunServer(options_of(settings))) if settings.serve else None
+            )
 
             def begin() -> None:
                 describe_app(app, settings)

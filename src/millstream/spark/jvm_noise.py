@@ -1,7 +1,7 @@
 """Keeps the noise of a starting JVM off the terminal, and lets everything else through.
 
-The JVM's standard error is a pipe; a thread passes on each line but the known ones. What user code
-prints in a worker comes through here too.
+The JVM's standard error is a pipe; a thread passes on each line except the known noise. What user
+code prints in a worker passes through here too.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ NOISE = (
 
 @contextmanager
 def filtered_stderr() -> Iterator[int]:
-    """A descriptor for a child process to write to: it comes out at our standard error, without
-    the known noise. The child keeps it; ours is closed with the block."""
+    """Yields a descriptor for a child process to write to.
+
+    What it writes appears on our standard error, without the known noise. The child keeps the
+    descriptor; ours is closed at the end of the block.
+    """
     reading, writing = os.pipe()
     try:
         terminal = os.dup(2)

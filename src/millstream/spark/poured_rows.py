@@ -1,22 +1,21 @@
-"""The rows of a DataFrame as the JSON lines of a source's event log.
+"""Converts the rows of a DataFrame to the JSON lines of a source's event log.
 
 A row becomes a record as a row of a Parquet file does (see `sources.arrow_rows`), and a record
 becomes an event as any record of the source does: by the source's own key and ts. `RowColumns` says
-which columns make the record. A row that cannot be written as JSON becomes a line that is none, and
-so a dead letter.
+which columns make the record. A row that cannot be written as JSON becomes a line that is not JSON,
+and so a dead letter.
 
-The lines are made by Spark's tasks. A task returns few lines with its result, and writes many into
-a file in the store, which it reaches as the tasks of Millstream's own batches do. So no process
-holds a large batch in its memory.
+Spark's tasks make the lines. A task returns a few lines with its result; it writes many lines to
+files in the store, or to objects in its place, which it reaches as the tasks of Millstream's own
+batches do. So no process holds a large batch in memory.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -27,6 +26,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, types
 from pyspark.sql import functions as sql
 
+from millstream.driver.place_pour_storage import written_lines
 from millstream.driver.poured_log import Piece
 from millstream.errors import DefinitionError, InputError
 from millstream.model.source import TIME_UNITS, Source
@@ -34,7 +34,7 @@ from millstream.nearest import did_you_mean
 from millstream.sources.arrow_rows import rows_of
 
 INLINE_BYTES = 256 * 1024
-"""So much a task returns with its result; more goes into a file."""
+"""The most that a task returns with its result; more goes into a file."""
 PIECE = "part int, lines binary, file string, size long"
 KEY, TIME, VALUE = "millstream.key", "millstream.ts", "millstream.value"
 _NO_KEY = (
@@ -48,17 +48,17 @@ _decode = msgspec.json.Decoder().decode
 
 @dataclass(frozen=True, slots=True)
 class RowColumns:
-    """Which columns make a record. Without any, the record is the whole row."""
+    """Names the columns that make a record. Without any, the record is the whole row."""
 
     source: Source
     key: str | None = None
-    """Its value goes to the field that is the source's key."""
+    """The column whose value is put into the field of the source's key."""
     ts: str | None = None
-    """Likewise, to the field that is the source's ts."""
+    """The column whose value is put into the field of the source's ts."""
     value: str | None = None
-    """Is the record itself, to which key and ts are added."""
+    """The column that is the record itself, to which key and ts are added."""
     json: str | None = None
-    """Holds the record as JSON text."""
+    """The column that holds the record as JSON text."""
 
     def __post_init__(self) -> None:
         if self.value is not None and self.json is not None:
@@ -66,9 +66,11 @@ class RowColumns:
                 f"into(value={self.value!r}, json={self.json!r}): a record is either the value of "
                 "a column (value=) or the JSON text in it (json=); leave one out"
             )
-        for name, given in self._given():
-            if not isinstance(given, str) or not given:
-                raise DefinitionError(f"into({name}=): must be the name of a column; got {given!r}")
+        for name, column in self._given():
+            if not isinstance(column, str) or not column:
+                raise DefinitionError(
+                    f"into({name}=): must be the name of a column; got {column!r}"
+                )
         self._path("key", self.key, self.source.key)
         self._path("ts", self.ts, self.source.ts)
 
@@ -77,7 +79,7 @@ class RowColumns:
         return [(name, column) for name, column in named if column is not None]
 
     def _path(self, name: str, column: str | None, field: object) -> tuple[str, ...] | None:
-        """Where in a record a column goes: to the field that the source looks at."""
+        """Returns the path of the field into which a column goes: the one that the source picks."""
         if column is None:
             return None
         if not isinstance(field, str):
@@ -90,7 +92,10 @@ class RowColumns:
         return tuple(field.split("."))
 
     def selected(self, rows: DataFrame) -> tuple[DataFrame, RecordShape]:
-        """What is needed of the rows, and what to make of it; InputError if it is not there."""
+        """Selects the needed columns; also returns how to make records from them.
+
+        Raises InputError if a column is missing or has a type that does not fit.
+        """
         columns: list[Any] = []
         if self.key is not None:
             self._check_key(_type_of(rows, "key", self.key))
@@ -102,11 +107,11 @@ class RowColumns:
         name = self.value or self.json or ""
         if self.json is not None:
             kind = "json"
-            found = _type_of(rows, "json", self.json)
-            if not isinstance(found, types.StringType | types.BinaryType):
+            column_type = _type_of(rows, "json", self.json)
+            if not isinstance(column_type, types.StringType | types.BinaryType):
                 raise InputError(
                     f"into(json={self.json!r}): the column must hold JSON text, as string or "
-                    f"binary; it is {found.simpleString()}: take it with value={self.json!r}"
+                    f"binary; it is {column_type.simpleString()}: take it with value={self.json!r}"
                 )
             columns.append(sql.col(self.json).cast("string").alias(VALUE))
         elif self.value is not None:
@@ -121,27 +126,27 @@ class RowColumns:
             ]
         key = self._path("key", self.key, self.source.key)
         ts = self._path("ts", self.ts, self.source.ts)
-        # As one column: Spark takes a dot in a column's name for a path, but not in a field's.
+        # As one struct column: Spark reads a dot in a column's name as a path, not in a field's.
         return rows.select(sql.struct(*columns).alias("row")), RecordShape(kind, name, key, ts)
 
-    def _check_key(self, found: types.DataType) -> None:
-        if isinstance(found, _NO_KEY):
+    def _check_key(self, column_type: types.DataType) -> None:
+        if isinstance(column_type, _NO_KEY):
             raise InputError(
                 f"into(key={self.key!r}): a key must be text or a whole number; the column is "
-                f"{found.simpleString()}: cast it to string"
+                f"{column_type.simpleString()}: cast it to string"
             )
 
-    def _check_ts(self, found: types.DataType) -> None:
-        if isinstance(found, _TIMES):
+    def _check_ts(self, column_type: types.DataType) -> None:
+        if isinstance(column_type, _TIMES):
             return
-        if not isinstance(found, types.NumericType):
+        if not isinstance(column_type, types.NumericType):
             raise InputError(
                 f"into(ts={self.ts!r}): a time must be a timestamp, a date, ISO-8601 text or a "
-                f"number; the column is {found.simpleString()}"
+                f"number; the column is {column_type.simpleString()}"
             )
         if self.source.unit is None:
             raise InputError(
-                f"into(ts={self.ts!r}): the column is {found.simpleString()}, and source "
+                f"into(ts={self.ts!r}): the column is {column_type.simpleString()}, and source "
                 f"{self.source.name!r} does not say its unit; declare it with unit= (one of "
                 f"{', '.join(TIME_UNITS)}), or cast the column to timestamp"
             )
@@ -152,17 +157,17 @@ RecordKind = Literal["row", "object", "value", "json"]
 
 @dataclass(frozen=True, slots=True)
 class RecordShape:
-    """How a record is made of the columns that were selected. Travels to the tasks."""
+    """Makes a record from the selected columns. Sent to the tasks."""
 
     kind: RecordKind
-    """What the record is: the columns, an object in a column, any other value, or JSON text."""
+    """The kind of record: all columns, an object in a column, any other value, or JSON text."""
     name: str
     """The column of the value."""
     key: tuple[str, ...] | None
     ts: tuple[str, ...] | None
 
     def lines(self, batch: Any) -> Iterator[bytes]:
-        """The records of an Arrow record batch, whose one column holds the rows, a line each."""
+        """Yields the records of an Arrow batch, one line each; its only column holds the rows."""
         rows = rows_of(pa.RecordBatch.from_struct_array(batch.column(0)))
         for row in rows.records:
             line = self.line(row)
@@ -172,7 +177,7 @@ class RecordShape:
             yield f"{bad.error}: {bad.text}".replace("\n", " ").encode(errors="replace")
 
     def line(self, row: dict[str, Any]) -> bytes:
-        """The record of a row.
+        """Returns the record of a row as JSON.
 
         >>> shape = RecordShape("value", "amount", ("user",), None)
         >>> shape.line({KEY: "ann", VALUE: 3.5})
@@ -190,7 +195,7 @@ class RecordShape:
             text = b"null" if row[VALUE] is None else row[VALUE].encode()
             record = None if alone else _object(text)
             if record is None:
-                # A newline can only be a blank between the parts of a JSON value.
+                # In JSON text a newline can only be whitespace between tokens.
                 return text.replace(b"\n", b" ")
         if self.key is not None:
             _put(record, self.key, key)
@@ -199,45 +204,45 @@ class RecordShape:
         return _encode(record)
 
 
-def pieces_of(rows: DataFrame, columns: RowColumns, folder: Path) -> list[Piece]:
-    """The lines of all rows, made by one job of Spark's; many lie in files in `folder`."""
+def pieces_of(rows: DataFrame, columns: RowColumns, place: str, target: str) -> list[Piece]:
+    """Runs one Spark job that makes the lines of all rows.
+
+    Large results are in files whose names begin with `target`: in a place or, without one, in a
+    folder.
+    """
     selected, shape = columns.selected(rows)
-    made = selected.mapInArrow(partial(_piece, shape, str(folder), uuid4().hex), PIECE).collect()
+    stem = f"{target}{uuid4().hex}"
+    pieces = selected.mapInArrow(partial(_pieces, shape, place, stem), PIECE).collect()
     return [
         Piece(bytes(row.lines), row.file, row.size)
-        for row in sorted(made, key=lambda row: row.part)
+        for row in sorted(pieces, key=lambda row: row.part)
     ]
 
 
-def _piece(
-    shape: RecordShape, folder: str, name: str, batches: Iterable[pa.RecordBatch]
+def _pieces(
+    shape: RecordShape, place: str, stem: str, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """In a task: the lines of its rows, at hand or in a file that is on disk."""
+    """Yields the lines of a task's rows: in memory, or in files that are durable."""
     context = TaskContext.get()
     assert context is not None
     part = context.partitionId()
-    path = os.path.join(folder, f"{name}-{part}-{context.taskAttemptId()}.lines")
-    at_hand: list[bytes] = []
-    size, file = 0, None
-    try:
+    stem = f"{stem}-{part}-{context.taskAttemptId()}"
+    in_memory: list[bytes] = []
+    size, files = 0, written_lines(place, stem)
+    with closing(files):
         for batch in batches:
             lines = b"".join(line + b"\n" for line in shape.lines(batch))
-            at_hand.append(lines)
+            in_memory.append(lines)
             size += len(lines)
             if size > INLINE_BYTES:
-                file = file or open(path, "wb")  # noqa: SIM115  # closed below
-                file.writelines(at_hand)
-                at_hand = []
-        if file is not None:
-            file.flush()
-            os.fsync(file.fileno())
-    finally:
-        if file is not None:
-            file.close()
+                files.write(in_memory)
+                in_memory = []
+        written = files.finished()
+    rows = [Piece(b"", *file) for file in written] or [Piece(b"".join(in_memory))]
     if size:
         columns: list[Sequence[object]] = [
-            *([part], [b"".join(at_hand)]),
-            *(["" if file is None else os.path.basename(path)], [0 if file is None else size]),
+            [part] * len(rows),
+            *([row.lines for row in rows], [row.file for row in rows], [row.size for row in rows]),
         ]
         kinds = (pa.int32(), pa.binary(), pa.string(), pa.int64())
         arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
@@ -254,10 +259,10 @@ def _type_of(rows: DataFrame, name: str, column: str) -> types.DataType:
         ) from None
 
 
-def _is_object(found: types.DataType) -> bool:
-    if isinstance(found, types.MapType):
-        return isinstance(found.keyType, types.StringType)
-    return isinstance(found, types.StructType)
+def _is_object(column_type: types.DataType) -> bool:
+    if isinstance(column_type, types.MapType):
+        return isinstance(column_type.keyType, types.StringType)
+    return isinstance(column_type, types.StructType)
 
 
 def _check_unique(names: Sequence[str]) -> None:
@@ -270,7 +275,7 @@ def _check_unique(names: Sequence[str]) -> None:
 
 
 def _object(text: bytes) -> dict[str, Any] | None:
-    """The object that a JSON text is; None if it is another value, or no JSON."""
+    """Parses a JSON object; None if the text is another value, or not JSON."""
     try:
         value = _decode(text)
     except (ValueError, RecursionError):

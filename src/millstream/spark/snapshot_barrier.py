@@ -1,12 +1,12 @@
-"""Opening the shards as of one committed batch in many tasks at once, while batches go on.
+"""Opens the shards as of one committed batch in many tasks at once, while batches continue.
 
-A shard remembers one batch back, so all tasks must open theirs within the time of a batch or two,
-a few hundred milliseconds; a barrier of Spark's own answers within a second. So the driver and the
-tasks, which share the store's disk, talk by small files in a folder:
+A shard remembers one batch back, so all tasks must open theirs within the time of a batch or two, a
+few hundred milliseconds; Spark's own barrier takes up to a second. So the driver and the tasks,
+which share the store's disk, communicate by small files in a folder:
 
-    answer-0-3        task 3 is there
+    answer-0-3        task 3 is ready
     word-1            the driver: open your shards as of this batch
-    answer-1-3        task 3: open, stale, or what is wrong
+    answer-1-3        task 3: open, stale, or an error
     word-2            the driver: go, end, or another batch to try
 """
 
@@ -25,14 +25,14 @@ from millstream.stores.contract import View
 TRIES = 20
 PAUSE = 0.005
 PATIENCE = 120.0
-"""Seconds to wait for the other side: for all tasks to be there, at most."""
+"""The most seconds to wait for the other side, such as for all tasks to be ready."""
 READY, OPEN, STALE, GO, END = "ready", "open", "stale", "go", "end"
 
 
 def lead(folder: Path, tasks: int, committed: Callable[[], int], over: Callable[[], bool]) -> None:
-    """In the driver: get the tasks to open one committed batch; they know how it ended.
+    """Gets the tasks to open one committed batch. Runs in the driver; the tasks return the result.
 
-    `over` tells that the tasks will not answer any more.
+    `over` returns True if the tasks will not answer any more.
     """
     for turn in range(TRIES + 1):
         answers = [_hear(folder / f"answer-{turn}-{task}", over) for task in range(tasks)]
@@ -47,9 +47,10 @@ def lead(folder: Path, tasks: int, committed: Callable[[], int], over: Callable[
 def follow(
     folder: Path, task: int, opened: ExitStack, open_at: Callable[[ExitStack, int], Sequence[View]]
 ) -> tuple[Sequence[View], int]:
-    """In a task: its views, now on `opened`, and the batch that all tasks' views are of.
+    """Opens a task's views, in agreement with all tasks; returns them and their common batch.
 
-    Raises StaleRead if batches come too fast, and what `open_at` raised.
+    `opened` then closes the views. Raises StaleRead if batches come too fast, or the error of
+    `open_at`.
     """
     _say(folder / f"answer-0-{task}", READY)
     failed: MillstreamError | None = None
@@ -74,7 +75,7 @@ def follow(
 
 
 def _say(file: Path, word: str) -> None:
-    """Write a word for the other side; a word is said once."""
+    """Writes a word for the other side; each word is written only once."""
     if file.exists():
         raise RunError(f"{file.name} was said before: Spark tries a task of the dump again")
     hidden = file.with_name(f".{file.name}.{os.getpid()}")

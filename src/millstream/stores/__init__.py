@@ -1,5 +1,5 @@
 """The shard contract and its backends.
 
-`contract` is what the engine knows; `memory` is for tests, `lmdb` the embedded default, `layered`
-the same with flushes of many batches at once.
+The engine depends on `contract` only. `memory` is the backend for tests, `lmdb` the embedded
+default, and `layered` is `lmdb` with one flush for many batches.
 """

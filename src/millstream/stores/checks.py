@@ -1,15 +1,15 @@
-"""Checksums of what a shard stores: LMDB has none, so a flipped byte would be silently wrong.
+"""Checksums of a shard's rows: LMDB has none, so a flipped byte would go unnoticed.
 
 DESIGN
 ------
-*A row* ends with the crc32 of its stored key and of all its bytes before. A crc that covers its own
-bytes is always the same number, so a check is one call and one comparison, with nothing cut out,
-and the checks of many rows never leave C.
+*A row* ends with the crc32 of its stored key and of all its bytes before. A crc over data that
+includes its own crc is always the same number. So a check is one call and one comparison, with no
+slicing, and the checks of many rows never leave C.
 
-*A shard* keeps in its head how many rows and journals it has, and the sum of their checksums: so a
-part of the tree that was lost, or an old page in the place of a new one, is found though every row
-that is left is whole. A sum, and not the exclusive or: crc32 is linear, so that equal changes of an
-even number of rows would cancel out.
+*A shard* keeps in its head the number of its rows and journals, and the sum of their checksums.
+This finds a lost part of the tree, or an old page in the place of a new one, even though every
+remaining row is intact. It is a sum and not an exclusive or, because crc32 is linear: equal changes
+of an even number of rows would cancel out.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from typing import NamedTuple
 from zlib import crc32
 
 CHECK = 4
-"""Bytes of a checksum, the last ones of whatever has it."""
+"""Bytes of a checksum; it comes last."""
 WHOLE = 0x2144DF1C
-"""The crc32 of anything that is followed by its own crc32."""
+"""The crc32 of any data that is followed by its own crc32."""
 _MOD = (1 << 64) - 1
 _pack = Struct("<I").pack
 
 
 class Damaged(ValueError):
-    """What lies under a stored key does not fit its checksum."""
+    """The data under a stored key does not match its checksum."""
 
     def __init__(self, key: bytes) -> None:
         super().__init__(f"checksum of {key!r}")
         self.key = key
 
 
-class Tally(NamedTuple):
-    """How many rows there are, and the sum of their checksums."""
+class RowTally(NamedTuple):
+    """The number of rows, and the sum of their checksums."""
 
     count: int = 0  # type: ignore[assignment]  # hides tuple.count
     digest: int = 0
 
-    def changed(self, put: Tally, gone: Sequence[bytes]) -> Tally:
-        """The tally after rows were put and others, replaced or deleted, have gone."""
+    def changed(self, put: RowTally, gone: Sequence[bytes]) -> RowTally:
+        """The tally after some rows were put and others were replaced or deleted."""
         digest = self.digest + put.digest - digest_of(gone)
-        return Tally(self.count + put.count - len(gone), digest & _MOD)
+        return RowTally(self.count + put.count - len(gone), digest & _MOD)
 
 
-NONE = Tally()
+NONE = RowTally()
 
 
 def digest_of(rows: Sequence[bytes]) -> int:
@@ -57,7 +57,7 @@ def digest_of(rows: Sequence[bytes]) -> int:
 
 
 def sealed(key: bytes, body: bytes) -> bytes:
-    """The row with its checksum.
+    """Appends the checksum to a row.
 
     >>> row = sealed(b"key", b"value")
     >>> crc32(b"key" + row) == WHOLE
@@ -69,29 +69,32 @@ def sealed(key: bytes, body: bytes) -> bytes:
 Puts = list[tuple[bytes, bytes]]
 
 
-def sealed_all(puts: Puts, seeds: Sequence[int] | None = None) -> tuple[Puts, Tally]:
-    """Rows under their keys, each with its checksum, and their tally.
+def sealed_all(puts: Puts, seeds: Sequence[int] | None = None) -> tuple[Puts, RowTally]:
+    """Appends its checksum to each row; returns the rows, with their keys, and their tally.
 
-    `seeds` are the keys' own checksums, where they are known.
+    `seeds` are the keys' own checksums, if they are known.
     """
     if seeds is None:
         seeds = [crc32(key) for key, _ in puts]
-    found, pack = [crc32(body, seed) for (_, body), seed in zip(puts, seeds, strict=True)], _pack
-    whole = [(key, body + pack(one)) for (key, body), one in zip(puts, found, strict=True)]
-    return whole, Tally(len(found), sum(found))
+    sums, pack = [crc32(body, seed) for (_, body), seed in zip(puts, seeds, strict=True)], _pack
+    whole = [(key, body + pack(crc)) for (key, body), crc in zip(puts, sums, strict=True)]
+    return whole, RowTally(len(sums), sum(sums))
 
 
 def check(key: bytes, row: bytes) -> None:
-    """Raise Damaged unless the row is whole."""
+    """Raise Damaged unless the row matches its checksum."""
     if crc32(key + row) != WHOLE:
         raise Damaged(key)
 
 
 def check_all(keys: Sequence[bytes], rows: Sequence[bytes | None]) -> list[int]:
-    """Raise Damaged for the first row that is not whole; None is no row. Gives the keys' seeds."""
+    """Raise Damaged for the first row that does not match its checksum; None means no row.
+
+    Returns the keys' own checksums, the seeds.
+    """
     seeds = list(map(crc32, keys))
-    found = set(map(crc32, filter(None, rows), compress(seeds, rows)))
-    if found - {WHOLE} or b"" in rows:
+    distinct = set(map(crc32, filter(None, rows), compress(seeds, rows)))
+    if distinct - {WHOLE} or b"" in rows:
         for key, row in zip(keys, rows, strict=True):
             if row is not None:
                 check(key, row)
@@ -99,6 +102,6 @@ def check_all(keys: Sequence[bytes], rows: Sequence[bytes | None]) -> list[int]:
 
 
 def unsealed(key: bytes, row: bytes) -> bytes:
-    """What was sealed; Damaged if it is not whole."""
+    """Strips the checksum of a row; Damaged if the row does not match it."""
     check(key, row)
     return row[:-CHECK]

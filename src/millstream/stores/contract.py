@@ -31,14 +31,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, Self
 
+import msgspec
+
 from millstream.errors import StaleCommit, StaleRead, StoreError
 
 Changes = Mapping[bytes, bytes | None]
-"""What one function changes in one shard: a value to put, or None to delete."""
+"""The changes of one function in one shard: a value to put, or None to delete."""
+
+
+class ChangesRef(msgspec.Struct, frozen=True, array_like=True):
+    """Names an object that holds a task's changes, in a store whose commits name such objects."""
+
+    name: str
+    size: int
+    shards: list[int]
 
 
 class Fence(NamedTuple):
-    """Who commits: compared left to right, lower is refused."""
+    """Identifies who commits. Compared left to right; a lower fence is refused."""
 
     epoch: int
     """The driver's number, raised durably at each driver start."""
@@ -51,18 +61,18 @@ class Fence(NamedTuple):
 
 
 NO_FENCE = Fence(-1, -1, -1)
-"""What a shard has seen before its first commit."""
+"""The highest fence of a shard before its first commit."""
 NO_BATCH = -1
 """The last batch of a shard before its first commit."""
 
 
 class ShardState(NamedTuple):
-    """What a shard says of itself; reading it changes nothing."""
+    """The fence and the batches that a shard has recorded."""
 
     seen: Fence
-    """The highest fence that it has seen."""
+    """The highest fence that the shard has seen."""
     last: int
-    """The last batch that changed it."""
+    """The last batch that changed the shard."""
     base: int = NO_BATCH
     """In a layered store: the last flush that changed the shard below, counted as it counts."""
     flushed: int = NO_BATCH
@@ -72,8 +82,9 @@ class ShardState(NamedTuple):
 class View(Protocol):
     """The rows of one shard as of one moment; closed by leaving its `with` block.
 
-    Whatever commits meanwhile, a view shows one moment. Keep it short: while it is open the store
-    cannot reuse the room of what it shows, and a store that must grow may close it (StoreError).
+    A view shows the same moment whatever commits meanwhile. Keep it open only briefly: meanwhile
+    the store cannot reuse the space of the rows it shows, and a store that must grow may close it
+    (StoreError).
     """
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -89,8 +100,8 @@ class View(Protocol):
     ) -> Iterator[tuple[bytes, bytes]]:
         """Rows with `start <= key < stop` (stop None: to the end), in key order or in reverse.
 
-        Lazy: rows are read as they are taken, or one sooner, and it may be left at any row. Of each
-        key the first `cut` bytes are left out, which all keys in between must share.
+        Lazy: rows are read as they are consumed, at most one ahead, and the caller may stop at any
+        row. The first `cut` bytes are left out of each key; all keys in the range must share them.
         """
         ...
 
@@ -117,8 +128,8 @@ class Shard(Protocol):
         """Apply the changes of every function named, as batch `fence.batch`.
 
         A function without changes is named with an empty mapping, so that an earlier try of the
-        same batch is undone. Where nothing changes and nothing is to be undone, no row is written
-        and nothing is flushed to disk; the fence counts as seen all the same.
+        same batch is undone. If nothing changes and there is nothing to undo, no row is written
+        and nothing is flushed to disk; the fence still counts as seen.
         Raises StaleCommit, and changes nothing, when a higher fence was seen or a later batch is
         in the shard (a new driver rolls back first).
         """
@@ -135,11 +146,11 @@ class Shard(Protocol):
 
     @property
     def last_batch(self) -> int:
-        """The last batch that changed it."""
+        """The last batch that changed the shard."""
         ...
 
     def state(self) -> ShardState | None:
-        """What the shard says of itself; None if there is no such shard yet. Changes nothing."""
+        """The shard's state; None if the shard does not exist yet. Changes nothing."""
         ...
 
     def close(self) -> None: ...
@@ -153,7 +164,7 @@ class Layer(Protocol):
         ...
 
     def clear(self, epoch: int, committed: int) -> None:
-        """Empty the layer, in every shard that was not emptied since: all of it is flushed."""
+        """Empty the layer in every shard not yet emptied for `committed`: all of it is flushed."""
         ...
 
     def base_batches(self) -> list[int]:
@@ -169,10 +180,19 @@ class Store(Protocol):
 
     @property
     def layer(self) -> Layer | None:
-        """What is not flushed yet; None if every commit is."""
+        """The part that is not flushed yet; None if every commit is flushed."""
         ...
 
     def shard(self, number: int) -> Shard: ...
+
+    def commit(
+        self, fence: Fence, changes: Mapping[int, Mapping[str, Changes]]
+    ) -> list[ChangesRef]:
+        """Commit several shards, as if each were committed by itself.
+
+        Returns the objects that the driver's commit must name; empty in most stores.
+        """
+        ...
 
     def close(self) -> None: ...
 
@@ -192,7 +212,7 @@ def after_prefix(prefix: bytes) -> bytes | None:
 
 
 def check_commit(where: str, seen: Fence, last: int, fence: Fence) -> None:
-    """Refuse a commit with `fence` where `seen` is the highest fence and `last` the last batch."""
+    """Refuse a stale commit with `fence`; `seen` is the highest fence, `last` the last batch."""
     if fence < seen:
         raise StaleCommit(
             f"{where}: commit with fence {fence} refused, it must not be below {seen}, which the "
@@ -207,7 +227,7 @@ def check_commit(where: str, seen: Fence, last: int, fence: Fence) -> None:
 
 
 def check_roll_back(where: str, seen: Fence, last: int, epoch: int, committed: int) -> Fence:
-    """The fence that a roll-back to `committed` raises; refused where it would lower it."""
+    """Returns the fence that a roll-back to `committed` sets; refuses to lower the fence."""
     fence = Fence(epoch, committed + 1, 0)
     if fence < seen:
         raise StaleCommit(
@@ -224,7 +244,7 @@ def check_roll_back(where: str, seen: Fence, last: int, epoch: int, committed: i
 
 
 def check_read(where: str, last: int, committed: int) -> None:
-    """Refuse to read as of `committed` where the shard has forgotten it."""
+    """Refuse to read as of `committed` if the shard has forgotten that batch."""
     if last > committed + 1:
         raise StaleRead(
             f"{where}: cannot read as of batch {committed}, the shard is at batch {last} and "

@@ -1,10 +1,14 @@
-"""Every delivery accounted for: what each function was owed, and what became of it.
+"""Accounts for every delivery: those that each function was owed, and what became of them.
 
-A delivery is one event to one function. What a function is owed is counted where events are put
-onto streams (or refused, or found late), what became of it where events are processed, dropped,
-diverted, kept or failed. So the two sides are counted apart, and must agree after every batch:
+A delivery is one event to one function. Deliveries that a function is owed are counted where events
+are put onto streams (or refused, or found late); their outcomes are counted where events are
+processed, dropped, diverted, kept or failed. So the two sides are counted separately, and must
+agree after every batch:
 
-    taken in = processed + dropped + diverted + waiting + dead letters + late
+    taken in + retried = processed + dropped + diverted + waiting + dead letters + late
+
+A retried letter is one more delivery, with an outcome of its own. Its first delivery stays in the
+counts, which never decrease.
 """
 
 from __future__ import annotations
@@ -23,14 +27,16 @@ class Deliveries(NamedTuple):
     dropped: int
     diverted: int
     waiting: int
-    """For the horizon, for a batch that is not too full, or as feedback for the next one."""
+    """Waiting for the horizon, for room in a batch, or as feedback for the next batch."""
     dead_letters: int
     late: int
+    retried: int = 0
+    """Repeated deliveries, of events that had failed, were late or were turned away."""
 
     @property
     def residual(self) -> int:
-        """What is not accounted for; 0, or there is a fault in Millstream."""
-        return self.taken - sum(self[1:])
+        """Deliveries that are not accounted for: always 0, unless Millstream has a bug."""
+        return self.taken + self.retried - sum(self[1:7])
 
 
 def deliveries_to(progress: Progress, function: str) -> Deliveries:
@@ -44,6 +50,7 @@ def deliveries_to(progress: Progress, function: str) -> Deliveries:
         waiting=progress.waiting_at.get(function, 0) + progress.feedback_at.get(function, 0),
         dead_letters=failed + progress.refused_at.get(function, 0),
         late=progress.late_at.get(function, 0),
+        retried=progress.retried.get(function, 0),
     )
 
 
@@ -51,4 +58,4 @@ def together(functions: Iterable[Deliveries]) -> Deliveries:
     """The sum over functions."""
     columns = zip(*functions, strict=True)
     totals = [sum(column) for column in columns]
-    return Deliveries(*totals) if totals else Deliveries(0, 0, 0, 0, 0, 0, 0)
+    return Deliveries(*totals) if totals else Deliveries(0, 0, 0, 0, 0, 0, 0, 0)

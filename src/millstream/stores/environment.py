@@ -1,25 +1,25 @@
-"""A process's hold on LMDB: which environments are open, how they grow, fork and fail.
+"""The LMDB environments of a process: opening, growing, forking and their errors.
 
 DESIGN
 ------
-*One environment a process.* LMDB forbids opening a file twice in a process and using an
-environment across a fork. So environments belong to this module, found by path, shared by all
-stores of the process, opened at first use and forgotten in the child of a fork, which opens its
-own. One that its users did not close stays open, ready for the next: Spark's workers unpickle a
-store for each task.
+*One environment per folder in a process.* LMDB forbids opening a file twice in a process and using
+an environment across a fork. So this module owns the environments: it finds them by path, shares
+them among all stores of the process, opens them at first use and forgets them in the child of a
+fork, which opens its own. An environment that its users did not close stays open for the next user:
+Spark's workers unpickle a store for each task.
 
-*Growing.* A full map aborts the transaction, is doubled, and the transaction runs again; other
-processes see that when they next begin one, and follow. Either closes the views that are open in
-that process, which then raise StoreError. The first size is therefore large: it costs address
-space only.
+*Growing.* When the map is full, the transaction is aborted, the map is doubled, and the transaction
+runs again. Other processes notice when they next begin a transaction, and follow. In either case
+the views that are open in that process are closed, and then raise StoreError. The first size is
+therefore large: it costs address space only.
 
-*Readers* never block commits, nor commits readers. But LMDB cannot reuse a page freed after the
-oldest open view began, so a view that stays open makes the file grow, and the file never shrinks.
-The views of dead processes are cleared at every commit (well under a microsecond each).
+*Readers* never block commits, and commits never block readers. But LMDB cannot reuse a page freed
+after the oldest open view began, so a view that stays open makes the file grow, and the file never
+shrinks. Every commit clears the views of dead processes (well under a microsecond each).
 
 *The soft fence* is the fence of the last commit that had nothing to write: 28 bytes in the file
 `fence` beside the data, written under LMDB's write lock and never flushed. It outlives the
-processes that it must refuse, and those do not outlive the machine.
+processes that it must refuse; a flush is not needed, since they do not survive a reboot either.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ REPAIR = (
     "restore the whole store from a copy, or begin a new one with --store and replay the sources"
 )
 DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.InvalidError, lmdb.PanicError)
-"""What LMDB says of a page that is not what it must be."""
+"""The errors that LMDB raises for a damaged page."""
 ERRORS = (Damaged, lmdb.Error, OSError)
-"""What is explained."""
+"""The errors that `explain` turns into a StoreError."""
 
 _FENCE = struct.Struct("<qqq")
 FENCE_BYTES = _FENCE.size + CHECK
-# A short write to a full disk reaches us as EIO: LMDB does not ask again.
+# A short write to a full disk is reported as EIO: LMDB does not retry it.
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 
 Transaction: TypeAlias = "lmdb.Transaction[bytes]"  # not subscriptable when it runs
@@ -62,7 +62,7 @@ def pack_fence(fence: Fence) -> bytes:
 
 
 def unpack_fence(stored: bytes) -> Fence | None:
-    """The fence in the file `fence`, NO_FENCE if that is empty; None if it is damaged."""
+    """Parses the file `fence`: NO_FENCE if it is empty, None if it is damaged."""
     if not stored:
         return NO_FENCE
     try:
@@ -72,7 +72,7 @@ def unpack_fence(stored: bytes) -> Fence | None:
 
 
 class Environment:
-    """The one environment of a directory in this process, whoever uses it."""
+    """The one environment of a folder in this process, shared by all its users."""
 
     def __init__(self, path: str, map_size: int, sync: bool = True) -> None:
         self.path = path
@@ -85,7 +85,7 @@ class Environment:
         self._fence_file = -1
 
     def forget(self) -> None:
-        """In the child of a fork: what was opened is the parent's, and is not to be closed here."""
+        """In the child of a fork: drop the parent's environment without closing it."""
         self._lock = threading.RLock()
         if self._env is not None:
             self._env = None
@@ -99,7 +99,7 @@ class Environment:
                 self._env = None
 
     def begin(self, *, write: bool = False) -> Transaction:
-        """A transaction, after following another process that has grown the map."""
+        """Begins a transaction; adopts the map's new size if another process has grown it."""
         env = self._env or self._open()
         while True:
             try:
@@ -112,7 +112,10 @@ class Environment:
                     raise
 
     def write(self, body: Callable[[Transaction], bool]) -> None:
-        """Run `body` in a write transaction and commit if it says so; again if the map was full."""
+        """Run `body` in a write transaction and commit if it returns True.
+
+        If the map is full, it grows, and `body` runs again.
+        """
         with self._lock:
             (self._env or self._open()).reader_check()
             try:
@@ -146,8 +149,12 @@ class Environment:
                 "nothing was changed"
             ) from error
 
+    def copy_to(self, folder: str) -> None:
+        """Write a consistent copy of the data to another folder; not synced."""
+        (self._env or self._open()).copy(folder)
+
     def clear(self, txn: Transaction) -> None:
-        """Remove all that is stored, within a write transaction."""
+        """Remove all data, within a write transaction."""
         assert self._env is not None
         txn.drop(self._env.open_db(), delete=False)
 
@@ -157,20 +164,20 @@ class Environment:
         if fence is None:
             raise StoreError(
                 f"{os.path.join(self.path, 'fence')}: does not fit its checksum: the file is "
-                "damaged; start the application again, which writes it anew"
+                "damaged; start the application again, which rewrites it"
             )
         return fence
 
     def raise_soft_fence(self, fence: Fence) -> None:
-        """Only within a write transaction, which keeps out other writers."""
+        """Record a fence. Only within a write transaction, which keeps out other writers."""
         if os.fstat(self._fence_file).st_size > FENCE_BYTES:
             os.ftruncate(self._fence_file, 0)
         os.pwrite(self._fence_file, pack_fence(fence), 0)
 
     def mend_soft_fence(self) -> None:
-        """For a new driver, whose epoch is above all before: a damaged file counts as none.
+        """Empty a damaged file: for a new driver, whose epoch is above all before.
 
-        What a power cut leaves may be torn; the tasks that it had to refuse are gone.
+        A power cut may leave a torn file, but the tasks that it had to refuse are gone then.
         """
         try:
             self.soft_fence()
@@ -193,11 +200,11 @@ class Environment:
                     map_size=self._map_size,
                     max_readers=MAX_READERS,
                     sync=self._sync,
-                    # Slates are read at random: read-ahead would fill the memory with others'.
+                    # Slates are read at random: read-ahead would fill the memory with other pages.
                     readahead=False,
                 )
             except lmdb.Error as error:
-                if error.code != errno.EROFS:
+                if error.code not in (errno.EROFS, errno.EACCES, errno.EPERM):
                     raise
                 return self._open_read_only()
             try:
@@ -214,7 +221,10 @@ class Environment:
             return env
 
     def _open_read_only(self) -> lmdb.Environment:
-        """On a file system that cannot be written: nobody writes, so readers need no lock."""
+        """Opens without LMDB's lock, which readers would have to write to.
+
+        Safe only while nobody writes, which `home.Home.store` ensures.
+        """
         self._env = lmdb.open(
             self.path, map_size=self._map_size, readonly=True, lock=False, readahead=False
         )
@@ -228,14 +238,14 @@ _environments_lock = threading.Lock()
 
 
 def acquire(path: str, map_size: int, sync: bool = True) -> Environment:
-    """The environment of a folder; with `sync` off, a cut of the power may leave it damaged."""
+    """The environment of a folder; with `sync` off, a power cut may leave it damaged."""
     path = os.path.realpath(path)
     with _environments_lock:
-        found = _environments.get(path)
-        if found is None or found.replaced():
-            found = _environments[path] = Environment(path, map_size, sync)
-        found.users += 1
-        return found
+        environment = _environments.get(path)
+        if environment is None or environment.replaced():
+            environment = _environments[path] = Environment(path, map_size, sync)
+        environment.users += 1
+        return environment
 
 
 def release(environment: Environment) -> None:
@@ -258,7 +268,10 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _identity(path: str) -> tuple[int, int]:
-    """Which data file lies there. Only LMDB opens its files: anyone else would lose its locks."""
+    """The device and inode of the data file; (0, 0) if there is none.
+
+    Uses `stat`: if this process opened and closed LMDB's files, it would lose LMDB's locks.
+    """
     try:
         status = os.stat(os.path.join(path, "data.mdb"))
     except FileNotFoundError:
@@ -267,15 +280,15 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _flush_folders(path: str) -> None:
-    """A new file survives a crash of the machine only if its folder, and theirs, are flushed."""
+    """Sync the folders of a new file: only then does it survive a crash of the machine."""
     for folder in (path, os.path.dirname(path), os.path.dirname(os.path.dirname(path))):
         sync(folder)
 
 
 class explained:  # noqa: N801  # reads as a word of its with statement
-    """LMDB's and the system's errors, and damage, as a StoreError that says what to do.
+    """Turns LMDB's and the system's errors, and damage, into a StoreError that says what to do.
 
-    A class, which is entered and left in a fraction of the time: every read does it.
+    A class, because that takes a fraction of the time of a generator, and every read uses it.
     """
 
     __slots__ = ("_outcome", "_where")
@@ -294,7 +307,7 @@ class explained:  # noqa: N801  # reads as a word of its with statement
 
 
 def explain(error: Damaged | lmdb.Error | OSError, where: str, outcome: str) -> NoReturn:
-    """Raise the StoreError that `explained` makes of an error."""
+    """Raise the StoreError for an error of LMDB, of the system, or for damage."""
     if isinstance(error, Damaged):
         raise StoreError(
             f"{where}: {outcome}, {named(error.key)} does not fit its checksum: the store is "
@@ -304,7 +317,7 @@ def explain(error: Damaged | lmdb.Error | OSError, where: str, outcome: str) -> 
 
 
 def _advice(error: lmdb.Error | OSError) -> str:
-    """What to do about it."""
+    """The advice for an error."""
     code = error.code if isinstance(error, lmdb.Error) else error.errno
     if code in _NO_ROOM:
         return "the disk or its quota is full, or it fails: make room and start again"

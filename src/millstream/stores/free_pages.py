@@ -1,12 +1,13 @@
-"""Whether a shard's list of free pages can be relied on.
+"""Checks a shard's list of free pages.
 
-LMDB writes new rows into pages of that list. It has no checksum, and reading rows never looks at
-it; so a flipped byte in it would be found only after a page that is in use was written over. Here
-the pages in use are gathered from the file itself: every page but the two first must be the one or
-the other, once.
+LMDB writes new rows into pages of that list. The list has no checksum, and reading rows never looks
+at it. So a flipped byte in it would show only after a page in use was overwritten. This module
+gathers the pages in use from the file itself: every page except the first two must be either free
+or in use, exactly once.
 
-The layout is that of LMDB 0.9: a page has 16 bytes of head (its flags at byte 10, where its room
-begins at byte 12), then the places of its nodes; a node has four numbers of 16 bits, key and data.
+The layout is that of LMDB 0.9: a page has a head of 16 bytes (its flags at byte 10, the start of
+its free space at byte 12), then the offsets of its nodes; a node is four 16-bit numbers, key and
+data.
 """
 
 from __future__ import annotations
@@ -22,14 +23,13 @@ _HEAD, _NODE, _NUMBER = Struct("<HH"), Struct("<HHHH"), Struct("<Q")
 _BRANCH, _LEAF, _BIG = 1, 2, 1
 _NO_PAGE = (1 << 64) - 1
 _FREE_ROOT, _MAIN_ROOT, _LAST, _ID = 80, 128, 136, 144
-"""Where the roots of the two trees, the last page and the number of the commit are in a first page
-of a file."""
+"""Offsets in a meta page: the roots of the two trees, the last page and the commit's number."""
 
 
 def free_pages_fault(path: str, txn: Transaction, page_bytes: int) -> str:
-    """What is wrong with the list, as of a read transaction on the file; nothing if all is well.
+    """Describes what is wrong with the list, as of a read transaction; empty if nothing is.
 
-    The list of an old commit is not kept for readers: while batches go on, nothing is known of it.
+    Also empty if a commit has followed meanwhile: LMDB does not keep an old list for readers.
     """
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         big = bool(txn.stat()["overflow_pages"])
@@ -38,7 +38,7 @@ def free_pages_fault(path: str, txn: Transaction, page_bytes: int) -> str:
             fault = _fault(data, meta, page_bytes, big)
         except (IndexError, ValueError, struct.error):
             fault = "its list of free pages, or a page above its rows, cannot be read"
-        # Looked at last: until the next commit is done, none of these pages is written over.
+        # Checked last: until the next commit is done, none of these pages is overwritten.
         is_last = max(_number(data, 0), _number(data, page_bytes)) == txn.id()
         return fault if is_last else ""
 
@@ -49,12 +49,12 @@ def _number(data: mmap.mmap, meta: int) -> int:
 
 
 def _fault(data: mmap.mmap, meta: int, page_bytes: int, big: bool) -> str:
-    """`big`: some rows are so large that they have pages of their own."""
+    """Describes what is wrong; `big`: some rows are so large that they have their own pages."""
     used: list[int] = []
     free: list[int] = []
     file = _File(data, page_bytes, used)
     for _ in file.values(_NUMBER.unpack_from(data, meta + _MAIN_ROOT)[0], big):
-        pass  # only the pages are wanted
+        pass  # only the pages matter
     for value in file.values(_NUMBER.unpack_from(data, meta + _FREE_ROOT)[0], True):
         free += unpack_from(f"<{_NUMBER.unpack_from(value)[0]}Q", value, 8)
     both = len(used) + len(free) - len({*used, *free})
@@ -67,7 +67,7 @@ def _fault(data: mmap.mmap, meta: int, page_bytes: int, big: bool) -> str:
 
 
 class _File:
-    """The pages of a file; those that are looked at are added to `used`."""
+    """The pages of a file; every page that is visited is added to `used`."""
 
     def __init__(self, data: mmap.mmap, page_bytes: int, used: list[int]) -> None:
         self._data = data
@@ -75,7 +75,7 @@ class _File:
         self._used = used
 
     def values(self, root: int, leaves: bool) -> Iterator[bytes]:
-        """The values of a tree; without `leaves`, only its pages are found, faster."""
+        """The values of a tree; without `leaves`, only collects its pages, which is faster."""
         if root == _NO_PAGE:
             return
         ahead = [root]
@@ -101,7 +101,7 @@ class _File:
         if not big:
             return self._data[at : at + size]
         first = _NUMBER.unpack_from(self._data, at)[0]
-        # A value that was written over by a shorter one has more pages than it needs.
+        # A value that replaced a longer one may have more pages than it needs.
         (count,) = unpack_from("<I", self._data, first * self._page_bytes + 12)
         if count * self._page_bytes > len(self._data):
             raise ValueError(f"page {first} is of no value")

@@ -1,50 +1,75 @@
-"""The directory of an application's store: what lies where, who holds it, what is committed.
+"""The directory of an application's store: its files, its lock and its committed batch.
 
-store.json        the application, its shards and its updates; fixed when it is made
+store.json        the application, its shards and its updates
 epoch             the number of the last driver start
 lock              held by the driver that runs
-progress          the last committed batch: writing it is what commits a batch
-soft.json, soft/  batches that are not flushed yet, and progress.flushed the last that is (`soft`)
-shards/           the rows; shards-N after a vacuum, as store.json says
+progress          the last committed batch: writing this file commits a batch
+soft.json, soft/  batches that are not flushed yet; progress.flushed: the last flushed one (`soft`)
+shards/           the rows; shards-N after a vacuum: store.json names the folder
 sources/          the logs of files taken in
 staging/          output of committed batches that the sinks have not published yet
 logs/             the event logs: of sources, of outputs, of late events and of dead letters
-actions/          how far each action is: what was carried out outside
+actions/          the progress of each action: what was carried out outside
 packages/         code of Python jobs, for agents that fetch it
-app.json          the application in words, for whoever serves the store
+app.json          a description of the application, for servers of the store
 server.lock       held by the server that serves it
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from itertools import count
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import msgspec
 
-from millstream.durable import read_record, sync, write_record
-from millstream.errors import StaleRead, StoreError, StoreLocked
+from millstream.column_types import ColumnType
+from millstream.durable import (
+    read_record,
+    sync,
+    with_checksum,
+    write_record,
+    write_unsynced,
+    write_whole,
+)
+from millstream.errors import StaleRead, StoreError
+from millstream.places.place import Place
 from millstream.stores.contract import Store
 from millstream.stores.layered import LayeredStore
 from millstream.stores.lmdb import LmdbStore
 from millstream.stores.progress import Progress
 from millstream.stores.soft import FLUSHED, SOFT, Flushed, Soft, read_committed, read_soft
+from millstream.stores.store_lock import held as held
+from millstream.stores.store_lock import is_held as is_held
+from millstream.stores.store_lock import make_folders
 
 FORMAT = 3
-"""Raised when what is stored changes: 2 gave every row a checksum, 3 has no files of Spark's."""
-READABLE = (2, 3)
-"""A store of an older one is carried over by the first start (`driver.format_upgrade`)."""
+"""Raised when the stored format changes: 2 gave every row a checksum, 3 has no Spark files."""
+RENAMED = 4
+"""The format of a store in which some update's rows are stored under another name than its own."""
+READABLE = (2, 3, 4)
+"""The first start upgrades a store of an older format (`driver.format_upgrade`)."""
 SHARDS = 16
-"""How many shards a new store has unless it is told: each is an fsync of every commit."""
+"""The default number of shards of a new store: each costs every commit an fsync."""
+
+
+class SlateShape(msgspec.Struct):
+    """The form of an update's slates in the last run."""
+
+    versions: list[int]
+    """The versions that stored slates may have; the last is the update's own."""
+    fields: dict[str, str] = {}
+    """A dataclass's fields, each with its type as text."""
+    digest: str = ""
+    """A digest of everything known about the type: another form has another digest."""
+    columns: ColumnType | None = None
+    """A dataclass as columns, for tables of its slates."""
 
 
 class Facts(msgspec.Struct):
-    """What a store is, for as long as it lives."""
+    """The lasting facts about a store: the content of store.json."""
 
     app: str
     shards: int
@@ -52,15 +77,27 @@ class Facts(msgspec.Struct):
     """Each update's kind of slate: dict, dataclass or table."""
     id: str = ""
     streams: list[str] = []
-    """Every stream there ever was: its place is its number in stored events, for ever."""
+    """Every stream that ever existed. A stream's index is its number in stored events, for ever."""
     functions: list[str] = []
-    """Every function there ever was that may have stored events."""
+    """Every function that ever existed and may have stored events."""
     parts: dict[str, str] = {}
-    """Of each part of an application, such as a job, what must not change while its slates are
-    here, in words."""
+    """For each part of an application, such as a job: a text of what must not change while the
+    store has its slates."""
     folder: str = "shards"
-    """The folder of the rows: another one after each `millstream vacuum`."""
+    """The folder of the rows; each `millstream vacuum` makes a new one."""
+    slates: dict[str, SlateShape] = {}
+    """The form of each update's slates; unknown for an update that is not listed."""
+    stored_as: dict[str, str] = {}
+    """Updates whose rows are stored under another name: one that they had before."""
+    retired: list[str] = []
+    """Updates that the application no longer has, as its owner has confirmed."""
+    here: list[int] | None = None
+    """The shards that are here, in a mirror of some shards of a shared store. None: all."""
     format: int = FORMAT
+
+    def stored(self, update: str) -> str:
+        """The name under which an update's rows are stored."""
+        return self.stored_as.get(update, update)
 
 
 class Home:
@@ -70,12 +107,22 @@ class Home:
         self.path = path
         self.facts = facts
         self.soft = soft
-        """The layer of batches that are not flushed; None if each is."""
+        """The layer of batches that are not flushed; None if every batch is flushed."""
         self._seen_epoch = 0
+
+    @property
+    def place(self) -> Place | None:
+        """The place of a shared store; None if the store is this folder."""
+        return None
+
+    @property
+    def name(self) -> str:
+        """The store's name for the user."""
+        return str(self.path)
 
     @classmethod
     def open(cls, path: Path) -> Home:
-        """A store that is there; StoreError if there is none."""
+        """Opens an existing store; StoreError if there is none."""
         data = read_record(path / "store.json")
         if data is None:
             raise StoreError(
@@ -86,56 +133,82 @@ class Home:
         if facts.format not in READABLE:
             raise StoreError(
                 f"{path}: the store has format {facts.format}, and this version of Millstream "
-                f"reads formats {READABLE[0]} to {FORMAT}; run it with the version that wrote it, "
-                "or begin a new store with --store and replay the sources"
+                f"reads formats {READABLE[0]} to {READABLE[-1]}; run it with the version that "
+                "wrote it, or begin a new store with --store and replay the sources"
             )
         return cls(path, facts, read_soft(path))
 
     @classmethod
     def make(cls, path: Path, app: str, shards: int | None, updates: dict[str, str]) -> Home:
-        """The application's store, made if it is not there. Its shards stay as they are."""
-        _make_folders(path, path / "sources", path / "staging")
+        """Opens the application's store; creates it if missing. The number of shards is fixed."""
+        make_folders(path, path / "sources", path / "staging")
         if read_record(path / "store.json") is None:
             _check_empty(path)
             facts = Facts(app, shards or SHARDS, updates, id=uuid4().hex)
-            # First, so that a store without it has lost it.
+            # Written first: so a store that has no progress has lost it.
             write_record(path / "progress", msgspec.json.encode(Progress()))
             write_record(path / "store.json", msgspec.json.encode(facts))
         home = cls.open(path)
-        _make_folders(home.shards)
-        if home.facts.app != app:
-            raise StoreError(
-                f"{path}: this is the store of app {home.facts.app!r}, not of {app!r}; name "
-                "another with --store"
-            )
-        if shards is not None and home.facts.shards != shards:
-            raise StoreError(
-                f"{path}: the store has {home.facts.shards} shards, and they are fixed; this run "
-                f"asks for {shards}: leave --shards out, or begin a new store"
-            )
-        for name, kind in updates.items():
-            stored = home.facts.updates.get(name, kind)
-            if stored != kind:
-                raise StoreError(
-                    f"{path}: the slates of update {name!r} are stored as {stored}, and the "
-                    f"application now says {kind}; give the update a new name="
-                )
-        merged = {**home.facts.updates, **updates}
-        if merged != home.facts.updates:
-            home.facts.updates = merged
-            home.write_facts()
+        make_folders(home.shards)
+        home.fit(app, shards)
         return home
 
+    def fit(self, app: str, shards: int | None) -> None:
+        """Refuse another application than the store's, and another number of shards."""
+        if self.facts.app != app:
+            raise StoreError(
+                f"{self.name}: this is the store of app {self.facts.app!r}, not of {app!r}; name "
+                "another with --store"
+            )
+        if shards is not None and self.facts.shards != shards:
+            raise StoreError(
+                f"{self.name}: the store has {self.facts.shards} shards, and they are fixed; this "
+                f"run asks for {shards}: leave --shards out, or change them with `millstream "
+                "reshard`"
+            )
+
+    def know_slates(
+        self,
+        updates: Mapping[str, str],
+        shapes: Mapping[str, SlateShape],
+        renamed: Mapping[str, str],
+        retired: Iterable[str],
+    ) -> None:
+        """Record the updates, with the kind and the form of their slates.
+
+        `renamed` has the former name of each update that takes over the slates of that name.
+        """
+        facts = self.facts
+        before = msgspec.json.encode(facts)
+        for name, former in renamed.items():
+            stored = facts.stored_as.pop(former, former)
+            facts.updates.pop(former, None)
+            facts.slates.pop(former, None)
+            if stored != name:
+                facts.stored_as[name] = stored
+        for name in updates:
+            others = {facts.stored(other) for other in facts.updates if other != name}
+            if name not in facts.updates and name not in renamed and name in others:
+                free = (f"{name}~{number}" for number in count(2))  # its own name is taken
+                facts.stored_as[name] = next(stored for stored in free if stored not in others)
+        facts.updates = {**facts.updates, **updates}
+        facts.slates = {**facts.slates, **shapes}
+        facts.retired = sorted({*facts.retired, *retired} - set(updates))
+        if facts.stored_as:
+            facts.format = max(facts.format, RENAMED)
+        if msgspec.json.encode(facts) != before:
+            self.write_facts()
+
     def number_streams(self, names: Iterable[str]) -> None:
-        """Give every stream a number that it keeps, however the application is changed."""
+        """Give every stream a number that it keeps, however the application changes."""
         self._know(self.facts.streams, names)
 
     def know_functions(self, names: Iterable[str]) -> None:
-        """Remember which functions may have stored events."""
+        """Record the functions that may have stored events."""
         self._know(self.facts.functions, names)
 
     def know_parts(self, lasting: Mapping[str, str]) -> None:
-        """Remember what must not change of the parts."""
+        """Record what must not change in each part."""
         if not lasting.items() <= self.facts.parts.items():
             self.facts.parts.update(lasting)
             self.write_facts()
@@ -147,7 +220,7 @@ class Home:
             self.write_facts()
 
     def write_facts(self) -> None:
-        """Let the facts be what they are now."""
+        """Write the current facts to store.json."""
         write_record(self.path / "store.json", msgspec.json.encode(self.facts))
 
     @property
@@ -165,16 +238,27 @@ class Home:
         return log_of(self.path, stream)
 
     def store(self) -> Store:
-        """For whoever reads the committed batch."""
+        """Opens the rows, to read the committed batch."""
         soft = self.soft if self.soft is not None and self.soft.survives() else None
+        # A store that is being created has no folder of shards yet, and no slate.
+        unwritable = self.shards.exists() and not os.access(self.shards, os.W_OK)
+        if unwritable and is_held(self.path):
+            raise StoreError(
+                f"{self.path}: its application runs, and a reader beside it must be able to write "
+                "to the store (LMDB's lock); read it as the application's user, ask its server, or "
+                "wait until it has stopped"
+            )
         return opened(self.path, self.facts.shards, soft)
 
     def at_least_epoch(self, seen: int) -> None:
-        """Let the next epoch be above what a shard has seen: the file may be lost or damaged."""
+        """Make the next epoch higher than `seen`, an epoch that a shard has seen.
+
+        The file `epoch` may be lost or damaged.
+        """
         self._seen_epoch = seen
 
     def raise_epoch(self) -> int:
-        """A number higher than that of every driver before, on disk when this returns."""
+        """Returns an epoch higher than that of any driver before; it is on disk by then."""
         try:
             data = read_record(self.path / "epoch")
             last = int(data) if data else 0
@@ -184,20 +268,39 @@ class Home:
         write_record(self.path / "epoch", str(epoch).encode())
         return epoch
 
-    def write_progress(self, progress: Any, *, synced: bool = True) -> None:
-        """Commit a batch: from here on readers see it."""
+    def take_over(self, progress: Progress) -> int:
+        """Make this process the only one that can commit batches after `progress`.
+
+        Returns its epoch.
+        """
+        return self.raise_epoch()
+
+    def stage(self, name: str, data: bytes, *, synced: bool = True) -> None:
+        """Keep output of a batch until the sinks have it."""
+        (write_whole if synced else write_unsynced)(self.staging / name, with_checksum(data))
+
+    def fetch_staged(self, names: list[str]) -> None:
+        """Bring staged files into the staging folder, if they exist anywhere."""
+
+    def drop_staged(self, names: list[str]) -> None:
+        """Remove staged files: the sinks have published them."""
+        for name in names:
+            (self.staging / name).unlink(missing_ok=True)
+
+    def write_progress(self, progress: Progress, *, synced: bool = True) -> None:
+        """Commit a batch: readers see it from now on."""
         write_record(self.path / "progress", msgspec.json.encode(progress), synced=synced)
 
     def read_progress(self) -> bytes | None:
-        """What the driver wrote last, be it flushed or not."""
+        """The progress that the driver wrote last, flushed or not."""
         return read_record(self.path / "progress")
 
     def write_flushed(self, flushed: Flushed) -> None:
-        """Flush: no cut of the power takes the batch back from here on."""
+        """Record a flush: from now on the batch survives a power cut."""
         write_record(self.path / FLUSHED, msgspec.json.encode(flushed))
 
     def write_soft(self, soft: Soft | None) -> None:
-        """Have this layer from here on, or none."""
+        """Use this layer from now on, or none."""
         if soft is not None:
             write_record(self.path / SOFT, msgspec.json.encode(soft))
         else:
@@ -206,21 +309,25 @@ class Home:
         self.soft = soft
 
     def committed(self) -> int:
-        """The last committed batch that this, as it was opened, can read; -1 if there is none."""
+        """The last committed batch that this `Home`, as it was opened, can read; -1 if none."""
         return self.batch_of(read_committed(self.path))
 
     def batch_of(self, progress: Progress) -> int:
-        """The batch of a progress; StaleRead if the store has another layer than it had."""
+        """The batch of a progress; StaleRead if its layer or folder is not the opened one."""
         if progress.soft != (self.soft.id if self.soft else "") and progress.batch >= 0:
             raise StaleRead(
                 f"{self.path}: the application was started with another flush setting since the "
                 "store was opened; open it again"
             )
+        if progress.folder and progress.folder != self.facts.folder:
+            raise StaleRead(
+                f"{self.path}: the mirror was loaded anew since it was opened; open it again"
+            )
         return progress.batch
 
 
 def opened(path: Path, shards: int, soft: Soft | None) -> Store:
-    """The rows of a store, with its layer if there is one."""
+    """Opens the rows of a store, with its layer if there is one."""
     folder = Home.open(path).shards
     if soft is None:
         return LmdbStore(folder, shards)
@@ -228,7 +335,7 @@ def opened(path: Path, shards: int, soft: Soft | None) -> Store:
 
 
 def _check_empty(path: Path) -> None:
-    """Refuse to make a store where another has lost its facts."""
+    """Refuse to create a store in a folder that holds one without its store.json."""
     for name in ("progress", FLUSHED, SOFT):
         data = read_record(path / name)
         if data is not None and (name != "progress" or msgspec.json.decode(data)["batch"] >= 0):
@@ -244,47 +351,5 @@ def _check_empty(path: Path) -> None:
 
 
 def log_of(store: Path, stream: str) -> Path:
-    """Where the event log of a stream lies, unless its address says another place."""
+    """The folder of a stream's event log, unless the log's address names another place."""
     return store / "logs" / stream
-
-
-@contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Hold a store: one driver at a time. Freed by the system if the driver dies."""
-    _make_folders(path)
-    try:
-        handle = os.open(path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise StoreError(
-            f"{path / 'lock'}: cannot be opened: {error.strerror}; a run needs the right to write "
-            "to its store, and room for it: give it, or name another with --store (the slates that "
-            "are there can be read meanwhile)"
-        ) from None
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.read(handle, 32).decode(errors="replace").strip()
-            raise StoreLocked(
-                f"{path}: another driver holds this store (process {holder or 'unknown'}); "
-                "stop it first, or name another store with --store"
-            ) from None
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, str(os.getpid()).encode(), 0)
-        yield
-        os.ftruncate(handle, 0)  # a driver that ended by itself; of one that died, its id stays
-    finally:
-        os.close(handle)
-
-
-def _make_folders(*paths: Path) -> None:
-    for path in paths:
-        try:
-            if not path.is_dir():
-                path.mkdir(parents=True)
-                sync(path.parent)
-        except OSError as error:
-            raise StoreError(
-                f"{path}: the store cannot be made: {error.strerror or error}; name another with "
-                "--store"
-            ) from error

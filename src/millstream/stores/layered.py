@@ -1,29 +1,30 @@
-"""A store whose batches cost no flush to disk: a synced base, and an unsynced layer above it.
+"""A store whose batches cost no flush to disk: a synced base and an unsynced layer above it.
 
 DESIGN
 ------
-LMDB without fsync survives the end of a process, but a cut of the power may leave it damaged. So
-two shards make one. *Base* is an ordinary shard, flushed at every commit: its rows are those of the
-end of the last flushed batch f, and nothing of a batch after it. *Soft* lies in a folder of its
-own, is never flushed, and holds what the batches after f have changed. Commits go to soft only;
-a view is soft over base; after a cut of the power soft is thrown away, and base is what stood at f.
+LMDB without fsync survives the end of a process, but a power cut may leave it damaged. So each
+shard consists of two. *Base* is an ordinary shard, flushed at every commit: it holds the rows as
+they stood at the end of the last flushed batch f, and nothing of a later batch. *Soft* lies in a
+folder of its own, is never flushed, and holds the changes of the batches after f. Commits go to
+soft only; a view is soft over base. After a power cut soft is thrown away, and base is the state
+at f.
 
-*A row of soft* is `kind | length of the function's name (u16) | name | value`, where the kind says
-put or deleted: a row that base has is hidden by one that says deleted. A row that base does not
-have is simply removed. The name tells at the flush whose row it is: base keeps a journal of each
-function's last commit, so a row must be committed for the function that owns it.
+*A row of soft* is `kind | length of the function's name (u16) | name | value`, where the kind is
+put or deleted: a deleted row hides the row that base has. A row that base does not have is simply
+removed. The name tells the flush who owns the row: base keeps a journal of each function's last
+commit, so a row must be committed for the function that owns it.
 
 *A flush* of the batches up to c has three steps, for all shards together:
 
-1. `write_base`: all rows of soft, as of c, are committed to base in one transaction each. Base
-   counts it as batch f + 1, whatever c is: so it remembers what stood at f, and can go back there.
-2. The store's own record says that c is flushed (`Home.write_flushed`): this is the moment.
-3. `clear`: soft is emptied, and notes in the same transaction that base is now to be read as of c.
+1. `write_base` commits all rows of soft, as of c, to base, in one transaction a shard. Base counts
+   it as batch f + 1, whatever c is: so it remembers its state at f and can return to it.
+2. The store records that c is flushed (`Home.write_flushed`). The flush takes effect here.
+3. `clear` empties soft, and notes in the same transaction that base must now be read as of c.
 
 *Views* open soft first and read base as of the batch that soft notes. Until step 3 that is f, which
-base remembers; afterwards it is c, and an earlier batch is a StaleRead. So a view that is opened at
-any moment of a flush, before, between or after, shows the same. A crash before step 2 is undone by
-`roll_back`; after it, `clear` comes at the next start.
+base remembers; afterwards it is c, and reading an earlier batch raises StaleRead. So a view opened
+before, during or after a flush shows the same rows. If the process crashes before step 2,
+`roll_back` undoes the flush; after it, the next start calls `clear`.
 """
 
 from __future__ import annotations
@@ -37,10 +38,12 @@ from typing import Self
 
 from millstream.errors import StaleCommit, StaleRead
 from millstream.stores import rows
-from millstream.stores.checks import Tally, digest_of, sealed, unsealed
+from millstream.stores.checks import RowTally, digest_of, sealed, unsealed
+from millstream.stores.commit_threads import commit_each
 from millstream.stores.contract import (
     NO_BATCH,
     Changes,
+    ChangesRef,
     Fence,
     Layer,
     ShardState,
@@ -48,15 +51,8 @@ from millstream.stores.contract import (
     check_roll_back,
 )
 from millstream.stores.environment import Transaction, explained
-from millstream.stores.lmdb import (
-    HEAD_KEY,
-    MAP_SIZE,
-    Head,
-    LmdbShard,
-    LmdbStore,
-    LmdbView,
-    read_head,
-)
+from millstream.stores.lmdb import MAP_SIZE, LmdbShard, LmdbStore, LmdbView
+from millstream.stores.shard_rows import HEAD_KEY, Head, read_head
 
 _DELETED, _PUT = 0, 1
 _ROW = struct.Struct("<BH")
@@ -75,9 +71,9 @@ class LayeredView:
         self._base = base
 
     def get_many(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        found = self._soft.get_many(keys)
-        missing = [number for number, row in enumerate(found) if row is None]
-        values = [None if row is None else _value(row) for row in found]
+        soft_rows = self._soft.get_many(keys)
+        missing = [number for number, row in enumerate(soft_rows) if row is None]
+        values = [None if row is None else _value(row) for row in soft_rows]
         below = self._base.get_many([keys[number] for number in missing])
         for number, value in zip(missing, below, strict=True):
             values[number] = value
@@ -96,7 +92,7 @@ class LayeredView:
         return base if over is None else _merged(chain([over], soft), base, reverse)
 
     def below(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        """The values that base has."""
+        """The values in base."""
         return self._base.get_many(keys)
 
     def __enter__(self) -> Self:
@@ -108,10 +104,10 @@ class LayeredView:
 
 
 class _SoftShard(LmdbShard):
-    """An unsynced shard that can be emptied, and that notes up to which batch base has all."""
+    """An unsynced shard that can be emptied, and that notes the batch that base is flushed to."""
 
     def noted(self) -> int:
-        """Up to which batch base has all, as this shard knows; NO_BATCH if it was never emptied."""
+        """The batch up to which base has everything; NO_BATCH if soft was never emptied."""
         with explained(self._where, "cannot read"):
             txn = self._environment.begin()
             try:
@@ -120,31 +116,31 @@ class _SoftShard(LmdbShard):
                 txn.abort()
 
     def note_in(self, view: LmdbView) -> int:
-        """The same, as a view shows it."""
+        """`noted`, as of a view."""
         with explained(self._where, "cannot read"):
             return _note_of(view.own(_NOTE_KEY))
 
     def check_noted(self, noted: int, committed: int) -> None:
-        """Refuse to read as of `committed` where base is past it."""
+        """Refuse to read as of `committed` if base is past it."""
         if noted != NO_BATCH:
             check_read(self._where, noted + 1, committed)
 
     def clear(self, epoch: int, committed: int) -> None:
-        """Remove every row, and what any task has changed after `committed`; note the batch."""
+        """Remove every row, also those changed after `committed`, and note that batch."""
         environment = self._environment
 
         def body(txn: Transaction) -> bool:
             head = read_head(txn)
             seen = max(head.seen, environment.soft_fence())
-            # Only a newer driver is in the way: a task of this one's next batch, which has been
-            # cancelled, may have been here, and what it has written goes too.
+            # Only a newer driver may prevent this. A cancelled task of this driver's next batch may
+            # have committed here: its rows are removed too.
             fence = check_roll_back(
                 self._where, Fence(seen.epoch, 0, 0), head.last, epoch, committed
             )
             environment.clear(txn)
             # As after a roll-back: the batches before `committed` are forgotten.
             note = sealed(_NOTE_KEY, _NOTE.pack(committed))
-            tally = Tally(1, digest_of([note]))
+            tally = RowTally(1, digest_of([note]))
             txn.put(HEAD_KEY, Head(max(seen, fence), committed + 1, tally).pack())
             txn.put(_NOTE_KEY, note)
             return True
@@ -204,7 +200,7 @@ class LayeredShard:
         )
 
     def _layered(self, batch: int, function: str, changed: Changes) -> Changes:
-        """The changes of soft that make those of the two."""
+        """Translates a function's changes into changes of soft."""
         name = function.encode()
         put, deleted = _ROW.pack(_PUT, len(name)) + name, _ROW.pack(_DELETED, len(name)) + name
         gone = [key for key, value in changed.items() if value is None]
@@ -228,9 +224,9 @@ class LayeredShard:
         return undone
 
     def write_base(self, epoch: int, flushed: int, committed: int) -> int:
-        """Commit to base what soft holds as of `committed`; `flushed` is what base has until now.
+        """Commit the rows of soft as of `committed` to base, which has everything up to `flushed`.
 
-        Gives the number of rows. The whole of it is undone by `roll_back` until `clear`.
+        Returns the number of rows. Until `clear`, `roll_back` undoes all of it.
         """
         changes: dict[str, dict[bytes, bytes | None]] = {}
         with self._soft.at(committed) as soft:
@@ -241,7 +237,7 @@ class LayeredShard:
         return sum(map(len, changes.values()))
 
     def clear(self, epoch: int, committed: int) -> None:
-        """Empty soft: base has all of it, up to `committed`."""
+        """Empty soft: base has everything up to `committed`."""
         self._soft.clear(epoch, committed)
 
     def close(self) -> None:
@@ -298,6 +294,11 @@ class LayeredStore:
             self._shards[number] = LayeredShard(base, soft, self._since)
         return self._shards[number]
 
+    def commit(
+        self, fence: Fence, changes: Mapping[int, Mapping[str, Changes]]
+    ) -> list[ChangesRef]:
+        return commit_each(self, fence, changes)
+
     def close(self) -> None:
         for shard in self._shards.values():
             shard.close()
@@ -318,7 +319,7 @@ def _owner(row: bytes) -> str:
 
 
 def _merged(soft: Iterator[Item], base: Iterator[Item], reverse: bool) -> Iterator[Item]:
-    """The rows of both in order; where both have a key, soft's."""
+    """Merges the rows of both in key order; soft wins where both have a key."""
     over, under = next(soft, None), next(base, None)
     while over is not None or under is not None:
         if over is None or (

@@ -1,21 +1,22 @@
-"""What is stored under which key, and how a slate's row is written.
+"""The keys of a shard's rows, and the format of a slate's row.
 
 A shard holds seven kinds of rows, each kind a key range of each function:
 
     S function 0 key                    a slate: last update, timers, data
     E function 0 key' 0 0 entry         one entry of a table slate (key' = key with 0 as 0 ff)
-    T function 0 clock time key         the index of timers: who has one, by time
+    T function 0 clock time key         the index of timers: the keys that have one, by time
     W function 0 time batch number      a chunk of events that wait for the horizon
     O function 0 batch number           a chunk of feedback events for the next batch
-    Q function 0                        which lanes of events too many for a batch there are
+    Q function 0                        the lanes of events that were too many for a batch
     Q function 0 lane' 0 0 batch number a chunk of such a lane (lane' = lane with 0 as 0 ff)
     P function 0 i priority last key    the order of slates, the least important first: its bytes
-    P function 0 r key                  a slate's rank: where it is in that order, and its bytes
-    P function 0 t                      how many slates are in the order, and their bytes
+    P function 0 r key                  a slate's rank: its position in that order, and its bytes
+    P function 0 t                      the number of slates in the order, and their bytes
 
-Function names hold no zero byte, so a range never runs into another's. Times are written so that
-their bytes sort as they do. A slate's row starts with a format byte, so that it can change. The
-order of slates is there only for updates whose room is limited: see `ranks`.
+Function names hold no zero byte, so ranges of two functions never overlap. Times are encoded so
+that their bytes sort as the times do. A slate's row starts with a format byte, so that the format
+can change: format 1 is a slate of version 1; format 2 has the slate's version after the time of the
+last update. The order of slates exists only for updates with limited room: see `ranks`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _TIME: Final = struct.Struct(">Q")
 _CHUNK: Final = struct.Struct(">QI")
 _HEAD: Final = struct.Struct(">Bq")
 _LENGTH: Final = struct.Struct(">I")
-PLAIN, COMPRESSED, WITH_TIMERS = 0x10, 0x01, 0x02
+_VERSION: Final = struct.Struct(">H")
+PLAIN, VERSIONED, COMPRESSED, WITH_TIMERS = 0x10, 0x20, 0x01, 0x02
 COMPRESS_FROM: Final = 2_048
 CLOCKS: Final[dict[Clock, bytes]] = {"event": b"e", "wall": b"w"}
 Timers = dict[str, tuple[Clock, int]]
@@ -45,7 +47,8 @@ slate_head: Final = _HEAD.unpack_from
 
 
 def _sortable(ts: int) -> bytes:
-    return _TIME.pack(min(max(ts + _SIGN, 0), _MOST))  # a limit may lie outside what can be stored
+    # Clamped: a limit of a range may lie outside the times that can be stored.
+    return _TIME.pack(min(max(ts + _SIGN, 0), _MOST))
 
 
 def slates_of(function: str) -> bytes:
@@ -86,6 +89,12 @@ def waiting_row(prefix: bytes, least: int, batch: int, number: int) -> bytes:
     return prefix + _sortable(least) + _CHUNK.pack(batch, number)
 
 
+def waiting_chunk(prefix: bytes, row: bytes) -> tuple[int, int]:
+    """The batch that brought the events of a chunk, and the chunk's number in it."""
+    batch, number = _CHUNK.unpack_from(row, len(prefix) + _TIME.size)
+    return batch, number
+
+
 def waiting_least(prefix: bytes, row: bytes) -> int:
     """The least time in a chunk of waiting events, from its key alone."""
     return int(_TIME.unpack_from(row, len(prefix))[0]) - _SIGN
@@ -100,7 +109,7 @@ def outbox_row(prefix: bytes, batch: int, number: int) -> bytes:
 
 
 def queue_directory(function: str) -> bytes:
-    """The row that says which lanes of a function's queue there are, and their lengths."""
+    """The row that lists the lanes of a function's queue and their lengths."""
     return b"Q" + function.encode() + b"\x00"
 
 
@@ -120,13 +129,14 @@ class SlateRow(NamedTuple):
     """The greatest ts that updated it."""
     data: bytes
     timers: Timers
+    version: int = 1
 
 
-def pack_slate(last: int, data: bytes, timers: Timers) -> bytes:
+def pack_slate(last: int, data: bytes, timers: Timers, version: int = 1) -> bytes:
     """The bytes of a slate's row."""
-    if len(data) < COMPRESS_FROM and not timers:  # nearly always
+    if len(data) < COMPRESS_FROM and not timers and version == 1:  # nearly always
         return _HEAD.pack(PLAIN, last) + data
-    kind = PLAIN
+    kind = PLAIN if version == 1 else VERSIONED
     if len(data) >= COMPRESS_FROM:
         kind |= COMPRESSED
         data = zlib.compress(data, 1)
@@ -134,7 +144,8 @@ def pack_slate(last: int, data: bytes, timers: Timers) -> bytes:
         kind |= WITH_TIMERS
         listed = msgspec.json.encode([[n, c, at] for n, (c, at) in sorted(timers.items())])
         data = _LENGTH.pack(len(listed)) + listed + data
-    return _HEAD.pack(kind, last) + data
+    head = _HEAD.pack(kind, last)
+    return head + data if version == 1 else head + _VERSION.pack(version) + data
 
 
 _KINDS: Final = {
@@ -149,7 +160,7 @@ _KINDS: Final = {
 
 
 def named(stored: bytes) -> str:
-    """A stored key in words: what kind of row it is, whose and under which key.
+    """Describes a stored key in words: the kind of row, its function and its key.
 
     >>> named(b"\\x01Scount\\x00Walmart")
     "the slate of 'count', key 'Walmart',"
@@ -175,20 +186,28 @@ def named(stored: bytes) -> str:
 
 
 def unpack_slate(row: bytes) -> SlateRow:
-    """The slate of a row; StoreError if the row is of a format that this version cannot read."""
+    """Parses a slate's row; StoreError if this version cannot read its format."""
     kind, last = _HEAD.unpack_from(row)
     if kind == PLAIN:
         return SlateRow(last, row[SLATE_HEAD:], {})
-    if kind & 0xF0 != PLAIN:
+    start, timers, version = SLATE_HEAD, {}, 1
+    if kind & 0xF0 == VERSIONED:
+        (version,) = _VERSION.unpack_from(row, start)
+        start += _VERSION.size
+    elif kind & 0xF0 != PLAIN:
         raise StoreError(
-            f"a slate is stored in format {kind >> 4}; this version of Millstream reads format 1: "
-            "upgrade Millstream, or restore the store from a copy"
+            f"a slate is stored in format {kind >> 4}; this version of Millstream reads formats 1 "
+            "and 2: upgrade Millstream, or restore the store from a copy"
         )
-    start, timers = SLATE_HEAD, {}
     if kind & WITH_TIMERS:
         (length,) = _LENGTH.unpack_from(row, start)
         start += 4
         timers = {n: (c, at) for n, c, at in msgspec.json.decode(row[start : start + length])}
         start += length
     data = row[start:]
-    return SlateRow(last, zlib.decompress(data) if kind & COMPRESSED else data, timers)
+    return SlateRow(last, zlib.decompress(data) if kind & COMPRESSED else data, timers, version)
+
+
+def slate_version(row: bytes) -> int:
+    """The version of a slate, from the head of its row alone."""
+    return _VERSION.unpack_from(row, SLATE_HEAD)[0] if row[0] & 0xF0 == VERSIONED else 1

@@ -3,14 +3,13 @@
 DESIGN
 ------
 *One commit is one write transaction*, flushed to disk when it returns. LMDB copies pages on write,
-so a process killed at any moment leaves what stood before. `rows` decides what to put and delete,
-this module reads and writes, `environment` opens, grows and forks.
+so a process killed at any moment leaves the previous state. `rows` decides what to put and delete,
+this module reads and writes, and `environment` opens, grows and handles forks.
 
-Beside its rows a shard keeps, under keys that no row can have, its *head*, `(highest fence, last
+Besides its rows a shard keeps, under keys that no row can have, its *head*, `(highest fence, last
 batch, tally of rows and journals)`, and a journal for each function. All have checksums (`checks`),
-and what does not fit one is a StoreError. A roll-back leaves the last batch as it is: that batch's
-rows have overwritten the memory of the one before the batch rolled back to, so that one stays
-forgotten.
+and a mismatch raises StoreError. A roll-back does not change the last batch: that batch's rows have
+overwritten the values from before the batch rolled back to, so that earlier state stays forgotten.
 
 *A view is one read transaction.* Keep it short (see `environment`). Keys are read in the order
 asked, and fastest in key order.
@@ -19,29 +18,19 @@ asked, and fastest in key order.
 from __future__ import annotations
 
 import os
-import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 from zlib import crc32
 
 from millstream.errors import StoreError
 from millstream.stores import rows
-from millstream.stores.checks import (
-    NONE,
-    WHOLE,
-    Damaged,
-    Tally,
-    check,
-    digest_of,
-    sealed,
-    unsealed,
-)
+from millstream.stores.checks import NONE, WHOLE, Damaged
+from millstream.stores.commit_threads import commit_each
 from millstream.stores.contract import (
-    NO_BATCH,
-    NO_FENCE,
     Changes,
+    ChangesRef,
     Fence,
     Layer,
     ShardState,
@@ -58,30 +47,22 @@ from millstream.stores.environment import (
     explained,
     release,
 )
+from millstream.stores.shard_rows import (
+    HEAD_KEY,
+    Head,
+    SortedChanges,
+    items_from,
+    journal_key,
+    journals,
+    last_batch,
+    read_head,
+    replace_rows,
+    restore_rows,
+    within,
+)
 
 MAP_SIZE = 1 << 34
-"""Address space a shard, not room on disk; doubled when it is full."""
-
-HEAD_KEY = rows.OWN + b"h"
-_HEAD = struct.Struct("<qqqqQQ")
-_LAST, _LAST_AT = struct.Struct("<q"), 24
-"""Where `Head.last` is in it."""
-JOURNALS = rows.OWN + b"j"
-_JOURNALS_END = rows.OWN + b"k"
-
-
-class Head(NamedTuple):
-    """What a shard knows of itself."""
-
-    seen: Fence
-    """The highest fence that wrote."""
-    last: int
-    """The last batch that did."""
-    tally: Tally
-    """Of all rows and journals."""
-
-    def pack(self) -> bytes:
-        return sealed(HEAD_KEY, _HEAD.pack(*self.seen, self.last, *self.tally))
+"""Address space for each shard, not space on disk; doubled when it is full."""
 
 
 class LmdbView:
@@ -119,15 +100,16 @@ class LmdbView:
         newest, unpack, body = rows.newest_tag(self._limit), rows.HEADER.unpack_from, rows.BODY
         run, has_value = rows.RUN, rows.HAS_VALUE
         after = len(rows.ROW) + cut
-        try:  # and not `with`, which takes longer to leave; what `rows.value` does, without a call
-            items = _items(self._open(), begin, end, reverse)
+        # `try` because leaving a `with` block takes longer; `rows.value` is inlined for speed.
+        try:
+            items = items_from(self._open(), begin, end, reverse)
             for key, row in items:
                 if (key < bound) is reverse:
                     return
                 if crc32(key + row) != WHOLE:
                     raise Damaged(key)
                 if len(key) >= run:  # rare: from here on keys may be out of order
-                    rest = _within(chain([(key, row)], items), begin, end)
+                    rest = within(chain([(key, row)], items), begin, end)
                     for name, value in rows.in_order(rest, self._limit, start, stop, reverse):
                         yield name[cut:], value
                     return
@@ -141,7 +123,7 @@ class LmdbView:
             explain(error, self._where, "cannot read")
 
     def own(self, key: bytes) -> bytes | None:
-        """What the shard keeps for itself under a key that no row can have."""
+        """The shard's own record under a key that no row can have."""
         return self._open().get(key)
 
     def __enter__(self) -> Self:
@@ -150,7 +132,7 @@ class LmdbView:
     def __exit__(self, *exc: object) -> None:
         if self._txn is not None:
             self._txn.abort()
-            self._txn = None  # it holds the environment, which a fork must be able to let go
+            self._txn = None  # it references the environment, which a fork must be able to drop
 
 
 class LmdbShard:
@@ -171,17 +153,17 @@ class LmdbShard:
 
     @property
     def last_batch(self) -> int:
-        """The last batch that changed it."""
+        """The last batch that changed the shard."""
         with explained(self._where, "cannot read"):
             txn = self._environment.begin()
             try:
-                return _last_batch(txn)
+                return last_batch(txn)
             finally:
                 txn.abort()
 
     def state(self) -> ShardState | None:
         if not os.path.exists(os.path.join(self._path, "data.mdb")):
-            return None  # opening it would make it
+            return None  # opening it would create it
         with explained(self._where, "cannot read"):
             txn = self._environment.begin()
             try:
@@ -197,7 +179,7 @@ class LmdbShard:
         with explained(self._where, "cannot read"):
             txn = self._environment.begin()
             try:
-                last = _last_batch(txn)
+                last = last_batch(txn)
                 if last > committed + 1:
                     check_read(self._where, last, committed)
             except BaseException:
@@ -208,15 +190,15 @@ class LmdbShard:
     def commit(self, fence: Fence, changes: Mapping[str, Changes]) -> None:
         environment = self._environment
         # Sorted before the write lock is taken.
-        prepared = [(_journal_key(function), _Sorted(c)) for function, c in changes.items()]
+        prepared = [(journal_key(function), SortedChanges(c)) for function, c in changes.items()]
 
         def body(txn: Transaction) -> bool:
             head = read_head(txn)
             seen = max(head.seen, environment.soft_fence())
             check_commit(self._where, seen, head.last, fence)
             tally = head.tally
-            for journal_key, changed in prepared:
-                tally = _replace(txn, fence.batch, journal_key, changed, tally)
+            for key, changed in prepared:
+                tally = replace_rows(txn, fence.batch, key, changed, tally)
             wrote = tally is not head.tally
             if wrote:
                 txn.put(HEAD_KEY, Head(fence, fence.batch, tally).pack())
@@ -238,14 +220,11 @@ class LmdbShard:
             fence = check_roll_back(self._where, seen, head.last, epoch, committed)
             ahead.clear()
             tally = head.tally
-            journals = _items(txn, JOURNALS, _JOURNALS_END)
-            for key, blob in list(_within(journals, JOURNALS, _JOURNALS_END)):
+            for key, blob in journals(txn):
                 journal = rows.unpack_journal(key, blob)
                 batch = rows.journal_batch(journal)
                 if batch > committed:
-                    keys = rows.journal_keys(journal)
-                    restored = rows.restore(batch, keys, list(map(txn.get, keys)))
-                    tally = _carry_out(txn, restored, tally)
+                    tally = restore_rows(txn, batch, rows.journal_keys(journal), tally)
                     txn.delete(key)
                     tally = tally.changed(NONE, (blob,))
                     ahead.append(key)
@@ -263,7 +242,7 @@ class LmdbShard:
 
 
 class LmdbStore:
-    """A fixed number of shards under the folder `path`, each made when it is first used."""
+    """A fixed number of shards under the folder `path`, each created when it is first used."""
 
     def __init__(self, path: str | os.PathLike[str], shards: int, *, map_size: int = MAP_SIZE):
         self._path = Path(path).absolute()
@@ -290,6 +269,11 @@ class LmdbStore:
         path = str(self._path / f"shard-{number:04d}")
         return self._shards.setdefault(number, LmdbShard(path, number, self._map_size))
 
+    def commit(
+        self, fence: Fence, changes: Mapping[int, Mapping[str, Changes]]
+    ) -> list[ChangesRef]:
+        return commit_each(self, fence, changes)
+
     def close(self) -> None:
         for shard in self._shards.values():
             shard.close()
@@ -297,104 +281,3 @@ class LmdbStore:
 
 def _unpickled(path: str, shards: int, map_size: int) -> LmdbStore:
     return LmdbStore(path, shards, map_size=map_size)
-
-
-class _Sorted:
-    """A function's changes by stored key, in order; `long` has the whole keys of the long ones."""
-
-    __slots__ = ("keys", "long", "values")
-
-    def __init__(self, changes: Changes) -> None:
-        keys = sorted(changes)
-        self.keys = rows.stored_keys(keys)
-        self.long: dict[bytes, bytes] = {}
-        if keys and max(map(len, keys)) > rows.MAX_SHORT:
-            whole = dict(sorted(zip(self.keys, keys, strict=True)))
-            self.keys, keys = list(whole), list(whole.values())
-            self.long = {s: key for s, key in whole.items() if len(key) > rows.MAX_SHORT}
-        self.values = [changes[key] for key in keys]
-
-
-def _replace(
-    txn: Transaction, batch: int, journal_key: bytes, changed: _Sorted, tally: Tally
-) -> Tally:
-    """Put `changed` in the place of what the function did in `batch`.
-
-    Gives the tally that follows; the same object if there was nothing to do.
-    """
-    blob = txn.get(journal_key)
-    old = None if blob is None else rows.unpack_journal(journal_key, blob)
-    again = old is not None and rows.journal_batch(old) == batch
-    if not changed.keys and not again:
-        return tally
-    found = list(map(txn.get, changed.keys))
-    writes, journal = rows.replace(batch, changed.keys, changed.values, found, changed.long)
-    if not writes.puts and not again:
-        return tally
-    if old is not None and again:
-        keys = sorted(set(rows.journal_keys(old)).difference(changed.keys))
-        restored = rows.restore(batch, keys, list(map(txn.get, keys)))
-        tally = _carry_out(txn, restored, tally)
-    elif old is not None:
-        # Of those that are changed again, `writes` takes care.
-        writes.deletes.extend(set(rows.journal_gone(old)).difference(changed.keys))
-    tally = _carry_out(txn, writes, tally)
-    gone = [] if blob is None else [blob]
-    if not writes.puts:
-        txn.delete(journal_key)
-        return tally.changed(NONE, gone)
-    packed = rows.pack_journal(journal_key, journal)
-    txn.put(journal_key, packed)
-    return tally.changed(Tally(1, digest_of([packed])), gone)
-
-
-def _carry_out(txn: Transaction, writes: rows.Writes, tally: Tally) -> Tally:
-    """Write; the tally that follows."""
-    gone = [row for key in writes.deletes if (row := txn.pop(key)) is not None]
-    if writes.puts:
-        txn.cursor().putmulti(writes.puts)
-    return tally.changed(writes.tally, gone + writes.replaced)
-
-
-def _items(
-    txn: Transaction, first: bytes, end: bytes, reverse: bool = False
-) -> Iterator[tuple[bytes, bytes]]:
-    """What is stored from `first` on, or backwards from before `end`; beyond the other one too."""
-    cursor = txn.cursor()
-    if not reverse:
-        return cursor.iternext() if cursor.set_range(first) else iter(())
-    found = cursor.prev() if cursor.set_range(end) else cursor.last()
-    return cursor.iterprev() if found else iter(())
-
-
-def _within(
-    items: Iterable[tuple[bytes, bytes]], first: bytes, end: bytes
-) -> Iterator[tuple[bytes, bytes]]:
-    for key, row in items:
-        if not first <= key < end:
-            return
-        yield key, row
-
-
-def read_head(txn: Transaction) -> Head:
-    """The shard's head, that of an empty one if it has none; Damaged if it is lost or wrong."""
-    stored = txn.get(HEAD_KEY)
-    if stored is None:
-        if txn.stat()["entries"]:
-            raise Damaged(HEAD_KEY)
-        return Head(NO_FENCE, NO_BATCH, NONE)
-    *fence, last, count, digest = _HEAD.unpack(unsealed(HEAD_KEY, stored))
-    return Head(Fence(*fence), last, Tally(count, digest))
-
-
-def _last_batch(txn: Transaction) -> int:
-    """The last batch of the shard's head, without the rest of it: every view asks for it."""
-    stored = txn.get(HEAD_KEY)
-    if stored is None:
-        return read_head(txn).last
-    check(HEAD_KEY, stored)
-    return int(_LAST.unpack_from(stored, _LAST_AT)[0])
-
-
-def _journal_key(function: str) -> bytes:
-    return rows.stored_key(b"j" + function.encode(), rows.OWN)

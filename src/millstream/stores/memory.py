@@ -1,8 +1,8 @@
 """A store in memory, for tests: the contract in its plainest form.
 
-All that a shard holds is one frozen value. A commit makes a new one and puts it in the place of the
-old, so a view, which holds the one it began with, never changes, and a commit that fails has done
-nothing.
+The content of a shard is one frozen value. A commit makes a new one and replaces the old one with
+it. So a view, which keeps the value that it began with, never changes, and a failed commit has no
+effect.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from millstream.stores.contract import (
     NO_BATCH,
     NO_FENCE,
     Changes,
+    ChangesRef,
     Fence,
     Layer,
     ShardState,
@@ -138,7 +139,7 @@ def _replace(
     function: str,
     changed: Changes,
 ) -> bool:
-    """Put `changed` in the place of what `function` did in `batch`; False if that is nothing."""
+    """Replace the changes of `function` in `batch` with `changed`; False if nothing was written."""
     journal = journals.get(function)
     again = journal is not None and journal.batch == batch
     if journal and again:
@@ -184,6 +185,13 @@ class MemoryStore:
                 f"the memory store: shard {number} must be from 0 to {len(self._shards) - 1}"
             )
         return self._shards[number]
+
+    def commit(
+        self, fence: Fence, changes: Mapping[int, Mapping[str, Changes]]
+    ) -> list[ChangesRef]:
+        for number, functions in changes.items():  # no threads: there is no disk to wait for
+            self.shard(number).commit(fence, functions)
+        return []
 
     def close(self) -> None:
         pass

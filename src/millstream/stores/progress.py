@@ -1,8 +1,8 @@
-"""The record of the last committed batch: writing it is what commits the batch.
+"""The record of the last committed batch: writing it commits the batch.
 
-The driver writes it once a batch (`Home.write_progress`); whoever reads the store learns from it
-which batch the slates are to be read as of, and how the application is doing. All counts are since
-the store was made.
+The driver writes it once a batch (`Home.write_progress`). It tells readers of the store which batch
+to read the slates as of, and how the application is doing. All counts are since the store was
+created.
 """
 
 from __future__ import annotations
@@ -11,15 +11,20 @@ import msgspec
 
 
 class SourceProgress(msgspec.Struct):
-    """What is known of a source."""
+    """The state of a source."""
 
     highest: int | None = None
     """The greatest ts seen."""
     clock: int = 0
     """The clock of the last batch that brought any of its records."""
     position: list[int] | None = None
-    """How far its records were taken in, as its kind of source counts; None if none were."""
+    """The position up to which its records were taken in, as its kind of source counts; None if
+    none were."""
     events: int = 0
+    lost: int = 0
+    """Records that were gone before they could be read, if the source goes on without them."""
+    record_bytes: float = 0.0
+    """The recent size of its records, if the driver needs it for estimates; else 0."""
 
 
 class Large(msgspec.Struct, frozen=True, array_like=True):
@@ -27,13 +32,13 @@ class Large(msgspec.Struct, frozen=True, array_like=True):
 
     key: str
     bytes: int
-    """Of its JSON; of a table, of the largest entry that was set."""
+    """Bytes of its JSON; for a table, bytes of the largest entry that was set."""
     batch: int
     """The batch that it was last seen in."""
 
 
 class Unranked(msgspec.Struct, frozen=True, array_like=True):
-    """Slates whose priority could not be told, and the last of them."""
+    """Slates whose priority could not be computed: their count, and the last of them."""
 
     count: int
     key: str
@@ -43,7 +48,7 @@ class Unranked(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FinalPhase(msgspec.Struct):
-    """A final phase (`--final`) that has begun and is not over: see engine/final_phase.py."""
+    """A final phase (`--final`) that is under way: see engine/final_phase.py."""
 
     end: int
     """Event time when it began: all input had been processed."""
@@ -56,20 +61,43 @@ class FinalPhase(msgspec.Struct):
     latest: dict[str, int] = {}
     """The greatest ts of the events that came to each update since."""
     limits: dict[str, int] = {}
-    """How far timers of the updates that are being closed go, once some have fired."""
+    """The latest time of timers that may fire, for each update that is being closed, once some
+    have fired."""
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """Where a final phase has ended event time."""
+    """The end of event time that a final phase has set."""
 
     at: int
-    """Timers up to it are left until event time goes on."""
+    """Timers up to this time stay pending until event time goes on."""
     events: int
-    """How many events the sources had brought, late ones left out."""
+    """The number of events that the sources had brought, without late ones."""
+
+
+class Arrival(msgspec.Struct, frozen=True, array_like=True):
+    """A batch with events that may still wait for the horizon."""
+
+    batch: int
+    oldest: int
+    """The wall time at which its oldest record came in."""
+    written: int
+    """The wall time of its commit."""
+    highest: int
+    """The greatest ts of its events: once the horizon has reached it, none of them waits."""
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """The latency of the oldest event that a batch fed, in microseconds."""
+
+    batch: int
+    whole: int
+    """From its arrival to the commit."""
+    waited: int
+    """The part of this time that it spent waiting for the horizon."""
 
 
 class Progress(msgspec.Struct):
-    """The driver's knowledge after the last committed batch."""
+    """The state of the driver after the last committed batch."""
 
     batch: int = -1
     clock: int = 0
@@ -87,14 +115,14 @@ class Progress(msgspec.Struct):
     dead_letters: int = 0
     processed: dict[str, int] = {}
     query: str = ""
-    """What the sinks know these batches by: the store's id; in a store that was made with format 2,
-    the id of Spark's query."""
+    """The id by which sinks know these batches: the store's id or, in a store created with format
+    2, the id of Spark's query."""
     staged: list[str] = []
-    """The files of this batch's output; anything else that lies there is of a try that failed."""
+    """The files of this batch's output; any other staged file is from a failed attempt."""
     unpublished: list[tuple[int, list[str]]] = []
     """Batches, this one too, that are not flushed yet, with the files of their output."""
     last_batches: list[int] = []
-    """For each shard the last batch that changed it: a shard that knows less has lost a commit."""
+    """For each shard the last batch that changed it: a shard with a lower one has lost a commit."""
     soft: str = ""
     """The layer that the batch is in until it is flushed; empty if each batch is flushed."""
     emitted: dict[str, int] = {}
@@ -102,22 +130,24 @@ class Progress(msgspec.Struct):
     spent: dict[str, int] = {}
     """Microseconds that each function has taken, over all tasks."""
     waiting_at: dict[str, int] = {}
-    """Events that wait, for the horizon or because they were too many, by function."""
+    """Events that wait, for the horizon or because a batch had too many, by function."""
     slates: dict[str, int] = {}
-    """How many slates each update has."""
+    """The number of slates of each update."""
     failed: dict[str, int] = {}
     """Dead letters by function."""
     large: dict[str, Large] = {}
     """The largest slate of each update that has one over `slate_warn`."""
     seconds: float = 0.0
-    """What all batches took, together."""
+    """The time that all batches have taken together."""
     last_seconds: float = 0.0
-    latency: int | None = None
-    """Microseconds from the oldest record of the last batch that had any to the commit."""
+    measured: Latency | None = None
+    """The latency of the last batch that fed events."""
+    arrivals: list[Arrival] = []
+    """In event-time order: batches with events that may wait, the oldest first."""
     written: int = 0
     """The wall time of the commit."""
     taken: dict[str, int] = {}
-    """Deliveries to each function: what it is owed, whatever becomes of it."""
+    """Deliveries owed to each function, whatever becomes of them."""
     dropped: dict[str, int] = {}
     """Deliveries past an update's limit that were dropped."""
     diverted: dict[str, int] = {}
@@ -135,31 +165,35 @@ class Progress(msgspec.Struct):
     held: int = 0
     """Events that wait because there were too many for a batch."""
     pressure: float = 0.0
-    """How full the fullest room for them is: at 1 the sources are stopped."""
+    """The fill level of the fullest queue of such events: at 1 the sources are stopped."""
     hold: int | None = None
-    """How far the horizon may go in the next batch."""
+    """The upper bound of the horizon in the next batch."""
     costs: dict[str, float] = {}
-    """Microseconds that an event has cost each function of late."""
+    """Microseconds that an event has recently cost each function."""
     intake: int | None = None
-    """Bytes that the next batch is to take, at most; None: not known yet."""
+    """The most bytes that the next batch may take in; None: not known yet."""
     swept: dict[str, int] = {}
     """Expired slates that were swept in the background, by update."""
     evicted: dict[str, int] = {}
-    """Slates that went because there was no room for them, by update."""
+    """Slates that were evicted because there was no room for them, by update."""
     unranked: dict[str, Unranked] = {}
-    """Slates whose priority could not be told, by update: each time counts."""
+    """Slates whose priority could not be computed, by update: each time counts."""
     pace: float | None = None
-    """Microseconds of the functions' time that a byte of input has cost of late."""
+    """Microseconds of the functions' time that a byte of input has recently cost."""
     stored: dict[str, int] = {}
-    """Microseconds of processor time that storing what each function changed has taken."""
+    """Microseconds of processor time spent on storing the changes of each function."""
     reach: dict[str, int] = {}
-    """The longest time that an event of each update has set a timer ahead."""
+    """For each update, the longest time ahead for which an event has set a timer."""
     final: FinalPhase | None = None
     """The final phase that is under way: it is finished before anything else is done."""
     ended: Ended | None = None
-    """Where the last final phase ended event time."""
+    """The end of event time that the last final phase has set."""
+    retried: dict[str, int] = {}
+    """Repeated deliveries to each function: dead letters that were retried."""
+    folder: str = ""
+    """In a mirror of a shared store: the folder of the shards that have this batch."""
 
 
 def decoded(data: bytes | None) -> Progress:
-    """The progress that a store keeps; of one that has none yet, that of before the first batch."""
+    """Parses a store's progress; None gives the progress before the first batch."""
     return Progress() if data is None else msgspec.json.decode(data, type=Progress)

@@ -1,11 +1,11 @@
-"""The rows that order an update's slates, for one whose room is limited (see `engine.room`).
+"""The rows that order the slates of an update with limited room (see `engine.room`).
 
     P function 0 i priority last key    the order, the least important first; holds the slate's size
     P function 0 r key                  the slate's rank: priority, last update and size
-    P function 0 t                      the totals: what the order was made by, slates, bytes
+    P function 0 t                      the totals: the order's mark, slates, bytes
 
-The rank says which row of the order is the slate's, so that nobody needs to work out anew what its
-priority was. The totals say when there is no room. All three follow from the slates, and are
+The rank identifies the slate's row in the order, so that its former priority need not be computed
+again. The totals show when there is no room. All three are derived from the slates, and are
 committed with them.
 """
 
@@ -42,7 +42,7 @@ def totals_row(function: str) -> bytes:
 
 
 def sortable(number: float) -> bytes:
-    """A number so that its bytes sort as it does.
+    """Encodes a number so that the bytes sort as the numbers do.
 
     >>> sorted([3.5, -1.0, float("-inf"), 0.0, -2.5], key=sortable)
     [-inf, -2.5, -1.0, 0.0, 3.5]
@@ -52,10 +52,10 @@ def sortable(number: float) -> bytes:
 
 
 class Rank(NamedTuple):
-    """Where a slate is in the order, and what it takes."""
+    """A slate's position in the order, and its size."""
 
     priority: bytes
-    """As `sortable` writes it."""
+    """As `sortable` encodes it."""
     last: int
     """The greatest ts that updated it."""
     slate: int
@@ -85,7 +85,7 @@ def place_key(prefix: bytes, row: bytes) -> bytes:
 
 
 def pack_size(size: int) -> bytes:
-    """What a row of the order holds."""
+    """The value of a row of the order."""
     return _WHOLE.pack(size)
 
 
@@ -94,10 +94,10 @@ def unpack_size(value: bytes) -> int:
 
 
 class Totals(NamedTuple):
-    """How many slates are in the order, and how many bytes they take."""
+    """The number of slates in the order, and their bytes."""
 
     mark: bytes
-    """Eight bytes for what the order was made by."""
+    """Eight bytes that identify what the order was made by."""
     slates: int = 0
     size: int = 0
 
@@ -110,5 +110,5 @@ class Totals(NamedTuple):
 
 
 def slate_size(prefix: bytes, key: bytes, row: bytes) -> int:
-    """The bytes that a slate's row takes, its entries left out; `prefix` as of `slates_of`."""
+    """The bytes of a slate's row, without its entries; `prefix` as from `slates_of`."""
     return len(prefix) + len(key) + len(row)

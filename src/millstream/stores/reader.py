@@ -1,16 +1,17 @@
-"""Reading slates from outside: always as of one committed batch, never half of two.
+"""Reads slates from outside the application: always as of one committed batch, never a mix of two.
 
 Works while the application runs, while it restarts and when it does not run. A scan holds one read
-transaction a shard for as long as it lasts: consistent however long, at the price that the store
-cannot reuse room meanwhile. Page with `after` and `limit` to keep it short.
+transaction a shard until it ends: it is consistent however long it takes, but the store cannot
+reuse space meanwhile. Page with `after` and `limit` to keep it short.
 
 Slates come as values (`get`, `scan`) or as the JSON text that they are stored as (`get_written`,
-`written`), which whoever passes them on need not take apart.
+`written`), which can be passed on without parsing.
 """
 
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,13 +24,16 @@ import msgspec
 from millstream.codec import BYTES_TAG, decode_value, shard_of
 from millstream.errors import StaleRead, StoreError
 from millstream.nearest import did_you_mean
-from millstream.stores.contract import View, after_prefix
+from millstream.stores.absent_shard import AbsentShard
+from millstream.stores.contract import Shard, View, after_prefix
 from millstream.stores.home import Home
 from millstream.stores.layout import slates_of, table_of, unpack_slate
 from millstream.stores.tables import BatchTables
 
 T = TypeVar("T")
 TRIES = 20
+PAUSE = 0.0005
+"""Seconds by which the pause before each retry grows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,8 @@ class WrittenSlate:
 class SlateReader:
     """Reads the slates of a store. A context manager; cheap to open.
 
-    Whoever follows the store anyway gives its `home` and how to learn the last `committed` batch.
+    A caller that already follows the store passes its `home` and a function that returns the last
+    `committed` batch.
     """
 
     def __init__(
@@ -68,7 +73,11 @@ class SlateReader:
         self._home = home or Home.open(Path(store))
         self._committed = committed or self._home.committed
         self._store = self._home.store()
-        self._shards = [self._store.shard(number) for number in range(self._store.shards)]
+        here = self._home.facts.here
+        self._shards: list[Shard] = [
+            self._store.shard(number) if here is None or number in here else self._absent(number)
+            for number in range(self._store.shards)
+        ]
         self._held: BatchTables | None = None
 
     def __enter__(self) -> SlateReader:
@@ -80,6 +89,9 @@ class SlateReader:
     def close(self) -> None:
         self.let_go()
         self._store.close()
+
+    def _absent(self, number: int) -> AbsentShard:
+        return AbsentShard(number, self._home.facts.here or [])
 
     @property
     def updates(self) -> tuple[str, ...]:
@@ -95,7 +107,7 @@ class SlateReader:
         return self._get(update, key, _decoded)
 
     def get_written(self, update: str, key: str, batch: int | None = None) -> WrittenSlate | None:
-        """The slate of a key as JSON, or None; as of `batch` if that is not forgotten yet."""
+        """The slate of a key as JSON, or None; as of `batch` unless that is forgotten already."""
         return self._get(update, key, _written, batch)
 
     def scan(
@@ -106,7 +118,7 @@ class SlateReader:
         after: str | None = None,
         limit: int | None = None,
     ) -> Iterator[StoredSlate]:
-        """Slates in key order over all shards: keys with the prefix, past `after`."""
+        """Slates in key order over all shards, of keys with the prefix and greater than `after`."""
         with self._scanned(update, prefix, after, _decoded) as (_, slates):
             yield from islice(slates, limit)
 
@@ -114,23 +126,23 @@ class SlateReader:
     def written(
         self, update: str, *, prefix: str = "", after: str | None = None
     ) -> Iterator[tuple[int, Iterator[WrittenSlate]]]:
-        """Like `scan`, as JSON, with the batch that all of them are of."""
-        with self._scanned(update, prefix, after, _written) as found:
-            yield found
+        """Like `scan`, as JSON; also gives the batch as of which all slates are read."""
+        with self._scanned(update, prefix, after, _written) as scanned:
+            yield scanned
 
     def entries(
         self, update: str, prefixes: Sequence[str]
     ) -> tuple[int, dict[str, dict[str, Any]]]:
-        """Of every table of an update, by key, the entries that begin so, and their batch.
+        """The batch, and for every table of an update, by key, the entries with these prefixes.
 
-        The other entries are not read, however many there are.
+        Other entries are not read, however many there are.
         """
 
         def made(
             view: View, update: str, kind: str, key: str, row: bytes, batch: int
         ) -> tuple[str, dict[str, Any]]:
-            found = (one for prefix in prefixes for one in _entries(view, update, key, prefix))
-            return key, {entry: decode_value(value) for entry, value in found}
+            rows = (item for prefix in prefixes for item in _entries(view, update, key, prefix))
+            return key, {entry: decode_value(value) for entry, value in rows}
 
         with self._scanned(update, "", None, made) as (batch, tables):
             return batch, dict(tables)
@@ -138,18 +150,18 @@ class SlateReader:
     def read_tables(
         self, read: Callable[[BatchTables], T], batch: int | None = None, *, hold: bool = False
     ) -> T:
-        """What `read` makes of the tables as of one batch, the last committed one; it is called
-        again if the shards moved on meanwhile.
+        """Calls `read` with the tables as of one batch, by default the last committed one, and
+        returns its result. `read` is called again if the shards moved on meanwhile.
 
-        With `hold` the shards stay open for the next read of the same batch, which then costs a
-        good part less. One thread may do so, and must `let_go` soon: what is open keeps the store
-        from using its room again.
+        With `hold` the shards stay open for the next read of the same batch, which is then much
+        cheaper. Only one thread may do so, and must call `let_go` soon: open shards keep the store
+        from reusing space.
         """
 
         def once(batch: int) -> T:
             if hold:
                 return read(self._held_at(batch))
-            with BatchTables(self._shards, batch) as tables:
+            with BatchTables(self._shards, batch, self._home.facts.stored) as tables:
                 return read(tables)
 
         try:
@@ -160,7 +172,7 @@ class SlateReader:
             raise
 
     def let_go(self) -> None:
-        """Close what a read has left open; nothing if there is none."""
+        """Close the shards that a read with `hold` has left open, if any."""
         if self._held is not None:
             self._held.close()
             self._held = None
@@ -168,7 +180,7 @@ class SlateReader:
     def _held_at(self, batch: int) -> BatchTables:
         if self._held is None or self._held.batch != batch:
             self.let_go()
-            self._held = BatchTables(self._shards, batch)
+            self._held = BatchTables(self._shards, batch, self._home.facts.stored)
         return self._held
 
     def kind(self, update: str) -> str:
@@ -180,7 +192,7 @@ class SlateReader:
         return kind
 
     def _get(self, update: str, key: str, made: Made[T], batch: int | None = None) -> T | None:
-        kind = self.kind(update)
+        kind, update = self.kind(update), self._home.facts.stored(update)
         shard = self._shards[shard_of(update, key, len(self._shards))]
 
         def read(batch: int) -> T | None:
@@ -194,7 +206,7 @@ class SlateReader:
     def _scanned(
         self, update: str, prefix: str, after: str | None, made: Made[T]
     ) -> Iterator[tuple[int, Iterator[T]]]:
-        kind = self.kind(update)
+        kind, update = self.kind(update), self._home.facts.stored(update)
         start = slates_of(update)
         first, last = start + prefix.encode(), after_prefix(start + prefix.encode())
         if after is not None:
@@ -212,18 +224,20 @@ class SlateReader:
             yield batch, _slates_in(views, update, kind, batch, first, last, made)
 
     def _current(self, read: Callable[[int], T], batch: int | None = None) -> T:
-        """Read as of a batch, the last committed one, again if the shards moved on meanwhile."""
-        for _ in range(TRIES):
+        """Calls `read` with a batch, by default the last committed one; retries on StaleRead."""
+        for number in range(TRIES):
             try:
                 return read(self._committed() if batch is None else batch)
             except StaleRead as error:
                 stale = error
                 batch = None
+                # The driver may be about to write the progress, and needs processor time for it.
+                time.sleep(number * PAUSE)
         raise stale
 
 
 def slates_in(views: Sequence[View], update: str, kind: str, batch: int) -> Iterator[StoredSlate]:
-    """All slates of an update in these views, which are of `batch`, in key order."""
+    """All slates of an update in these views, which are as of `batch`, in key order."""
     start = slates_of(update)
     return _slates_in(views, update, kind, batch, start, after_prefix(start), _decoded)
 
@@ -237,7 +251,7 @@ def _slates_in(
     last: bytes | None,
     made: Made[T],
 ) -> Iterator[T]:
-    """Those whose rows are from `first` up to `last`."""
+    """The slates whose rows are from `first` up to `last` (excluded)."""
     length = len(slates_of(update))
     rows = [_numbered(number, view.scan(first, last)) for number, view in enumerate(views)]
     for row, number, data in heapq.merge(*rows):
@@ -247,16 +261,16 @@ def _slates_in(
 def _numbered(
     number: int, rows: Iterator[tuple[bytes, bytes]]
 ) -> Iterator[tuple[bytes, int, bytes]]:
-    """Rows with the number of the view that they are from."""
+    """Adds to each row the number of its view."""
     return ((row, number, data) for row, data in rows)
 
 
 Made = Callable[[View, str, str, str, bytes, int], T]
-"""A slate from a view, its update, kind, key, row and batch."""
+"""Makes a slate from a view, its update, kind, key, row and batch."""
 
 
 def _decoded(view: View, update: str, kind: str, key: str, row: bytes, batch: int) -> StoredSlate:
-    last, data, _ = unpack_slate(row)
+    last, data, *_ = unpack_slate(row)
     if kind != "table":
         return StoredSlate(key, decode_value(data), last, batch)
     entries = {entry: decode_value(value) for entry, value in _entries(view, update, key)}
@@ -264,7 +278,7 @@ def _decoded(view: View, update: str, kind: str, key: str, row: bytes, batch: in
 
 
 def _written(view: View, update: str, kind: str, key: str, row: bytes, batch: int) -> WrittenSlate:
-    last, data, _ = unpack_slate(row)
+    last, data, *_ = unpack_slate(row)
     if kind != "table":
         return WrittenSlate(key, _as_json(data), last, batch)
     entries = [

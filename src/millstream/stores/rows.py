@@ -1,23 +1,23 @@
-"""How a shard's rows lie in an ordered byte store whose keys are short: pure functions on bytes.
+"""The layout of a shard's rows in an ordered byte store with short keys: pure functions on bytes.
 
 DESIGN
 ------
 A row is `tag (u64) | length of the value (u32) | value | previous value | checksum (u32)`,
-little-endian, where the tag is `batch << 3 | flags`. With the batch on top, one comparison of tags
-tells whether a row is of a later batch, and with the previous value behind it, the value is one
-slice. The checksum covers the stored key too (see `checks`), and is verified wherever a row is
-read: Damaged is raised for one that does not fit.
+little-endian, where the tag is `batch << 3 | flags`. The batch is in the high bits, so one
+comparison of tags tells whether a row is of a later batch. The previous value comes after the
+value, so the value is one slice. The checksum covers the stored key too (see `checks`), and is
+verified wherever a row is read: a row that does not match raises Damaged.
 
-A key is stored behind one byte, `\\x01` for rows and `\\x00` for the store's own, so that the empty
-key can be stored and none can collide with ours. A key of more than 509 bytes is stored as its
-first 478 bytes and the SHA-256 of the whole, 511 bytes in all; a stored key of 511 bytes is thus
-always a long one. The whole key and its length (u32) follow the previous value. Stored keys keep
-the order of keys except within the run of those that share their first 478 bytes; `in_order` sorts
-such runs.
+A key is stored with a prefix of one byte, `\\x01` for rows and `\\x00` for the store's own keys, so
+that the empty key can be stored and no key collides with the store's own. A key of more than 509
+bytes is stored as its first 478 bytes and the SHA-256 of the whole, 511 bytes in all; a stored key
+of 511 bytes is thus always a long one. The whole key and its length (u32) follow the previous
+value. Stored keys sort as the keys do, except within a run of keys that share their first 478
+bytes; `in_order` sorts such runs.
 
 A function's *journal* in a shard is `(batch, keys gone, keys changed)`: the stored keys whose rows
-its last batch made tombstones of, and those that it put. The first are purged by its next batch,
-both are restored when the batch is tried again or rolled back.
+its last batch turned into tombstones, and those that it put. The function's next batch purges the
+tombstones; a retry or a roll-back of the batch restores both.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from millstream.stores.checks import (
     WHOLE,
     Damaged,
     Puts,
-    Tally,
+    RowTally,
     check_all,
     sealed,
     sealed_all,
@@ -44,7 +44,8 @@ from millstream.stores.checks import (
 OWN, ROW = b"\x00", b"\x01"
 MAX_SHORT, TRUNCATED = 509, 478
 RUN = len(ROW) + TRUNCATED
-"""Stored keys at least this long may be out of order, among those that share this many bytes."""
+"""Stored keys at least this long may be out of order among those that share their first RUN bytes.
+"""
 
 HEADER = struct.Struct("<QI")
 BODY = HEADER.size
@@ -56,7 +57,7 @@ JOURNAL = struct.Struct("<qI")
 
 
 class Journal(NamedTuple):
-    """What a function's last batch in a shard left behind, as stored keys."""
+    """The stored keys that a function's last batch in a shard has changed."""
 
     batch: int
     gone: Sequence[bytes]
@@ -64,14 +65,14 @@ class Journal(NamedTuple):
 
 
 class Writes(NamedTuple):
-    """What to do to the byte store."""
+    """The writes that a change needs in the byte store."""
 
     puts: Puts
     deletes: list[bytes]
     replaced: list[bytes]
     """The rows that the puts overwrite."""
-    tally: Tally
-    """Of the puts."""
+    tally: RowTally
+    """The tally of the puts."""
 
 
 def stored_key(key: bytes, space: bytes = ROW) -> bytes:
@@ -82,24 +83,24 @@ def stored_key(key: bytes, space: bytes = ROW) -> bytes:
 
 
 def stored_keys(keys: Sequence[bytes]) -> list[bytes]:
-    """`stored_key` of many, without a call a key where all are short."""
+    """`stored_key` of many; faster than a call for each key if all are short."""
     if keys and max(map(len, keys)) > MAX_SHORT:
         return [stored_key(key) for key in keys]
     return [ROW + key for key in keys]
 
 
 def newest_tag(limit: int) -> int:
-    """Rows with a higher tag are of a later batch than `limit`."""
+    """The highest tag of batch `limit`: a row with a higher tag is of a later batch."""
     return limit << SHIFT | FLAGS
 
 
 def values(keys: Sequence[bytes], rows: Sequence[bytes | None], limit: int) -> list[bytes | None]:
-    """The values of `rows`, which lie under `keys` (stored), as of the end of batch `limit`."""
+    """The values of `rows`, stored under `keys`, as of the end of batch `limit`."""
     check_all(keys, rows)
     newest = newest_tag(limit)
     unpack = HEADER.unpack_from
-    found: list[bytes | None] = []
-    add = found.append
+    result: list[bytes | None] = []
+    add = result.append
     for row in rows:
         if row is None:
             add(None)
@@ -109,11 +110,11 @@ def values(keys: Sequence[bytes], rows: Sequence[bytes | None], limit: int) -> l
             add(previous(row))
         else:
             add(row[BODY : BODY + length] if tag & HAS_VALUE else None)
-    return found
+    return result
 
 
 def value(key: bytes, row: bytes, limit: int) -> bytes | None:
-    """The value of one row, which lies under `key` (stored)."""
+    """The value of one row, stored under `key`, as of the end of batch `limit`."""
     if crc32(key + row) != WHOLE:
         raise Damaged(key)
     tag, length = HEADER.unpack_from(row)
@@ -132,7 +133,7 @@ def previous(row: bytes) -> bytes | None:
 
 
 def tombstones(rows: Iterable[bytes]) -> int:
-    """How many rows were deleted, and can still be restored."""
+    """The number of rows that were deleted and can still be restored."""
     return [row[0] & HAS_VALUE for row in rows].count(0)
 
 
@@ -143,9 +144,9 @@ def replace(
     rows: Sequence[bytes | None],
     long: dict[bytes, bytes],
 ) -> tuple[Writes, Journal]:
-    """Give `keys` (stored) the values `new` as of `batch`; `rows` is what they have now.
+    """Give stored `keys` the values `new` as of `batch`; `rows` are their current rows.
 
-    `long` has the whole key of every stored key that is a long one.
+    `long` maps every stored key that is a long one to its whole key.
     """
     seeds = check_all(keys, rows)
     here = batch << SHIFT
@@ -190,10 +191,10 @@ def replace(
 
 
 def restore(batch: int, keys: Sequence[bytes], rows: Sequence[bytes | None]) -> Writes:
-    """Take back what `batch` did to `keys` (stored); `rows` is what they have now.
+    """Undo the changes of `batch` to stored `keys`; `rows` are their current rows.
 
-    A restored row is given the batch before, whose true batch is no longer known: no view that is
-    still allowed can tell the difference.
+    A restored row gets the number of the batch before, since its true batch is no longer known. No
+    view that is still allowed can tell the difference.
     """
     check_all(keys, rows)
     puts: Puts = []
@@ -223,8 +224,8 @@ def in_order(
 ) -> Iterator[tuple[bytes, bytes]]:
     """The true keys and values of stored `items`, in true order, as of the end of `limit`.
 
-    `items` come in the (reversed) order of stored keys, bounded by `bounds(start, stop)`. Lazy, but
-    for a run of keys that share their first 478 bytes, which is gathered and sorted.
+    `items` come in the (reversed) order of stored keys, bounded by `bounds(start, stop)`. Lazy,
+    except that a run of keys that share their first 478 bytes is gathered and sorted.
     """
     newest = newest_tag(limit)
     unpack = HEADER.unpack_from
@@ -254,20 +255,21 @@ def in_order(
 
 
 def bounds(start: bytes, stop: bytes | None) -> tuple[bytes, bytes]:
-    """Stored keys between which every row with `start <= key < stop` lies (the last excluded)."""
+    """The range of stored keys (end excluded) that has every row with `start <= key < stop`."""
     if stop is None:
         return ROW + start[:TRUNCATED], b"\x02"
     if len(stop) <= TRUNCATED:  # nearly always
         return ROW + start[:TRUNCATED], ROW + stop
-    # A stop inside a run: take the whole run, `in_order` cuts it. (`\x01` leads, so this ends.)
+    # A stop inside a run: take the whole run, `in_order` cuts it. (It starts with `\x01`, so
+    # rstrip leaves at least one byte.)
     run = (ROW + stop[:TRUNCATED]).rstrip(b"\xff")
     return ROW + start[:TRUNCATED], run[:-1] + bytes([run[-1] + 1])
 
 
 def pack_journal(key: bytes, journal: Journal) -> bytes:
-    """A journal as one blob, the keys gone first: they alone are needed by the next batch.
+    """Packs a journal into one blob, the keys gone first: the next batch needs only these.
 
-    `key` is the one that it is stored under, which its checksum covers too.
+    It is stored under `key`, which its checksum covers too.
     """
     gone = _pack_keys(journal.gone)
     packed = JOURNAL.pack(journal.batch, len(gone)) + gone + _pack_keys(journal.changed)
@@ -275,7 +277,7 @@ def pack_journal(key: bytes, journal: Journal) -> bytes:
 
 
 def unpack_journal(key: bytes, blob: bytes) -> bytes:
-    """A packed journal, for the functions below, without its checksum; Damaged if that is wrong."""
+    """Strips the checksum of a packed journal, for the functions below; Damaged if it is wrong."""
     return unsealed(key, blob)
 
 
@@ -315,13 +317,13 @@ def _sorted_run(
 
 
 def _lengthen(row: bytes, key: bytes) -> bytes:
-    """A row that is not sealed yet, with its whole key."""
+    """Appends the whole key to a row that has no checksum yet."""
     tag, length = HEADER.unpack_from(row)
     return b"".join((HEADER.pack(tag | LONG, length), row[BODY:], key, LENGTH.pack(len(key))))
 
 
 def _tail_length(row: bytes) -> int:
-    """Bytes of the whole key, its length and the checksum, which end the row of a long key."""
+    """The size of the end of a long key's row: the whole key, its length and the checksum."""
     return int(LENGTH.unpack_from(row, len(row) - _TAIL)[0]) + _TAIL
 
 

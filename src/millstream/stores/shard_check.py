@@ -1,11 +1,11 @@
-"""A whole shard, row by row: is it what was written?
+"""Checks a whole shard, row by row, for damage.
 
-Every row and journal is held against its checksum, the order of keys, and what a look-up of its key
-gives (so that a damaged page above the rows is found too); all of them together against the tally
-in the shard's head. About a microsecond a row.
+Every row and journal is compared with its checksum, the order of keys, and the result of looking up
+its key (which finds a damaged page above the rows too). All of them together are compared with the
+tally in the shard's head. This takes about a microsecond a row.
 
-LMDB may end the process on a damaged page, so this runs in a child (`shard_checks`); it imports
-nothing but LMDB and what the store itself needs.
+LMDB may end the process on a damaged page, so this runs in a child process (`shard_checks`). It
+imports only LMDB and the modules that the store itself needs.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ import lmdb
 import msgspec
 
 from millstream.stores import rows
-from millstream.stores.checks import NONE, Damaged, Tally, check, check_all, digest_of
+from millstream.stores.checks import NONE, Damaged, RowTally, check, check_all, digest_of
 from millstream.stores.environment import MAX_READERS, Transaction
 from millstream.stores.free_pages import free_pages_fault
 from millstream.stores.layout import named
-from millstream.stores.lmdb import HEAD_KEY, JOURNALS, MAP_SIZE, Head, read_head
+from millstream.stores.lmdb import MAP_SIZE
+from millstream.stores.shard_rows import HEAD_KEY, JOURNALS, Head, read_head
 
 CHUNK = 4_096
 TRIES = 5
 _TXNID, _TXNID_AT = struct.Struct("<Q"), 144
-"""The number of the commit that a head of LMDB's file is of, and where in its page it is."""
+"""The commit's number in a meta page of LMDB's file, and its offset in the page."""
 MOST = 5
-"""Findings that are told of one shard: more say no more."""
+"""The most findings that are reported of one shard: more would add nothing."""
 
 
-class Checked(msgspec.Struct):
-    """What a look at a whole shard came to."""
+class CheckedShard(msgspec.Struct):
+    """The result of checking a whole shard."""
 
     path: str
     rows: int = 0
@@ -47,20 +48,20 @@ class Checked(msgspec.Struct):
     findings: list[str] = []
 
 
-def check_shard(path: str) -> Checked:
-    """Read all of the shard in a folder, as of now. It may run, or not."""
-    checked = Checked(path)
+def check_shard(path: str) -> CheckedShard:
+    """Checks all of the shard in a folder, as of now. The application may run meanwhile."""
+    checked = CheckedShard(path)
     try:
         with lmdb.open(
             path, map_size=MAP_SIZE, max_readers=MAX_READERS, create=False, readonly=True
         ) as env:
-            env.set_mapsize(0)  # the size that it has
+            env.set_mapsize(0)  # the current size of the file's map
             if not _metas_follow(os.path.join(path, "data.mdb"), env.stat()["psize"]):
-                checked.findings.append("its two first pages do not follow one another")
+                checked.findings.append("its first two pages are not of consecutive commits")
                 return checked
             with env.begin() as txn:
-                found = _findings(txn, checked)
-                checked.findings = list(islice(found, MOST))
+                findings = _findings(txn, checked)
+                checked.findings = list(islice(findings, MOST))
                 if not checked.findings:
                     file, page = os.path.join(path, "data.mdb"), env.stat()["psize"]
                     checked.findings += filter(None, [free_pages_fault(file, txn, page)])
@@ -70,9 +71,9 @@ def check_shard(path: str) -> Checked:
 
 
 def _metas_follow(path: str, page: int) -> bool:
-    """Whether the two heads of the file, which LMDB writes in turn, are of consecutive commits.
+    """True if the two meta pages, which LMDB writes in turn, are of consecutive commits.
 
-    A flipped byte there would show an older state of the shard, whole as it was.
+    With a flipped byte there, LMDB would show an older state of the shard, intact in itself.
     """
     for _ in range(TRIES):
         with open(path, "rb", buffering=0) as file:
@@ -81,10 +82,10 @@ def _metas_follow(path: str, page: int) -> bool:
             even, odd = (_TXNID.unpack_from(data, at)[0] for at in (_TXNID_AT, page + _TXNID_AT))
             if (even % 2 == 0 and abs(even - odd) == 1) or even == odd == 0:
                 return True
-    return False  # and it was not caught in the middle of a commit
+    return False  # after several tries, so a commit in progress is not the cause
 
 
-def _findings(txn: Transaction, checked: Checked) -> Iterator[str]:
+def _findings(txn: Transaction, checked: CheckedShard) -> Iterator[str]:
     head: Head | None = None
     try:
         head = read_head(txn)
@@ -95,42 +96,42 @@ def _findings(txn: Transaction, checked: Checked) -> Iterator[str]:
     cursor = txn.cursor()
     items = iter(cursor.iternext())
     while chunk := list(islice(items, CHUNK)):
-        keys, found = [key for key, _ in chunk], [row for _, row in chunk]
+        keys, values = [key for key, _ in chunk], [row for _, row in chunk]
         if not all(map(lt, [before, *keys], keys)):
             yield "the keys of its rows are out of order: a page is damaged"
             return
         before = keys[-1]
-        if list(map(txn.get, keys)) != found:
+        if list(map(txn.get, keys)) != values:
             yield "rows are there that a look-up does not find: a page is damaged"
             return
         if keys[0] < rows.ROW:
-            yield from _own(keys, found, head, checked)
+            yield from _own(keys, values, head, checked)
         at = keys.index(HEAD_KEY) if keys[0] <= HEAD_KEY and HEAD_KEY in keys else None
         if at is not None:
-            del keys[at], found[at]
+            del keys[at], values[at]
         try:
-            check_all(keys, found)
+            check_all(keys, values)
         except Damaged:
-            for key, row in zip(keys, found, strict=True):
+            for key, row in zip(keys, values, strict=True):
                 try:
                     check(key, row)
                 except Damaged:
                     yield f"{named(key)} does not fit its checksum"
         else:
             own = 0 if keys[:1] >= [rows.ROW] else sum(key < rows.ROW for key in keys)
-            checked.tombstones += rows.tombstones(found[own:])
+            checked.tombstones += rows.tombstones(values[own:])
             checked.rows += len(keys) - own
-        tally = Tally(tally.count + len(keys), tally.digest + digest_of(found) & (1 << 64) - 1)
+        tally = RowTally(tally.count + len(keys), tally.digest + digest_of(values) & (1 << 64) - 1)
     if head is not None and head.tally.count != tally.count:
         yield f"it has {tally.count} rows, and its head says {head.tally.count}: a page was lost"
     elif head is not None and head.tally != tally:
-        yield "its rows are not those that its head tells of: an old page is in the place of a new"
+        yield "its rows do not match the tally in its head: an old page replaces a new one"
 
 
 def _own(
-    keys: list[bytes], found: list[bytes], head: Head | None, checked: Checked
+    keys: list[bytes], found: list[bytes], head: Head | None, checked: CheckedShard
 ) -> Iterator[str]:
-    """What is wrong with the journals; that they fit their checksums is looked at elsewhere."""
+    """Yields what is wrong with the journals; their checksums are checked elsewhere."""
     for key, blob in zip(keys, found, strict=True):
         if key >= rows.ROW:
             return
@@ -146,7 +147,7 @@ def _own(
 
 
 def main(paths: list[str]) -> None:
-    """Check shards; one line of JSON each, as soon as it is done."""
+    """Check shards; print one line of JSON for each as soon as it is done."""
     for path in paths:
         line = msgspec.json.encode(check_shard(path)) + b"\n"
         os.write(sys.stdout.fileno(), line)

@@ -1,6 +1,6 @@
-"""Checking whole shards in a child process, which a damaged page may end.
+"""Checks whole shards in a child process, because a damaged page may end the process.
 
-The child says what it found of one shard after the other. If it dies, the shard that it was at is
+The child reports its findings shard by shard. If it dies, the shard that it was checking is
 damaged, and another child goes on with the rest.
 """
 
@@ -18,33 +18,33 @@ import msgspec
 from millstream.errors import StoreError
 from millstream.stores.environment import REPAIR
 from millstream.stores.home import Home
-from millstream.stores.shard_check import Checked
+from millstream.stores.shard_check import CheckedShard
 from millstream.stores.soft import read_committed
 
 
 class ShardChecks:
-    """Checks that run from now on; `results` waits for them."""
+    """Starts checking at once; `results` waits for the end."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = list(paths)
         self._child = _started(self._paths) if self._paths else None
 
-    def results(self) -> list[Checked]:
-        """What was found, shard by shard, in the order given."""
-        found: list[Checked] = []
+    def results(self) -> list[CheckedShard]:
+        """The results, shard by shard, in the order of the paths."""
+        results: list[CheckedShard] = []
         while self._child is not None:
-            said, _ = self._child.communicate()
+            output, _ = self._child.communicate()
             code = self._child.returncode
-            found += map(msgspec.json.Decoder(Checked).decode, said.splitlines())
+            results += map(msgspec.json.Decoder(CheckedShard).decode, output.splitlines())
             self._child = None
-            if len(found) < len(self._paths):
-                found.append(Checked(self._paths[len(found)], findings=[_died(code)]))
-                left = self._paths[len(found) :]
+            if len(results) < len(self._paths):
+                results.append(CheckedShard(self._paths[len(results)], findings=[_died(code)]))
+                left = self._paths[len(results) :]
                 self._child = _started(left) if left else None
-        return found
+        return results
 
     def stop(self) -> None:
-        """End what still runs: nobody waits for it."""
+        """Kill the child if it still runs: nobody waits for its results."""
         if self._child is not None:
             self._child.kill()
             self._child.communicate()
@@ -58,20 +58,19 @@ class ShardChecks:
 
 
 def shard_folders(home: Home) -> tuple[list[str], list[str]]:
-    """The folders of a store's shards: those that are there, and those that are missing.
+    """The folders of a store's shards: those that exist, and those that are missing.
 
-    A driver makes all of them before its first batch; those of a layer as they are needed.
+    A driver creates all of them before its first batch, but those of a layer only when needed.
     """
     names = [f"shard-{number:04d}" for number in range(home.facts.shards)]
     folders = [str(home.shards / name) for name in names]
-    there = [folder for folder in folders if _holds(folder)]
-    missing = (
-        [] if read_committed(home.path).batch < 0 else [one for one in folders if one not in there]
-    )
+    existing = [folder for folder in folders if _holds(folder)]
+    begun = read_committed(home.path).batch >= 0
+    missing = [folder for folder in folders if folder not in existing] if begun else []
     if home.soft is not None and home.soft.survives():
         layer = home.soft.folder(home.path)
-        there += [str(layer / name) for name in names if _holds(layer / name)]
-    return there, missing
+        existing += [str(layer / name) for name in names if _holds(layer / name)]
+    return existing, missing
 
 
 def _holds(folder: str | os.PathLike[str]) -> bool:
@@ -79,14 +78,14 @@ def _holds(folder: str | os.PathLike[str]) -> bool:
 
 
 def start_checks(home: Home) -> ShardChecks:
-    """Begin to check all shards of a store; StoreError if one is missing."""
+    """Start checking all shards of a store; StoreError if one is missing."""
     there, missing = shard_folders(home)
     if missing:
         raise StoreError(f"{missing[0]}: the shard is missing; {REPAIR}")
     return ShardChecks(there)
 
 
-def finish_checks(checks: ShardChecks) -> list[Checked]:
+def finish_checks(checks: ShardChecks) -> list[CheckedShard]:
     """Wait for the checks; StoreError names the first shard that is damaged, and the repair."""
     results = checks.results()
     for checked in results:
@@ -99,12 +98,12 @@ def finish_checks(checks: ShardChecks) -> list[Checked]:
 
 def _started(paths: Sequence[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        # -P: what lies in the user's directory is not imported.
+        # -P: do not import modules from the user's directory.
         [sys.executable, "-P", "-m", "millstream.stores.shard_check", *map(str, map(Path, paths))],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        process_group=0,  # Ctrl-C is for this process
+        process_group=0,  # Ctrl-C must reach this process only
     )
 
 

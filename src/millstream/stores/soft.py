@@ -1,41 +1,40 @@
-"""What is known of a store's soft layer (`layered`): which one it is, and what was flushed last.
+"""The records of a store's soft layer (`layered`): its identity, and the last flush.
 
-soft.json           there is a layer: its folder under `soft/`, the boot it is of, since which batch
+soft.json           only if there is a layer: its folder in `soft/`, its boot id, since which batch
 progress.flushed    the progress of the last flushed batch
 
-A layer is not to be trusted after the machine was started anew: its files were never flushed. So it
-is known by the system's boot id, and one of another boot is not opened, by nobody. Until a driver
-has thrown it away (`driver.flush`), whoever reads the store sees the last flushed batch.
+A layer cannot be trusted after the machine has rebooted: its files were never flushed. So its
+record has the system's boot id, and nobody opens a layer of another boot. Until a driver has thrown
+it away (`driver.flush`), readers of the store see the last flushed batch.
 """
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import msgspec
 
+from millstream.durable import boot_id as boot_id
 from millstream.durable import read_record
 from millstream.stores.progress import Progress, decoded
 
 SOFT = "soft.json"
 FLUSHED = "progress.flushed"
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Soft(msgspec.Struct, frozen=True):
     """A soft layer."""
 
     id: str
-    """Its folder; no other layer ever had it, so a task of an old driver cannot write to it."""
+    """The name of its folder; never reused, so that an old driver's task cannot write to it."""
     boot: str
     since: int
     """The batch up to which base had everything when the layer was begun."""
 
     def survives(self) -> bool:
-        """Whether its files are as they were written: no power was cut since.
+        """True if its files are as they were written: the machine has not rebooted since.
 
-        Where the system has no boot id that is not known, and the answer is no.
+        False on a system without a boot id, where this is not known.
         """
         return self.boot != "" and self.boot == boot_id()
 
@@ -44,45 +43,36 @@ class Soft(msgspec.Struct, frozen=True):
 
 
 class Flushed(msgspec.Struct):
-    """The last flush: what a cut of the power takes the application back to."""
+    """The last flush: the state that the application has after a power cut."""
 
     progress: Progress
     ended: bool = False
-    """Whether nothing was to come after it: the driver ended by itself."""
+    """True if the driver ended by itself: nothing was committed after this flush."""
     base_batches: list[int] = []
-    """The last flush that changed each shard of base, as base counts: one that knows less has lost
-    it."""
-
-
-@cache
-def boot_id() -> str:
-    """What is another at each start of the machine; empty where the system does not say."""
-    try:
-        return BOOT_ID.read_text().strip()
-    except OSError:
-        return ""
+    """The last flush that changed each shard of base, as base counts: a shard with a lower number
+    has lost that flush."""
 
 
 def read_soft(store: Path) -> Soft | None:
-    """The store's layer; None if it has none, as when every batch is flushed."""
+    """The store's layer; None if every batch is flushed."""
     data = read_record(store / SOFT)
     return None if data is None else msgspec.json.decode(data, type=Soft)
 
 
 def read_flushed(store: Path) -> Flushed:
-    """The last flush; of a store that has none yet, that of before the first batch."""
+    """The last flush; before the first one, a flush with no batch."""
     data = read_record(store / FLUSHED)
     return Flushed(Progress()) if data is None else msgspec.json.decode(data, type=Flushed)
 
 
 def read_durable(store: Path) -> Progress:
-    """The progress that no cut of the power takes back: what the sources need not keep."""
+    """The progress that survives a power cut: sources need not keep the records before it."""
     layered = read_soft(store) is not None
     return read_flushed(store).progress if layered else decoded(read_record(store / "progress"))
 
 
 def read_committed(store: Path) -> Progress:
-    """The progress of the batch that the store is to be read as of."""
+    """The progress of the batch as of which to read the store."""
     soft = read_soft(store)
     if soft is None or soft.survives():
         return decoded(read_record(store / "progress"))

@@ -1,7 +1,7 @@
-"""Reading entries of many tables, all as of one committed batch.
+"""Reads entries of many tables, all as of one committed batch.
 
-A shard is looked into only when an entry of it is asked for, and from then on shows that batch
-until this is closed. Raises StaleRead if the shard has forgotten the batch by then: read anew, as
+A shard is opened when its first entry is asked for, and shows that batch until `close`. Opening
+raises StaleRead if the shard has forgotten the batch by then: read again as of a later batch, as
 `SlateReader.read_tables` does.
 """
 
@@ -16,18 +16,22 @@ from millstream.stores.layout import table_of
 
 T = TypeVar("T")
 PLACES = 10_000
-"""Tables whose places are kept in mind."""
+"""The most tables whose views and prefixes are cached."""
 
 
 class BatchTables:
     """The tables of a store as of a batch. A context manager, used by one thread; keep it short."""
 
-    def __init__(self, shards: Sequence[Shard], batch: int) -> None:
+    def __init__(
+        self, shards: Sequence[Shard], batch: int, stored: Callable[[str], str] = str
+    ) -> None:
+        """`stored` returns the name under which an update's rows are stored."""
         self.batch = batch
+        self._stored = stored
         self._shards = shards
         self._views: dict[int, View] = {}
         self._places: dict[tuple[str, str], tuple[View, bytes]] = {}
-        """Of each table that was asked for: the view of its shard, and how its rows begin."""
+        """For each table that was asked for: the view of its shard, and the prefix of its rows."""
         self._made: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
@@ -44,17 +48,19 @@ class BatchTables:
             view.__exit__(None, None, None)
 
     def get(self, update: str, key: str, entry: str) -> Any:
-        """The value of an entry; None if it is not there."""
+        """The value of an entry; None if there is none."""
         view, prefix = self._place(update, key)
-        found = view.get(prefix + entry.encode())
-        return None if found is None else decode_value(found)
+        data = view.get(prefix + entry.encode())
+        return None if data is None else decode_value(data)
 
     def rows(
         self, update: str, key: str, start: str, stop: str, *, reverse: bool = False, cut: int = 0
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Entries with `start <= entry < stop`, in the order of their names or the reverse; read
-        as they are taken, and not decoded. Of each name the first `cut` bytes are left out, which
-        all in between must share."""
+        """Entries with `start <= entry < stop`, not decoded, in name order or in reverse.
+
+        Lazy: entries are read as they are consumed. The first `cut` bytes are left out of each
+        name; all names in the range must share them.
+        """
         view, prefix = self._place(update, key)
         first, end = prefix + start.encode(), prefix + stop.encode()
         return view.scan(first, end, reverse=reverse, cut=len(prefix) + cut)
@@ -62,26 +68,27 @@ class BatchTables:
     def scan(
         self, update: str, key: str, start: str, stop: str, *, reverse: bool = False
     ) -> Iterator[tuple[str, Any]]:
-        """The same, decoded."""
+        """Like `rows`, with decoded names and values."""
         rows = self.rows(update, key, start, stop, reverse=reverse)
         return ((name.decode(), decode_value(value)) for name, value in rows)
 
     def once(self, what: str, make: Callable[[], T]) -> T:
-        """What was made under this name before, of these same tables; else makes it."""
+        """Returns the result cached under the name `what`; calls `make` the first time."""
         if what not in self._made:
             self._made[what] = make()
-        made: T = self._made[what]
-        return made
+        result: T = self._made[what]
+        return result
 
     def _place(self, update: str, key: str) -> tuple[View, bytes]:
-        known = update, key
-        place = self._places.get(known)
+        table = update, key
+        place = self._places.get(table)
         if place is None:
+            update = self._stored(update)
             number = shard_of(update, key, len(self._shards))
             view = self._views.get(number)
             if view is None:
                 view = self._views[number] = self._shards[number].at(self.batch).__enter__()
             if len(self._places) >= PLACES:
                 self._places.clear()
-            place = self._places[known] = view, table_of(update, key)
+            place = self._places[table] = view, table_of(update, key)
         return place

@@ -1,7 +1,7 @@
-"""What goes wrong outside of the store just now, for whoever watches: the file `trouble`.
+"""The sinks that are failing now, for operators and monitoring: the file `trouble`.
 
-The driver writes it while a sink fails and removes it when it works again. It is for reading only,
-and nothing depends on it: a disk that is full may refuse it.
+The driver writes the file while a sink fails and removes it when the sink works again. The file is
+information only, and nothing depends on it: a full disk may prevent writing it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Trouble(msgspec.Struct, frozen=True):
 
 
 def write_troubles(store: Path, troubles: list[Trouble]) -> None:
-    """Record the sinks that fail; none removes the file."""
+    """Record the sinks that fail; an empty list removes the file."""
     path = store / "trouble"
     with suppress(StoreError, OSError):
         if troubles:
@@ -35,7 +35,7 @@ def write_troubles(store: Path, troubles: list[Trouble]) -> None:
 
 
 def read_troubles(store: Path) -> list[Trouble]:
-    """The sinks that fail, as a driver has recorded them."""
+    """The failing sinks that a driver has recorded."""
     try:
         return msgspec.json.decode((store / "trouble").read_bytes(), type=list[Trouble])
     except (OSError, msgspec.MsgspecError):

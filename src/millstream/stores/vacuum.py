@@ -1,45 +1,39 @@
-"""Rewriting a store's shards: without what has expired, without tombstones, in few pages.
+"""Rewrites a store's shards without expired slates and tombstones, in few pages.
 
 DESIGN
 ------
-For a store that no driver holds. What a driver that died has left ahead of the committed batch is
-undone first, as at every start. Then the rows, as of that batch, are copied to new shards in a
-folder of their own; their values only, since nothing before the batch is asked for any more. Once
-all is on disk, `store.json` is replaced by one that names the new folder: this is the moment, for
-all shards at once. A crash before it leaves the old ones, after it the new; what is left over goes
-at the next vacuum. Whoever serves the store opens it anew when store.json changes.
+For a store that no driver holds. First the changes that a dead driver has left after the committed
+batch are undone, as at every start. Then the rows, as of that batch, are copied to new shards in a
+new folder: only their values, since nothing will read an earlier batch. Once all is on disk,
+`store.json` is replaced by one that names the new folder. This switches all shards at once. A crash
+before it leaves the old shards, after it the new ones; the next vacuum removes what is left over.
+Servers reopen the store when store.json changes.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
-
-import lmdb
 
 from millstream.durable import sync
 from millstream.errors import StoreError
-from millstream.stores import rows
-from millstream.stores.checks import NONE
-from millstream.stores.contract import Fence, View, after_prefix
+from millstream.stores.contract import View, after_prefix
 from millstream.stores.environment import explained
 from millstream.stores.home import Home
 from millstream.stores.layout import slate_head, slates_of
-from millstream.stores.lmdb import HEAD_KEY, MAP_SIZE, Head
 from millstream.stores.progress import Progress, decoded
 from millstream.stores.shard_checks import finish_checks, start_checks
+from millstream.stores.shard_writer import write_shard
 
-CHUNK = 10_000
 Item = tuple[bytes, bytes]
 
 
 @dataclass(slots=True)
 class Vacuumed:
-    """What went, and what is left."""
+    """The result of a vacuum: what it has removed, and what is left."""
 
     before: int = 0
     """Bytes of the shards' files."""
@@ -48,15 +42,15 @@ class Vacuumed:
     expired: dict[str, int] = field(default_factory=dict)
     """Slates that had expired, by update."""
     slates: dict[str, int] = field(default_factory=dict)
-    """Slates that are there now."""
+    """Slates that are left, by the name that their update is stored under."""
     files: int = 0
-    """Files and folders left over by what died."""
+    """Leftover files and folders that were removed."""
 
 
 def vacuum(home: Home, ages: Mapping[str, tuple[int, int]], say: Callable[[str], None]) -> Vacuumed:
-    """Rewrite a store that is held.
+    """Rewrite a store whose lock this process holds.
 
-    `ages` has, by update, how far event time has come and the ttl: which slates have expired.
+    `ages` has for each update the current event time and the ttl, which tell the expired slates.
     """
     if home.soft is not None:
         raise StoreError(
@@ -90,12 +84,13 @@ def _rewrite(
             shard = store.shard(number)
             shard.roll_back(epoch, progress.batch)
             with shard.at(progress.batch) as view:
-                gone = _expired(view, ages)
-                kept = _kept(view, home.facts.updates, gone, done)
+                gone = _expired(view, {home.facts.stored(name): age for name, age in ages.items()})
+                kept = _kept(view, {*map(home.facts.stored, home.facts.updates)}, gone, done)
                 where = f"shard {number} of the store {new}"
                 with explained(where, "nothing was changed"):
-                    _write(new / f"shard-{number:04d}", kept, epoch, progress.batch)
-            for update, keys in gone.items():
+                    write_shard(new / f"shard-{number:04d}", kept, epoch, progress.batch)
+            for update in ages:
+                keys = gone[home.facts.stored(update)]
                 done.expired[update] = done.expired.get(update, 0) + len(keys)
     finally:
         store.close()
@@ -103,7 +98,8 @@ def _rewrite(
     sync(home.path)
     home.facts.folder = new.name
     home.write_facts()
-    progress.slates = {name: done.slates.get(name, 0) for name in home.facts.updates}
+    stored = home.facts.stored
+    progress.slates = {name: done.slates.get(stored(name), 0) for name in home.facts.updates}
     home.write_progress(progress)
     done.after = _size(new)
 
@@ -122,11 +118,12 @@ def _expired(view: View, ages: Mapping[str, tuple[int, int]]) -> dict[str, set[b
 
 
 def _kept(
-    view: View, updates: Mapping[str, str], gone: Mapping[str, set[bytes]], done: Vacuumed
+    view: View, updates: Collection[str], gone: Mapping[str, set[bytes]], done: Vacuumed
 ) -> Iterator[Item]:
-    """Every row but those of the slates that have gone: the slate, its entries and its timers.
+    """Yields every row except those of expired slates: the slate, its entries and its timers.
 
-    Where some have gone, the order of slates goes too: the application makes it anew.
+    If some slates of an update have expired, its order of slates is dropped too: the application
+    builds it again.
     """
     for row, value in view.scan(b""):
         kind = row[:1]
@@ -146,34 +143,8 @@ def _kept(
         yield row, value
 
 
-def _write(folder: Path, kept: Iterator[Item], epoch: int, batch: int) -> None:
-    """A new shard with these rows, on disk when this returns."""
-    folder.mkdir(parents=True)
-    tally = NONE
-    with lmdb.open(str(folder), map_size=MAP_SIZE, sync=False) as env:
-        while chunk := list(islice(kept, CHUNK)):
-            keys = [key for key, _ in chunk]
-            stored = rows.stored_keys(keys)
-            long = {
-                short: key
-                for short, key in zip(stored, keys, strict=True)
-                if len(key) > rows.MAX_SHORT
-            }
-            values = [value for _, value in chunk]
-            writes, _ = rows.replace(batch, stored, values, [None] * len(chunk), long)
-            with env.begin(write=True) as txn:
-                txn.cursor().putmulti(writes.puts)
-            tally = tally.changed(writes.tally, ())
-        # As after a roll-back: the batches before this one are forgotten.
-        head = Head(Fence(epoch, batch + 1, 0), batch + 1, tally)
-        with env.begin(write=True) as txn:
-            txn.put(HEAD_KEY, head.pack())
-        env.sync(True)
-    sync(folder)
-
-
 def _clear(home: Home, progress: Progress, done: Vacuumed) -> None:
-    """Remove what is left over: other shards, output of tries that failed, half-written files."""
+    """Remove leftovers: other shards, output of failed attempts, half-written files."""
     for folder in home.path.glob("shards*"):
         if folder.is_dir() and folder != home.shards:
             shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""The agents that have room for a child, by how far they are from the root."""
+"""The agents that have room for a child, by their distance from the root."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class FreeSeats:
-    """Finds the one nearest to the root; among equals each in turn, so that they fill evenly."""
+    """Finds the agent nearest to the root. Equally near agents take turns, so they fill evenly."""
 
     def __init__(self) -> None:
         self._depths: dict[str, int] = {}
@@ -16,7 +16,7 @@ class FreeSeats:
         return bool(self._depths)
 
     def note(self, name: str, depth: int | None) -> None:
-        """An agent has room at this depth; None: it has none."""
+        """Record that an agent has room at this depth; None if it has none."""
         known = self._depths.get(name)
         if known == depth:
             return
@@ -31,7 +31,7 @@ class FreeSeats:
         self.note(name, None)
 
     def first(self, fits: Callable[[str], bool]) -> str | None:
-        """The nearest that fits; it comes last among its equals then."""
+        """Returns the nearest agent that fits, and moves it to the end of its level."""
         for depth in sorted(self._levels):
             level = self._levels[depth]
             for name in level:

@@ -1,15 +1,15 @@
-"""What agents, parents and the root say to each other, beside panes. All of it is JSON."""
+"""The messages between agents, parents and the root, beside panes. All of them are JSON."""
 
 from __future__ import annotations
 
 import msgspec
 
 LONGEST_WAIT = 20.0
-"""Seconds that a question for news may wait for some, at most."""
+"""Seconds that a question for news may wait for an answer, at most."""
 
 
 class AcceptedPanes(msgspec.Struct, frozen=True):
-    """Panes from `pane` up to `until`, which is not in it, that the root has taken of `nodes`."""
+    """Panes of `nodes` that the root has accepted: from `pane` up to `until`, exclusive."""
 
     pane: int
     until: int
@@ -17,62 +17,63 @@ class AcceptedPanes(msgspec.Struct, frozen=True):
 
 
 class ToldRecord(msgspec.Struct, frozen=True):
-    """A record of the stream `NAME.told`: one of these three."""
+    """A record of the stream `NAME.told`: has `accepted`, `opened` or `closed`."""
 
     accepted: AcceptedPanes | None = None
     opened: int | None = None
-    """A window."""
+    """A window that was opened."""
     closed: int | None = None
     """A window that one of its reducers has closed."""
     reducer: str = ""
+    """The reducer that has closed it."""
     of: int = 1
-    """How many reducers the window has."""
+    """The number of reducers that the window has."""
 
 
 class NewsQuestion(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What has happened to a job since `after`?"""
+    """Asks for what has happened to a job since `after`."""
 
     nodes: list[str] = []
-    """Whose accepted panes to tell of. Windows are always told of."""
+    """The nodes whose accepted panes to include. News of windows is always included."""
     life: str = ""
-    """Of whoever gave `after`."""
+    """The `life` of the board that gave `after`."""
     after: int | None = None
-    """The `next` of the last answer; None: tell all that is known."""
+    """The `next` of the last answer; None asks for everything that is known."""
     wait: float = 0.0
     """Seconds to wait for news, if there is none."""
 
 
 class News(msgspec.Struct, frozen=True):
-    """What has happened to a job."""
+    """The answer: what has happened to a job."""
 
     life: str
-    """Whoever numbers the news; another one has other numbers."""
+    """The id of the board that numbers the news. Another board has other numbers."""
     next: int
     """The `after` of the next question."""
     whole: bool
-    """Whether this is all that is known, not what came after a number: it was asked for so, or the
-    number was too old, or of another life."""
+    """True if this is everything that is known, and not only what came after a number. That is so
+    if the question had no number, or one that was too old or of another life."""
     origin: str
-    """The store that the root has. With another one, all that was heard before is void."""
+    """The root's store. If it changes, all earlier news is void."""
     opened: list[int] = []
     closed: list[tuple[int, int]] = []
-    """Windows from the first up to the second, which is not in it; closed by all their reducers."""
+    """Windows that all their reducers have closed: from the first up to the second, exclusive."""
     accepted: dict[str, list[tuple[int, int]]] = {}
-    """By node: panes from the first up to the second, which is not in it."""
+    """Accepted panes by node: from the first up to the second, exclusive."""
 
     def __bool__(self) -> bool:
         return bool(self.opened or self.closed or self.accepted)
 
 
 class Seat(msgspec.Struct, frozen=True):
-    """A node's place in the tree, as the root has given it. A later one has a higher number."""
+    """A node's place in the tree, as the root has given it. A later seat has a higher number."""
 
     number: int = 0
-    """0: none was given yet."""
+    """0 if no seat was given yet."""
     parent: str = ""
-    """The node that merges its panes; empty: it sends to the root itself."""
+    """The node that merges its panes; empty if it sends to the root itself."""
     url: str = ""
-    """Of the parent."""
+    """The URL of the parent."""
 
 
 class JobTicket(msgspec.Struct, frozen=True, order=True):
@@ -83,59 +84,59 @@ class JobTicket(msgspec.Struct, frozen=True, order=True):
 
 
 class Member(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An agent, as it says itself or as those above it pass it on."""
+    """An agent, as it describes itself; those above it pass the description on."""
 
     node: str
     began: int = 0
-    """When its process began, in microseconds of the day's time: a later one is another."""
+    """When its process began, by wall time in microseconds. A later time means a new process."""
     seat: int = 0
     """The number of the seat that it has."""
     parent: str = ""
     url: str = ""
-    """Where it takes children; empty: it takes none."""
+    """The URL at which it takes children; empty if it takes none."""
     capacity: int = 0
-    """How many children it takes."""
+    """The number of children that it takes."""
     version: str = ""
-    """Of Millstream."""
+    """The version of Millstream."""
     jobs: list[JobTicket] = []
-    """Those that it runs."""
+    """The jobs that it runs."""
     hosts: bool = False
-    """Whether it runs the jobs that the root tells it to."""
+    """True if it runs the jobs that the root orders."""
     age: float = 0.0
-    """Seconds since it said so itself."""
+    """Seconds since the agent itself sent this."""
 
 
 class Hello(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What an agent says every few seconds to its parent, or to the root if it has none."""
+    """The message that an agent sends every few seconds to its parent, or else to the root."""
 
     member: Member
     below: list[Member] = []
-    """All that it has heard from lately, and those below them."""
+    """The children that it has heard from lately, and all nodes below them."""
     gone: str = ""
-    """Its parent, which does not answer: the root is to give it another one."""
+    """Its parent, if that does not answer: the root must give it another one."""
     leaving: bool = False
-    """Whether it ends now."""
+    """True if it ends now."""
 
 
 class Orders(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the root wants of one node; None: nothing changes."""
+    """The root's orders for one node. None means no change."""
 
     seat: Seat | None = None
     jobs: list[JobTicket] | None = None
-    """All that it is to run."""
+    """All jobs that it is to run."""
 
 
 class HelloAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the root, or a parent on its behalf, answers."""
+    """The answer to a hello, from the root or from a parent on its behalf."""
 
     every: float
     """Seconds until the next hello."""
     orders: dict[str, Orders] = {}
-    """By node: of whoever said hello, and of those below it."""
+    """Orders by node: for the agent that said hello, and for those below it."""
     path: list[str] = []
-    """The nodes above whoever said hello, the nearest first; none, if the root answers."""
+    """The nodes above the agent that said hello, nearest first; none if the root answers."""
     merges: list[str] = []
-    """The jobs whose panes are merged here."""
+    """The jobs whose panes the answering parent merges."""
 
 
 class AgentRow(msgspec.Struct, frozen=True):
@@ -143,11 +144,11 @@ class AgentRow(msgspec.Struct, frozen=True):
 
     node: str
     parent: str | None
-    """None: it sends to the root itself."""
+    """None if it sends to the root itself."""
     depth: int
-    """How many steps it is from the root."""
+    """Its distance from the root, in steps."""
     address: str | None
-    """Where it takes children; None: it takes none."""
+    """The URL at which it takes children; None if it takes none."""
     children: list[str]
     jobs: list[str]
     heard: float

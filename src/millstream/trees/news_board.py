@@ -1,15 +1,15 @@
-"""The news of one job, and who has heard of which: answers cost what is new to whoever asks.
+"""The news of one job. The cost of an answer depends on what is new to the agent that asks.
 
 DESIGN
 ------
-A board is fed by the records of `NAME.told`, at the root, or by the answers of another board, at an
-agent. It numbers what it learns and keeps, within bounds, two things: what is so (the windows that
-are open or closed, the panes that were accepted of each node) and the last changes of each. Who
-asks with a number that the changes still reach back to gets those; anyone else gets what is so. So
-no answer depends on how often one asks, and none that is lost is missed (iMR, 3.3).
+A board is fed by the records of `NAME.told` at the root, or by the answers of another board at an
+agent. It numbers what it learns. Within bounds it keeps two things: the state (the windows that are
+open or closed, the accepted panes of each node) and the last changes of each. A question with a
+number that the changes still reach back to gets the changes; any other gets the state. So what an
+agent learns does not depend on how often it asks, and a lost answer loses no news (iMR, 3.3).
 
-An accepted pane may be forgotten: its node then sends it once more, and the root ignores it. It is
-never said of a pane that was not accepted.
+A board may forget that a pane was accepted: its node then sends it once more, and the root ignores
+it. A board never calls a pane accepted that was not.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ from millstream.trees.messages import News, NewsQuestion, ToldRecord
 from millstream.trees.ranges import Ranges
 
 MOST_OPEN = 10_000
-"""Windows that are open, or that only some reducers have closed; the earliest are forgotten."""
+"""The most open windows, and the most windows that only some reducers have closed, that are kept.
+The earliest are forgotten."""
 MOST_WINDOWS = 10_000
-"""Changes of windows that are kept."""
+"""At least so many of the last changes of windows are kept."""
 MOST_ACCEPTED = 100
-"""Changes of the accepted panes of a node that are kept."""
+"""At least so many of the last changes of a node's accepted panes are kept."""
 MOST_RANGES = 1_000
-"""Of the accepted panes of a node."""
+"""The most ranges of a node's accepted panes that are kept."""
 
 
 class _Changes:
-    """The last changes of something, numbered."""
+    """The last changes of one kind, numbered."""
 
     __slots__ = ("_changes", "_most", "_numbers", "since")
 
     def __init__(self, since: int, most: int) -> None:
         self.since, self._most = since, most
-        """All changes from this number on are here."""
+        """All changes from number `since` on are here."""
         self._numbers: list[int] = []
         self._changes: list[tuple[int, int]] = []
 
@@ -69,39 +70,40 @@ class _Node:
 
 
 class NewsBoard:
-    """What is known of a job's windows and accepted panes. For one thread at a time."""
+    """The known windows and accepted panes of a job. For one thread at a time."""
 
     def __init__(self, life: str, origin: str = "", number: int = 0) -> None:
-        """`number` is that of the first news to come."""
+        """`number` is the number of the first news to come."""
         self.life, self.origin = life, origin
         self._began = self.next = number
         self._nodes: dict[str, _Node] = {}
         self._open: dict[int, None] = {}
         self._closed = Ranges()
         self._closing: dict[int, set[str]] = {}
-        """Windows that some reducers have closed, and which."""
+        """Windows that only some reducers have closed, and those reducers."""
         self._opens = _Changes(number, MOST_WINDOWS)
         self._closes = _Changes(number, MOST_WINDOWS)
 
     def take(self, record: object, number: int) -> None:
-        """Learn from a record of `NAME.told`, which has this number; what is not understood is for
-        newer versions."""
+        """Learn from a record of `NAME.told`, which has this number. A record that is not
+        understood is skipped: it is from a newer version."""
         self.next = number
-        told = _told(record)
-        if told is not None and told.accepted is not None:
-            for node in told.accepted.nodes:
-                self.accept(node, told.accepted.pane, told.accepted.until)
-        elif told is not None and told.closed is not None and told.reducer:
-            closing = self._closing.setdefault(told.closed, set())
-            closing.add(told.reducer)
-            if len(closing) >= told.of:
-                self.close(told.closed, told.closed + 1)
-        elif told is not None and told.opened is not None:
-            self.open(told.opened)
+        news = _told(record)
+        if news is not None and news.accepted is not None:
+            for node in news.accepted.nodes:
+                self.accept(node, news.accepted.pane, news.accepted.until)
+        elif news is not None and news.closed is not None and news.reducer:
+            closing = self._closing.setdefault(news.closed, set())
+            closing.add(news.reducer)
+            if len(closing) >= news.of:
+                self.close(news.closed, news.closed + 1)
+        elif news is not None and news.opened is not None:
+            self.open(news.opened)
         self.next = number + 1
 
     def hear(self, news: News) -> None:
-        """Learn from the answer of another board; of a root with another store, that only."""
+        """Learn from the answer of another board. If the root has another store now, everything
+        that was known before is forgotten."""
         if self.origin and news.origin and news.origin != self.origin:
             self._forget()
         self.origin = news.origin or self.origin
@@ -123,14 +125,14 @@ class NewsBoard:
             _keep(self._open)
 
     def close(self, window: int, until: int) -> None:
-        """Windows up to `until` are closed by all their reducers."""
+        """All reducers have closed the windows from `window` up to `until`."""
         if until - window <= len(self._open) + len(self._closing):
-            gone: Iterable[int] = range(window, until)
-        else:  # all before some window, as a snapshot of old news may say it
-            gone = [one for one in (*self._open, *self._closing) if window <= one < until]
-        for one in gone:
-            self._open.pop(one, None)
-            self._closing.pop(one, None)
+            closed: Iterable[int] = range(window, until)
+        else:  # a long range, such as all windows before some one in a snapshot of old news
+            closed = [known for known in (*self._open, *self._closing) if window <= known < until]
+        for number in closed:
+            self._open.pop(number, None)
+            self._closing.pop(number, None)
         self._closed.add(window, until)
         self._closes.add(self.next, (window, until))
         _keep(self._closing)
@@ -146,7 +148,7 @@ class NewsBoard:
         return window in self._closed
 
     def accepted(self, node: str, pane: int, until: int) -> bool:
-        """Whether the root has taken all of these panes of a node."""
+        """True if the root has accepted all of these panes of a node."""
         known = self._nodes.get(node)
         return pane >= until or (known is not None and known.panes.covers(pane, until))
 
@@ -156,17 +158,17 @@ class NewsBoard:
             del self._nodes[node]
 
     def has_news(self, question: NewsQuestion) -> bool:
-        """Whether an answer would say anything."""
+        """True if an answer would have any news."""
         after = self._after(question)
         if after is None:
             return True
         if self._opens.any_after(after) or self._closes.any_after(after):
             return True
         known = (self._nodes.get(node) for node in question.nodes)
-        return any(one is not None and one.changes.any_after(after) for one in known)
+        return any(node is not None and node.changes.any_after(after) for node in known)
 
     def answer(self, question: NewsQuestion) -> News:
-        """What is new since `question.after`, or all if that cannot be told apart."""
+        """Returns what is new since `question.after`; everything, if that cannot be told apart."""
         after = self._after(question)
         windows = after is not None and after >= max(self._opens.since, self._closes.since)
         accepted: dict[str, list[tuple[int, int]]] = {}
@@ -189,7 +191,7 @@ class NewsBoard:
         return News(self.life, self.next, whole, self.origin, opened, closed, accepted)
 
     def _after(self, question: NewsQuestion) -> int | None:
-        """The number that the asker has heard up to; None if it is none of ours."""
+        """Returns the number that the question continues from; None if it is not one of ours."""
         after = question.after
         if after is None or question.life != self.life or not self._began <= after <= self.next:
             return None

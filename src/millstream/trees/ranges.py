@@ -1,4 +1,4 @@
-"""Sets of whole numbers that are few ranges: panes that were sent, windows that are closed."""
+"""Sets of whole numbers that form few ranges: panes that were sent, windows that are closed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Ranges:
     >>> list(known), known.covers(4, 9), known.covers(4, 10)
     ([(3, 9)], True, False)
 
-    Of more than `most` ranges the two lowest are made one, with what is between them: whoever asks
-    for what is so far back is told that it is in the set. With `forgets` the lowest is dropped
-    instead: then nothing is said to be in the set that was not added.
+    If there are more than `most` ranges, the two lowest are joined, with the numbers between them:
+    those old numbers then count as in the set. With `forgets` the lowest range is dropped instead:
+    then no number counts as in the set that was not added.
     """
 
     def __init__(self, most: int = MOST, *, forgets: bool = False) -> None:
@@ -45,14 +45,14 @@ class Ranges:
             del self._firsts[0 if self._forgets else 1], self._untils[0]
 
     def covers(self, first: float, until: float) -> bool:
-        """Whether all numbers from `first` up to `until` are in the set; so it is with none."""
+        """True if all numbers from `first` up to `until` are in the set, or if there are none."""
         if first >= until:
             return True
         index = bisect_right(self._firsts, first) - 1
         return index >= 0 and until <= self._untils[index]
 
     def meets(self, first: float, until: float) -> bool:
-        """Whether a number from `first` up to `until` is in the set."""
+        """True if any number from `first` up to `until` is in the set."""
         index = bisect_right(self._untils, first)
         return first < until and index < len(self._firsts) and self._firsts[index] < until
 

@@ -2,19 +2,19 @@
 
 DESIGN
 ------
-An agent says hello every few seconds to its parent, or to the root if it has none, and tells of all
-that are below it; the answer brings the root's orders for them and for itself (`messages`). It
-takes a seat only if it has a higher number than its own, so what was delayed is void.
+An agent says hello every few seconds to its parent, or to the root if it has none. A hello lists
+all nodes below the agent; the answer brings the root's orders for them and for itself (`messages`).
+It takes a seat only if the number is higher than that of its own, so delayed orders are void.
 
-A parent that does not answer, to a hello or to anything else, is gone: from then on messages go to
-the root, the next hello goes there at once and says so, and the root gives another seat. So it is
-if the agent finds itself among those above its parent: then two believe to be below each other,
-which the root does not order, but a root that lost its memory might.
+A parent that does not answer a hello or any other request is gone. From then on messages go to the
+root. The next hello goes there at once and says so, and the root gives another seat. The same
+happens if the agent finds itself among the nodes above its parent: then two agents believe to be
+below each other. The root does not order that, but a root that has lost its memory might.
 
-*How many messages.* A hello each `every` seconds, one more for each seat that is taken and one for
-each parent that is lost, and never two within half a second: at most two a second, whatever comes,
-and 0.2 a second when nothing does. A parent gets those of its own children, who are at most as
-many as it takes; the root those of the few below it.
+*The number of messages.* An agent sends a hello every `every` seconds, one more for each seat that
+it takes and for each parent that it loses, and never two within half a second: at most two a second
+whatever happens, and 0.2 a second when nothing does. A parent gets the hellos of its own children,
+who are at most as many as it takes; the root gets those of the few nodes directly below it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ SOONEST = 0.5
 LONGEST_EVERY = 60.0
 MOST_LOST = 100
 MISSED = 3
-"""After so many hellos that did not come a child is not waited for."""
+"""A child that has missed so many hellos is not waited for."""
 
 
 @dataclass(slots=True)
 class _Child:
-    """What a child said last."""
+    """The last hello of a child."""
 
     member: Member
     below: list[Member]
@@ -54,58 +54,58 @@ class _Child:
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """A hello, and who is to get it."""
+    """A hello, and its receiver."""
 
     seat: Seat
-    """The seat of the parent; of the root, one without a parent."""
+    """The seat whose parent gets it; a seat without a parent if the root does."""
     hello: Hello
     by_root: bool
 
 
 @dataclass(slots=True)
 class TreeMember:
-    """What one agent knows of the tree. The time is in seconds that only go forward."""
+    """The state of one agent in the tree. Times are in seconds that only go forward."""
 
     node: str
     url: str = ""
-    """Where it takes children; empty: it takes none."""
+    """The URL at which it takes children; empty if it takes none."""
     capacity: int = 0
     version: str = ""
     began: int = 0
-    """When this process began, by the time of day in microseconds."""
+    """When this process began, by wall time in microseconds."""
     hosts: bool = False
     lease: float = LEASE
     jobs: list[JobTicket] = field(default_factory=list)
-    """Those that it runs."""
+    """The jobs that it runs."""
     seat: Seat = field(default_factory=Seat)
     path: list[str] = field(default_factory=list)
-    """The nodes above it, the nearest first."""
+    """The nodes above it, nearest first."""
     merges: frozenset[str] = frozenset()
-    """The jobs that its parent merges; none before the parent has said so."""
+    """The jobs that its parent merges; none before the parent has answered."""
     wanted: list[JobTicket] | None = None
-    """The jobs that the root wants it to run; None: it has not said."""
+    """The jobs that the root wants it to run; None if the root has not said."""
     lost: set[str] = field(default_factory=set)
-    """The urls of parents that did not answer, until one is taken again."""
+    """The URLs of parents that did not answer. One is removed when it becomes the parent again."""
     _gone: bool = False
-    """Whether the parent of this seat does not answer."""
+    """True if the parent of this seat does not answer."""
     _every: float = EVERY
     _due: float = -inf
     _last: float = -inf
     _children: dict[str, _Child] = field(default_factory=dict)
     _orders: dict[str, Orders] = field(default_factory=dict)
-    """For those below, until they have followed them."""
+    """Orders for the nodes below, kept until they have been followed."""
 
     @property
     def due(self) -> float:
-        """When to say hello."""
+        """The time of the next hello."""
         return max(self._due, self._last + SOONEST)
 
     def way(self) -> Seat | None:
-        """The seat whose parent messages go to; None: they go to the root."""
+        """Returns the seat whose parent messages go to; None if they go to the root."""
         return self.seat if self.seat.parent and not self._gone else None
 
     def hello(self, now: float, *, leaving: bool = False) -> Greeting:
-        """What to say now, and to whom."""
+        """Returns the hello to send now, and its receiver."""
         self._forget_silent(now)
         self._last, self._due = now, now + self._every
         way = self.way()
@@ -115,11 +115,11 @@ class TreeMember:
             for member in (child.member, *child.below)
         ]
         gone = self.seat.parent if self._gone else ""
-        said = Hello(self._self(), below, gone, leaving)
-        return Greeting(way or Seat(), said, way is None)
+        hello = Hello(self._self(), below, gone, leaving)
+        return Greeting(way or Seat(), hello, way is None)
 
     def answered(self, greeting: Greeting, answer: HelloAnswer, now: float) -> None:
-        """An answer came."""
+        """Take the answer to a hello."""
         self._every = min(max(answer.every, SOONEST), LONGEST_EVERY)
         self._due = min(self._due, now + self._every)
         if greeting.seat.number == (self.way() or Seat()).number:
@@ -133,14 +133,15 @@ class TreeMember:
                 self._orders[node] = _newer(self._orders.get(node), orders)
 
     def unanswered(self, greeting: Greeting, now: float, drawn: float) -> None:
-        """None came. `drawn`, from 0 to 1, keeps agents that lost the root together apart."""
+        """A hello got no answer. `drawn`, a random number from 0 to 1, spreads the retries of
+        agents that lost the root together."""
         if greeting.by_root:
             self._due = now + self._every * (0.5 + drawn)
         else:
             self.parent_failed(greeting.seat, now)
 
     def parent_failed(self, seat: Seat, now: float) -> None:
-        """The parent of a seat did not answer something."""
+        """The parent of a seat did not answer a request."""
         if seat.number == self.seat.number and self.seat.parent and not self._gone:
             self._gone, self._due = True, now
             if len(self.lost) >= MOST_LOST:
@@ -149,7 +150,7 @@ class TreeMember:
             self.path, self.merges = [], frozenset()
 
     def heard(self, hello: Hello, now: float) -> HelloAnswer:
-        """A child said hello: what to answer."""
+        """Returns the answer to a child's hello."""
         child = hello.member.node
         if hello.leaving:
             self._children.pop(child, None)
@@ -164,7 +165,7 @@ class TreeMember:
         return HelloAnswer(self._every, orders, [self.node, *self.path], merged)
 
     def children(self, job: str, now: float) -> set[str]:
-        """The children that are there, run a job, and are not about to leave."""
+        """Returns the children that are there, run a job, and are not about to leave."""
         return {
             name
             for name, child in self._children.items()
@@ -195,7 +196,8 @@ class TreeMember:
         )
 
     def _forget_silent(self, now: float) -> None:
-        for name in [n for n, one in self._children.items() if now - one.heard > self.lease]:
+        silent = [n for n, child in self._children.items() if now - child.heard > self.lease]
+        for name in silent:
             del self._children[name]
         for name in [node for node in self._orders if not self._has_below(node)]:
             del self._orders[name]
@@ -218,17 +220,17 @@ def _aged(member: Member, seconds: float) -> Member:
     return msgspec.structs.replace(member, age=member.age + max(0.0, seconds))
 
 
-def _newer(known: Orders | None, given: Orders) -> Orders:
-    """Orders with the later seat of the two, and the jobs that came last."""
+def _newer(known: Orders | None, latest: Orders) -> Orders:
+    """Returns orders with the later seat of the two, and the jobs that came last."""
     if known is None:
-        return given
-    seats: Iterable[Seat] = [one for one in (known.seat, given.seat) if one is not None]
-    seat = max(seats, key=lambda one: one.number, default=None)
-    return Orders(seat, known.jobs if given.jobs is None else given.jobs)
+        return latest
+    seats: Iterable[Seat] = [seat for seat in (known.seat, latest.seat) if seat is not None]
+    seat = max(seats, key=lambda seat: seat.number, default=None)
+    return Orders(seat, known.jobs if latest.jobs is None else latest.jobs)
 
 
 def _left_of(orders: Orders | None, member: Member) -> Orders | None:
-    """What a node has not followed yet."""
+    """Returns the orders that a node has not followed yet."""
     if orders is None:
         return None
     seat = orders.seat if orders.seat and orders.seat.number > member.seat else None

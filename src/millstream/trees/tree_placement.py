@@ -2,23 +2,25 @@
 
 DESIGN
 ------
-Each agent has a *seat*: below the root, or below another agent that takes children. A new one gets
-the shallowest that is free. It keeps it until its parent is gone, by its own word or because
-nothing was heard of the parent for a lease; nothing else is moved, but for two cases: an agent that
-takes children may change places with a leaf below the root, and what is below the root only for
-want of room moves on when there is some. So a join or a death moves at most one parent's nodes.
+Each agent has a *seat*: below the root, or below another agent that takes children. A new agent
+gets the shallowest free seat. It keeps the seat until its parent is gone: the agent says so, or the
+root has not heard of the parent for a lease. Nothing else is moved, except in two cases. An agent
+that takes children may change places with a leaf directly below the root. And agents that are below
+the root only for lack of room move on when there is some. So a join or a death moves at most one
+parent's nodes.
 
-An agent that nothing has room for sends to the root itself: only there may be more than `fan_out`.
-No node is more than `deepest` steps from the root.
+An agent that no parent has room for sends to the root itself: only the root may have more than
+`fan_out` children. No node is more than `deepest` steps from the root.
 
-*No cycles, though messages are lost or late.* What an agent believes to be its parent is the seat
-that it has said to have, or any that it was given since: they are numbered, and it takes only a
-later one. A node is put below another only if, by all that the nodes above that one may believe,
-none of them can be below the node. Where that is not known, since a node has not spoken to this
-root yet or was given up for dead, nothing is put. The root itself is always safe.
+*No cycles, even if messages are lost or late.* An agent's own idea of its parent is the seat that
+it last reported, or any seat that it was given since: seats are numbered, and it takes only a later
+one. A node is put below another only if no node on the way up from that one, whatever seats these
+nodes may believe to have, can be below the node. If that is not known, because a node has not
+spoken to this root yet or was given up for dead, the node is not put there. The root itself is
+always a safe parent.
 
-All of it is in memory. A root that begins anew is told by the agents where they sit, and leaves
-them there; its numbers are higher than those of the one before.
+All state is in memory. After a restart of the root the agents report their seats, and keep them.
+The new root's numbers are higher than those of the one before.
 """
 
 from __future__ import annotations
@@ -33,9 +35,10 @@ DEEPEST = 5
 EVERY = 5.0
 """Seconds between two hellos of an agent."""
 LEASE = 30.0
-"""Seconds after which an agent that was not heard of is given up. What is at the bottom is heard of
-`DEEPEST` hellos later."""
+"""Seconds without news of an agent after which it is given up. News of the deepest agents takes
+`DEEPEST` hellos to reach the root."""
 GRAVE_LEASES = 10
+"""The seats that a given-up agent may believe to have are remembered for so many leases."""
 ROOT = ""
 
 
@@ -47,22 +50,22 @@ class _Node:
     heard: float
     seat: Seat
     believed: dict[int, str] = field(default_factory=dict)
-    """Parents that it may think it has, by the numbers of their seats."""
+    """The parents that it may believe to have, by the numbers of the seats."""
     children: set[str] = field(default_factory=set)
     depth: int = 1
     suspect: bool = False
-    """Whether a child says that it does not answer, and nothing was heard of it since."""
+    """True if a child reports that it does not answer, and nothing was heard of it since."""
     shunned: dict[str, float] = field(default_factory=dict)
-    """Parents that did not answer it, and until when they are not given to it."""
+    """Parents that did not answer it, and until when it is not put below them."""
 
     @property
     def room(self) -> bool:
-        """Whether one more child may be put below it."""
+        """True if one more child may be put below it."""
         return bool(self.member.url) and len(self.children) < self.member.capacity
 
 
 class TreePlacement:
-    """Who is where. The time is in seconds that only go forward."""
+    """The seats of all agents. Times are in seconds that only go forward."""
 
     def __init__(
         self,
@@ -72,32 +75,32 @@ class TreePlacement:
         deepest: int = DEEPEST,
         lease: float = LEASE,
     ) -> None:
-        """`first` is the number of the first seat: higher than any that a root before has given,
-        so take the time of day in microseconds."""
+        """`first` is the number of the first seat. It must be higher than any number that an
+        earlier root has given, so take the wall time in microseconds."""
         self._first = self._next = max(1, first)
         self._fan_out, self._deepest, self._lease = fan_out, deepest, lease
         self._nodes: dict[str, _Node] = {}
         self._top: set[str] = set()
-        """The nodes below the root."""
+        """The nodes directly below the root."""
         self._free = FreeSeats()
         self._graves: dict[str, tuple[float, dict[int, str]]] = {}
-        """Until when it is remembered what a node that was given up may believe, should it live."""
+        """The `believed` of nodes that were given up and may still live, and when to forget it."""
         self._swept = float("-inf")
 
     def __len__(self) -> int:
         return len(self._nodes)
 
     def hello(self, hello: Hello, now: float) -> dict[str, Seat]:
-        """Take in what an agent says; the seats of those that do not have theirs yet, by node."""
+        """Take a hello. Returns the new seats, by node, of those that do not have them yet."""
         self.sweep(now)
-        said = hello.member.node
+        sender = hello.member.node
         for member in (hello.member, *hello.below):  # parents come before their children
             self._hear(member, now)
         if hello.leaving:
-            self._bury([said], now)
+            self._bury([sender], now)
             return {}
         if hello.gone:
-            self._parent_is_gone(said, hello.gone, now)
+            self._parent_is_gone(sender, hello.gone, now)
         nodes = self._nodes
         return {
             member.node: nodes[member.node].seat
@@ -106,7 +109,7 @@ class TreePlacement:
         }
 
     def sweep(self, now: float) -> None:
-        """Give up those that were not heard of for a lease; looks once a second."""
+        """Give up agents that were not heard of for a lease. Runs at most once a second."""
         if now - self._swept < 1.0:
             return
         self._swept = now
@@ -118,7 +121,7 @@ class TreePlacement:
         self._relieve(now)
 
     def rows(self, now: float) -> list[AgentRow]:
-        """All agents, those nearest to the root first."""
+        """Returns all agents, nearest to the root first."""
         self.sweep(now)
         listed = sorted(self._nodes.items(), key=lambda item: (item[1].depth, item[0]))
         return [
@@ -144,28 +147,30 @@ class TreePlacement:
             self._adopt(member, heard, now)
             return
         if member.began < node.member.began:
-            return  # it was started again since
+            return  # an old message: the agent was restarted since
         if member.began > node.member.began and member.seat == 0:
-            # It knows nothing, and will take what it is given now.
+            # A new process knows no seat, and will take the one that it is given now.
             node.believed = {node.seat.number: node.seat.parent}
         elif member.seat < min(node.believed) and heard >= node.heard:
-            return  # delayed: it has said since that it has a later seat
+            return  # a delayed message: the agent has reported a later seat since
         if heard >= node.heard:
             node.suspect = node.suspect and heard == node.heard
             node.heard, node.member = heard, member
         if member.seat in node.believed:
-            for number in [one for one in node.believed if one < member.seat]:
+            for number in [number for number in node.believed if number < member.seat]:
                 del node.believed[number]
         self._note_room(name)
 
     def _adopt(self, member: Member, heard: float, now: float) -> None:
-        """Take in a node that is new here: it stays where it says that it is, if that can be."""
+        """Add a node that is new here. It keeps the seat that it reports, if that is possible."""
         name = member.node
         self._next = max(self._next, member.seat + 1)
         node = self._nodes[name] = _Node(member, heard, Seat())
         if member.seat:
             buried = self._graves.pop(name, (0.0, {}))[1]
-            node.believed = {one: of for one, of in buried.items() if one > member.seat}
+            node.believed = {
+                number: parent for number, parent in buried.items() if number > member.seat
+            }
             node.believed[member.seat] = member.parent
         above = self._nodes.get(member.parent)
         stays = member.seat > 0 and (
@@ -181,12 +186,12 @@ class TreePlacement:
             self._seat(name, now)
         elif member.seat >= self._first and len(node.believed) == 1:
             self._attach(name, Seat(member.seat, member.parent, above.member.url if above else ""))
-        else:  # confirmed by a new number: whatever else it was given is void then
+        else:  # confirm the seat under a new number, which voids all others that it was given
             self._give(name, member.parent)
 
     def _parent_is_gone(self, name: str, gone: str, now: float) -> None:
         node, parent = self._nodes[name], self._nodes.get(gone)
-        node.shunned = {one: until for one, until in node.shunned.items() if until > now}
+        node.shunned = {other: until for other, until in node.shunned.items() if until > now}
         node.shunned[gone] = now + self._lease
         if parent is not None and parent.heard < now:
             parent.suspect = True
@@ -195,7 +200,7 @@ class TreePlacement:
             self._seat(name, now)
 
     def _bury(self, names: list[str], now: float) -> None:
-        """Nodes are gone: those below them are seated anew, the largest subtrees first."""
+        """Remove nodes that are gone. Their children get new seats, deepest subtrees first."""
         orphans: list[str] = []
         for name in names:
             node = self._nodes.get(name)
@@ -215,7 +220,7 @@ class TreePlacement:
             self._seat(name, now)
 
     def _seat(self, name: str, now: float) -> None:
-        """Give a node the best seat that there is for it."""
+        """Give a node the best seat available."""
         self._detach(name)
         node = self._nodes[name]
         if len(self._top) < self._fan_out:
@@ -230,7 +235,8 @@ class TreePlacement:
         self._give(name, self._parent_for(name, now) or ROOT)
 
     def _relieve(self, now: float) -> None:
-        """Move nodes that are below the root for want of room, if there is some; not many."""
+        """Move nodes that are below the root for lack of room, if there is room now. Moves at most
+        `fan_out` at a time."""
         over = len(self._top) - self._fan_out
         if over <= 0 or not self._free:
             return
@@ -244,15 +250,15 @@ class TreePlacement:
                 self._give(name, parent)
 
     def _leaf_at_top(self) -> str | None:
-        """A node below the root that takes no children."""
+        """Returns a node directly below the root that takes no children."""
         return min((name for name in self._top if not self._nodes[name].member.url), default=None)
 
     def _parent_for(self, name: str, now: float) -> str | None:
-        """The parent nearest to the root that has room for a node."""
+        """Returns the parent nearest to the root that has room for a node."""
         return self._free.first(lambda parent: self._fits(name, parent, now))
 
     def _fits(self, name: str, parent: str, now: float) -> bool:
-        """Whether a node can be put below another one."""
+        """True if a node can be put below `parent`."""
         node, above = self._nodes[name], self._nodes[parent]
         return (
             name != parent
@@ -264,8 +270,8 @@ class TreePlacement:
         )
 
     def _never_below(self, name: str, other: str) -> bool:
-        """Whether `name` is below the root and not below `other`, whatever any node above it may
-        believe; False if that is not known."""
+        """True if `name` is below the root and not below `other`, whatever any node above it may
+        believe. False if that is not known."""
         seen, todo = {name}, [name]
         while todo:
             at = todo.pop()
@@ -273,7 +279,7 @@ class TreePlacement:
             if at == other or node is None or not node.believed:
                 return False
             if min(node.believed) < self._first:
-                return False  # a root before this one may have given it other seats
+                return False  # an earlier root may have given it other seats
             for parent in node.believed.values():
                 if parent != ROOT and parent not in seen:
                     seen.add(parent)
@@ -281,7 +287,7 @@ class TreePlacement:
         return True
 
     def _is_above(self, name: str, other: str) -> bool:
-        """Whether `name` is above `other`, or is it, by the seats that were given."""
+        """True if `name` is above `other`, or equal to it, by the seats that were given."""
         at: str = other
         for _ in range(len(self._nodes) + 1):
             if at == name:
@@ -319,11 +325,11 @@ class TreePlacement:
     def _settle_depths(self, name: str, depth: int) -> None:
         self._nodes[name].depth = depth
         self._note_room(name)
-        for child in sorted(self._nodes[name].children):  # so that the same run is the same again
+        for child in sorted(self._nodes[name].children):  # in a fixed order, so runs repeat
             self._settle_depths(child, depth + 1)
 
     def _height(self, name: str) -> int:
-        """How many steps are below a node."""
+        """Returns the number of levels below a node."""
         children = self._nodes[name].children
         return 1 + max(map(self._height, children)) if children else 0
 

@@ -1,4 +1,4 @@
-"""What a look at a store found: what is wrong with which file, and what was looked at."""
+"""The findings of a check: what is wrong with which file, and counts of what was checked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Findings:
-    """All of them, and the count of files, rows and whatever else was looked at."""
+    """All findings, and counts of the files, rows and so on that were checked."""
 
     found: list[Finding] = field(default_factory=list)
     looked: Counter[str] = field(default_factory=Counter)
@@ -32,7 +32,7 @@ class Findings:
         self.found.append(Finding(str(file), wrong, mend))
 
     def summary(self) -> str:
-        """What was looked at, in one line."""
-        counts = ", ".join(f"{number:,} {what}" for what, number in self.looked.items())
+        """The counts of what was checked, in one line."""
+        counts = ", ".join(f"{number:,} {noun}" for noun, number in self.looked.items())
         wrong = f"{len(self.found)} wrong" if self.found else "all is well"
         return f"looked at {counts or 'nothing'}: {wrong}"

@@ -1,4 +1,4 @@
-"""Event logs: every segment, block, tag and reader, and what `end` says."""
+"""Checks event logs: every segment, block, tag and reader, and the file `end`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAIL = "start what writes to it: an append that was never acknowledged is then c
 
 
 def check_logs(folder: Path, findings: Findings) -> None:
-    """Look at all logs under a folder."""
+    """Check all logs under a folder."""
     for log in sorted(path for path in folder.glob("*") if path.is_dir()):
         try:
             check_log(log, findings)
@@ -28,9 +28,9 @@ def check_logs(folder: Path, findings: Findings) -> None:
 
 
 def check_log(log: Path, findings: Findings) -> None:
-    """Look at one log; what is appended meanwhile may be seen or not."""
+    """Check one log; records appended meanwhile may or may not be included."""
     findings.looked["logs"] += 1
-    said = read_end(log)
+    end = read_end(log)
     segments = list_segments(log)
     for segment, following in pairwise(segments):
         size, must = os.stat(segment.path).st_size, following.offset - segment.offset
@@ -40,14 +40,14 @@ def check_log(log: Path, findings: Findings) -> None:
     reached = [0, 0]
     for number, segment in enumerate(segments):
         last = number == len(segments) - 1
-        reached = _check_segment(segment, last, said, findings)
-    if said is None and (log / "end").exists():
+        reached = _check_segment(segment, last, end, findings)
+    if end is None and (log / "end").exists():
         findings.looked["files"] += 1
         findings.add(log / "end", "does not fit its checksum", "start what writes to the log")
-    elif said is not None:
+    elif end is not None:
         findings.looked["files"] += 1
-        if said > reached:
-            wrong = f"ends at record {reached[1]:,}, and {said[1]:,} were on disk, says `end`"
+        if end > reached:
+            wrong = f"ends at record {reached[1]:,}, and {end[1]:,} were on disk, says `end`"
             file = segments[-1].path if segments else log
             mend = f"{WHOLE}; or, to go on without the lost records, delete {log / 'end'}"
             if not any(finding.file == file for finding in findings.found):
@@ -57,14 +57,14 @@ def check_log(log: Path, findings: Findings) -> None:
         try:
             read_committed_by(path)
         except ValueError as error:
-            mend = "start the application, which writes it anew; until then the log keeps all"
+            mend = "start the application, which rewrites it; until then the log keeps all"
             findings.add(path, f"cannot be read: {error}", mend)
 
 
 def _check_segment(
     segment: Segment, last: bool, said: list[int] | None, findings: Findings
 ) -> list[int]:
-    """Walk all blocks of a segment; the position where it is whole to."""
+    """Walk all blocks of a segment; returns the position up to which it is whole."""
     findings.looked["files"] += 1
     position = [segment.offset, segment.first]
     try:

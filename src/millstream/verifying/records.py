@@ -1,4 +1,4 @@
-"""The small files: one record each, with a checksum, replaced as a whole."""
+"""Checks the small files: one record each, with a checksum, replaced as a whole."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from millstream.stores.soft import FLUSHED, SOFT, Flushed, Soft
 from millstream.verifying.findings import COPY, Findings
 
 REPLAY = f"{COPY}, or begin a new store with --store and replay the sources"
-ANEW = "delete the file: the next start writes it anew"
-MENDED = "start the application: it learns the number from the shards, and writes it anew"
+ANEW = "delete the file: the next start rewrites it"
+MENDED = "start the application: it learns the number from the shards, and rewrites the file"
 
 
 def check_records(store: Path, findings: Findings) -> bool:
-    """Look at all of them; whether the store's own facts can be relied on."""
+    """Check all of them; True if the store's facts can be relied on."""
     facts = checked(store / "store.json", Facts, REPLAY, findings)
     if facts is None and not (store / "store.json").exists():
         findings.add(store / "store.json", "is missing", REPLAY)
@@ -49,7 +49,7 @@ def check_records(store: Path, findings: Findings) -> bool:
 
 
 def checked(path: Path, kind: Any, mend: str, findings: Findings) -> Any:
-    """What a file says; None if there is none, or, which is a finding, if it is damaged."""
+    """The content of a file; None if there is none, or if it is damaged, which is a finding."""
     try:
         data = read_record(path)
         if data is None:
@@ -59,7 +59,7 @@ def checked(path: Path, kind: Any, mend: str, findings: Findings) -> Any:
     except (StoreError, OSError) as error:
         findings.add(path, str(error).removeprefix(f"{path}: ").partition(": the file")[0], mend)
     except (ValueError, UnicodeDecodeError) as error:
-        findings.add(path, f"does not say what it must: {error}", mend)
+        findings.add(path, f"has invalid content: {error}", mend)
     return None
 
 

@@ -1,14 +1,15 @@
-"""The order of slates of an update whose room is limited, held against the slates.
+"""Checks the order of slates of an update with limited room against the slates.
 
-Whether a priority is what the application would say is not known here. All else is: each slate has
-a rank with its last update and its bytes, each rank its place in the order, nothing else is there,
-and the totals are the sum of the ranks.
+The priorities themselves cannot be checked: only the application can compute them. Everything else
+is checked: each slate has a rank with its last update and its bytes, each rank has its row in the
+order, there are no other rows, and the totals are the sum of the ranks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from millstream.counted_nouns import counted
 from millstream.stores.contract import View, after_prefix
 from millstream.stores.layout import slate_head, slates_of, table_of
 from millstream.stores.ranks import (
@@ -27,7 +28,7 @@ Wrong = tuple[bytes, str]
 
 
 def check_room(update: str, kind: str, view: View) -> Iterator[Wrong]:
-    """What does not fit in the order of an update's slates in one shard; may raise struct.error."""
+    """Yields the errors in an update's order of slates in one shard; may raise struct.error."""
     stored = view.get(totals_row(update))
     if stored is None:
         room = room_of(update)
@@ -59,12 +60,13 @@ def check_room(update: str, kind: str, view: View) -> Iterator[Wrong]:
         yield row, "is not in the order"
     totals = Totals.unpack(stored)
     if (totals.slates, totals.size) != (slates, size):
-        wrong = f"say {totals.slates:,} slates of {totals.size:,} bytes, and there are {slates:,} "
+        recorded = counted(totals.slates, "slate")
+        wrong = f"say {recorded} of {totals.size:,} bytes, and there are {slates:,} "
         yield totals_row(update), wrong + f"of {size:,}"
 
 
 def _under(view: View, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The rows under a prefix, which is left out."""
+    """The rows with a prefix; the prefix is cut off."""
     for row, value in view.scan(prefix, after_prefix(prefix)):
         yield row[len(prefix) :], value
 

@@ -1,4 +1,4 @@
-"""The shards: every row in a process of its own, and the fence file beside each."""
+"""Checks the shards: every row, in a child process, and the fence file of each."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from millstream.stores.shard_checks import ShardChecks, shard_folders
 from millstream.stores.soft import read_committed
 from millstream.verifying.findings import Findings
 
-START = "start the application, which writes it anew"
+START = "start the application, which rewrites it"
 
 
 def check_shards(home: Home, findings: Findings) -> bool:
-    """Look at all shards; whether all are whole, so that what they say can be looked at."""
+    """Check all shards; True if all are whole, so that the content of their rows can be checked."""
     there, missing = shard_folders(home)
     for folder in missing:
         findings.add(folder, "is missing", REPAIR)

@@ -1,4 +1,4 @@
-"""The logs of files taken in: every line against its checksum, and all against the positions."""
+"""Checks the logs of files taken in: the checksum of every line, and the sources' positions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from millstream.counted_nouns import counted
 from millstream.durable import without_checksum
+from millstream.letters.retry_log import RETRIED
 from millstream.stores.progress import Progress
 from millstream.verifying.findings import COPY, Findings
 
@@ -14,7 +16,7 @@ REPLAY = f"{COPY}, or begin a new store with --store: it says which files were t
 
 
 def check_sources(folder: Path, findings: Findings) -> None:
-    """Look at the logs of all sources that read files."""
+    """Check the logs of all sources that read files."""
     for path in sorted(folder.glob("*.log")):
         findings.looked["files"] += 1
         *lines, begun = path.read_bytes().split(b"\n")
@@ -34,32 +36,34 @@ def check_sources(folder: Path, findings: Findings) -> None:
 
 
 def check_positions(folder: Path, progress: Progress, findings: Findings) -> None:
-    """See that the logs have the files that the committed batches have taken in."""
+    """Check that the logs have the files that the committed batches have taken in."""
     for name, source in progress.sources.items():
         path = folder / f"{name}.log"
-        if source.position is None:
+        if source.position is None or name == RETRIED:  # RETRIED is no source of the application
             continue
         if not path.exists():
             findings.add(path, "is missing, and records of the source were taken in", REPLAY)
             continue
         files = _files_in(path)
+        if files is None:
+            continue  # this source's position does not count files
         taken, begun = source.position
-        if files is not None and taken + (begun > 0) > files:
-            wrong = f"has {files:,} files, and {taken + (begun > 0):,} were taken in"
+        if taken + (begun > 0) > files:
+            wrong = f"has {counted(files, 'file')}, and {taken + (begun > 0):,} were taken in"
             findings.add(path, wrong, REPLAY)
 
 
 def _files_in(path: Path) -> int | None:
-    """How many files a log knows; None if the source reads an event log, or the log is damaged."""
+    """The number of files in a log; None if the source reads no files, or the log is damaged."""
     try:
         head, *lines = path.read_bytes().split(b"\n")[:-1] or [b""]
-        if msgspec.json.decode(without_checksum(head))["format"] == "log":
+        if msgspec.json.decode(without_checksum(head))["format"] in ("log", "kafka"):
             return None
         return sum(len(msgspec.json.decode(without_checksum(line))) for line in lines)
     except (ValueError, KeyError, TypeError):
-        return None  # a damaged line is named by `check_sources`
+        return None  # `check_sources` reports a damaged line
 
 
 def _torn(path: Path, findings: Findings) -> None:
-    mend = "start the application: if a crash tore it, it is cut off and the files are listed anew"
+    mend = "start the application: if a crash tore it, it is cut off and the files are listed again"
     findings.add(path, "its last line is torn or damaged", f"{mend}; else {REPLAY}")

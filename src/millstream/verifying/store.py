@@ -1,4 +1,4 @@
-"""A whole store: every kind of durable file, one after the other."""
+"""Checks a whole store: every kind of durable file, one after the other."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from pathlib import Path
 
 from millstream.errors import StaleRead, StoreError
 from millstream.stores.home import Home
+from millstream.stores.shared.mirror_record import read_mirror
 from millstream.stores.soft import read_committed
 from millstream.verifying.findings import Findings
 from millstream.verifying.logs import check_logs
-from millstream.verifying.meaning import Meaning
+from millstream.verifying.missing_logs import check_missing_logs
 from millstream.verifying.records import check_records
+from millstream.verifying.row_consistency import Meaning
 from millstream.verifying.shards import check_shards
 from millstream.verifying.sources import check_positions, check_sources
-from millstream.verifying.staging import check_missing, check_staging
+from millstream.verifying.staged_output import check_missing, check_staging
 
 TRIES = 5
-"""How often the meaning of the rows is looked at anew because the application ran on meanwhile."""
+"""Attempts to check the content of rows: the application may commit batches meanwhile."""
 
 
 def verify(
     store: Path, say: Callable[[str], None] = lambda _: None, *, rows: bool = True
 ) -> Findings:
-    """Look at everything; without `rows`, at all but the shards. `say` is told what is next."""
+    """Check everything; without `rows`, all but the shards. Calls `say` with each next step."""
     findings = Findings()
     say("records")
     usable = check_records(store, findings)
@@ -36,11 +38,15 @@ def verify(
         home, progress = Home.open(store), read_committed(store)
     except StoreError:
         check_staging(store / "staging", (), findings)
-        return findings  # the record that is damaged has been named
-    check_positions(store / "sources", progress, findings)
+        return findings  # the damaged record is reported already
+    mirror = read_mirror(store) is not None
+    if not mirror or any((store / "sources").iterdir()):  # a mirror may have no lists of files
+        check_positions(store / "sources", progress, findings)
     later = [name for _, names in progress.unpublished for name in names]
     check_staging(store / "staging", [*progress.staged, *later], findings)
-    check_missing(store, progress, findings)
+    if not mirror:  # staged output of a shared store is in its place
+        check_missing(store, progress, findings)
+        check_missing_logs(store, home.facts, progress, findings)
     if not rows:
         return findings
     say("shards")
@@ -51,7 +57,7 @@ def verify(
 
 
 def _check_meaning(home: Home, findings: Findings) -> None:
-    """Look at what the rows say as of one batch; again if that was forgotten meanwhile."""
+    """Check the content of rows as of one batch; retry if it was forgotten meanwhile."""
     for _ in range(TRIES):
         own = Findings()
         try:

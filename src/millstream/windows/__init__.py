@@ -1,29 +1,49 @@
 """Continuous MapReduce over windows, with a declared fidelity (iMR).
 
+Definition of a job:
+
 - `span`: ranges, slides and panes on one axis
-- `job`: what the user says: map, combine, reduce, and what is asked of the windows
+- `job`: the user's definition: map, combine, reduce, and the requirements on the windows
 - `field_map`: a map without code
-- `logs`: how agents read the logs; `placed`: what agents and the server know a job by; `members`:
-  its nodes
+- `logs`: how agents read the logs
+- `members`: the nodes of a job
+- `placed`: a job under its name in an application, as agents and the server know it
 - `definition`: a job as data, for agents that have none of the application's code
-- `making`: records become panes at a node; pure, for agents and for Spark
-- `message`: what nodes tell the root; `checked`: what of it can be taken in
-- `coverage`: C², which panes of which nodes are in a window
-- `fidelity`: the bounds on it, and when a window is closed
-- `drawing`: which panes are made first, by seed; `shedding`: which ones a node gives up
-- `strata`: which panes are a fair sample of which; `sampling`, `rare`, `tails`: totals from it;
-  `kinds`: the numbers in combined values; `estimates`: answers with bounds
-- `merged`: a window's values from its panes, merged anew or moved on
-- `reducers`: how many there are, and from which window on
-- `pane_ledger`: the update that takes in what nodes tell, once
-- `scoreboard`: which pane of which node is there; `pane_marks`, `node_places`, `board_windows`,
-  `window_counts`: the entries of panes, nodes and windows that it is made of; `pane_retention`:
-  which of them are let go
+- `placement`: turns a job into maps and updates of the model
+
+At the nodes:
+
+- `pane_maker`: turns records into panes; pure, used by agents and on Spark
+- `message`: what nodes send to the root
+- `pane_rank`: ranks the panes of a node by a seed, to decide which are made first
+- `shedder`: decides which panes a node gives up
+
+At the root:
+
+- `checked`: validates messages
+- `reducers`: the number of reducers, and the window from which it holds
+- `pane_ledger`: the update that takes in each pane of each node once
+- `root`: the update that keeps the scoreboard and closes the windows
+- `scoreboard`: records which panes of which nodes have come. It is made of the entries of
+  `pane_marks`, `node_places`, `board_windows`, `board_counts` and `window_counts`
+- `pane_retention`: deletes the entries that no window needs
+- `quiet_windows`: closes long runs of windows without records at once
+- `merged`: merges the values of a window from its panes, or updates those of the window before
 - `accounts`: where every record went
-- `root`: the update that has the scoreboard and closes the windows
-- `looking`: the bounds of a window, and when `Error` looks at them
-- `answers`: what a closed window says
-- `placing`: a job as maps and updates of the model
+- `coverage`: C², which panes of which nodes are in a window
+- `fidelity`: the bounds on the coverage, and the rule for closing a window
+- `window_bounds`: computes the bounds of a window, and decides when `Error` looks at them
+- `missing_panes`: counts the panes that a window lacks, by cause
+- `answers`: the output of a closed window
+- `job_view`: the view of a job for the page and the command line
+- `lateness`: the warning about logs of which much is late
+
+Answers with bounds:
+
+- `estimates`: computes the bounds
+- `strata`: divides the panes of a window into random samples and other losses
+- `stratified_sample`, `rare`, `tails`: totals and limits from such samples
+- `kinds`: reads the numbers in combined values
 """
 
 from millstream.windows.coverage import Coverage

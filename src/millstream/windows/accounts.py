@@ -1,24 +1,25 @@
-"""Where every record went: read = on time + late + shed + dead letters (conservation).
+"""Accounts for every record: read = on time + late + shed + dead letters (conservation).
 
-Entries of the root's table, for the server and whoever wants to check:
+These entries of the root's table serve the server and anyone who wants to check:
 
-    account|NODE     of a node, since it began
-    window|WINDOW    of a window, the open ones and the last `KEPT` that are closed; see `Window`
+    account|NODE     counts of a node since it began
+    window|WINDOW    counts of a window: of all open ones and of the last `KEPT` closed ones
+                     (see `WindowAccount`)
 
-An account also has `gaps`, if there are any: panes that bytes of the log may have been in which
-were gone before the node had read them; and `behind`, how far late records were behind at most.
+An account may also have `gaps`, the number of panes that may have lost bytes of the log before the
+node read them, and `behind`, the longest time by which a late record was behind.
 
-Each has the counts `read`, `on_time`, `late`, `shed` and `dead`; what `residual` leaves is 0, or
-records were lost that nobody knows of. The counts come from two places: a node's manifests say
-which records were combined, shed, dead or too late at the node; and how many its reader has read in
-all is counted there apart, and compared where panes meet (`pane_ledger`). Records of a pane that
-came when its windows were closed are late, too. What comes late changes a window after it is
-closed.
+Each entry has the counts `read`, `on_time`, `late`, `shed` and `dead`. Their `residual` is 0, or
+records were lost without anyone knowing. The counts come from two places. A node's manifests say
+which records were combined, shed, dead or too late at the node. The number of records that its
+reader has read is counted separately and compared where panes meet (`pane_ledger`). Records of a
+pane that came after its windows were closed are late, too. Late records change the entry of a
+window after it is closed.
 
-Every reducer has these entries, since each may close a window at a moment of its own. A node's
-account is kept by the reducers that its newest windows belong to: where their number was changed,
-the accounts of the numbers add up to the node's. On Spark, where no agent reads the log, dead
-letters are the engine's own: such a record is in no count here.
+Every reducer has these entries, since each may close a window at a different moment. A node's
+account is kept by the reducers that its newest windows belong to. If the number of reducers was
+changed, the accounts under all numbers add up to the node's. On Spark, where no agent reads the
+log, the engine counts the dead letters: such records are in no count here.
 """
 
 from __future__ import annotations
@@ -27,55 +28,55 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.windows.message import Manifest
+from millstream.windows.message import PaneManifest
 
 COUNTS = ("read", "on_time", "late", "shed", "dead")
 KEPT = 100
 _ZERO = 1 << 62
-"""Added to a window's number, so that the order of texts is that of numbers."""
+"""Added to a window's number, so that text sorts as the numbers do."""
 
 MARK, RECORDS, BYTES, WHY, SHED, SHED_BYTES, DEAD, LATE, READ, FIRST, LAST, GAP = range(12)
-"""What stands where in a mark of the scoreboard."""
-MISDATED = 12
-"""Behind the others, if there are any."""
+"""The positions of the fields in a mark of the scoreboard."""
+MISDATED, CUT = 12, 13
+"""Optional fields at the end of a mark. `CUT`: the end of a log has cut the pane off."""
 
 
 def account(node: str) -> str:
-    """The entry of a node's account."""
+    """Returns the name of a node's account entry."""
     return f"account|{node}"
 
 
 def window_entry(window: int) -> str:
-    """The entry of a window."""
+    """Returns the name of a window's entry."""
     return f"window|{window + _ZERO:020d}"
 
 
 def window_in(entry: str) -> int:
-    """The window that an entry is of."""
+    """Returns the window that an entry belongs to."""
     return int(entry.partition("|")[2]) - _ZERO
 
 
 def residual(counts: Mapping[str, int]) -> int:
-    """Records that were read and are nowhere: 0, or something is wrong.
+    """Returns how many records were read and are in no other count. Anything but 0 is an error.
 
     >>> residual({"read": 7, "on_time": 3, "late": 1, "shed": 2, "dead": 1})
     0
     """
-    return counts["read"] - sum(counts[one] for one in COUNTS[1:])
+    return counts["read"] - sum(counts[name] for name in COUNTS[1:])
 
 
 @dataclass
-class Window:
-    """A window as its entry has it: what was marked of it, and where its records went."""
+class WindowAccount:
+    """The entry of a window: counts of its marks, and where its records went."""
 
     received: int = 0
-    """Panes of nodes; so are the next four. See `coverage.Tally`."""
+    """Counts panes of nodes, as do the next four fields. See `coverage.Tally`."""
     lost: int = 0
     whole: int = 0
     hurt: int = 0
     some: int = 0
     whole_nodes: int = 0
-    """Nodes; so are the next three. Not counted if the fidelity does not ask for them."""
+    """Counts nodes, as do the next three fields. 0 if the fidelity does not need them."""
     hurt_nodes: int = 0
     some_nodes: int = 0
     gone_nodes: int = 0
@@ -85,33 +86,36 @@ class Window:
     shed: int = 0
     dead: int = 0
     why: str = ""
-    """Why it was closed; empty: it is open. (Nothing here is null: that would be slow to store.)"""
+    """The reason for which it was closed; empty while it is open. (No field here is null: that
+    would be slow to store.)"""
     coverage: dict[str, Any] = field(default_factory=dict)
-    """When it was closed, or corrected."""
+    """The coverage when the window was closed, or last corrected."""
     completeness: dict[str, float | None] = field(default_factory=dict)
-    """As it is known now: what comes late makes it less."""
+    """The completeness as known now: late records lower it."""
     included: int = 0
-    """Records that the answer has."""
+    """Records that are in the answer."""
     included_bytes: int = 0
     bytes: int = 0
-    """Of the records that are known: in panes that came, on time or not, and in those given up."""
+    """Bytes of all known records: in panes that came, on time or not, and in panes given up."""
     unsized: int = 0
-    """Records whose bytes nobody has counted: those that were late at their node."""
+    """Records whose bytes were not counted: those that were late at their node."""
     late_part: float = 0.0
-    """Of all records that were read when it was closed, or corrected, the part that came late."""
+    """The share of late records among all that were read when the window was closed, or last
+    corrected."""
     misdated_part: float = 0.0
-    """So the part whose own time was not believed: nobody knows which windows they are of."""
+    """The same share of records with an implausible time. Their windows are not known."""
     drawn: int = 0
-    """Panes of nodes that are drawn, if the job's area is of drawn ones."""
+    """Drawn panes of nodes, if the job's fidelity is an area of drawn panes."""
     drawn_received: int = 0
     looked: int = 0
-    """How many rounds of `Error` were looked at."""
+    """The number of rounds of `Error` that were looked at."""
     corrections: int = 0
     after: list[list[Any]] = field(default_factory=list)
-    """[node, pane] of what came after it was closed, if it is still to be corrected."""
+    """[node, pane] of each pane that came after closing, as long as the window is still
+    corrected."""
 
     def account_for(self, mark: list[Any], *, on_time: bool) -> None:
-        """Count the records of a pane of a node in."""
+        """Counts the records of a pane of a node."""
         self.read += mark[READ]
         self.shed += mark[SHED]
         self.dead += mark[DEAD]
@@ -125,21 +129,22 @@ class Window:
             self.know_better()
 
     def come_late(self, count: int) -> None:
-        """Count records in that their node has read after it had sent their pane."""
+        """Counts records that their node read after it had sent their pane."""
         self.late += count
         self.read += count
         self.unsized += count
         self.know_better()
 
     def know_better(self) -> None:
-        """More records are known than when the window was closed."""
+        """Updates the completeness: more records are known than when the window was closed."""
         if self.completeness:
             unknown = int(self.completeness["unknown_panes"] or 0)
             self.completeness = self.complete(self.included, self.included_bytes, unknown)
 
     def complete(self, records: int, size: int, unknown: int) -> dict[str, float | None]:
-        """Which part of what is known these records are, and their bytes; null: it is not known.
-        Of panes that are `unknown` there may be more."""
+        """Returns the share of the known records that these `records` are, and the same for their
+        bytes. null: the share is not known. The panes counted in `unknown` may hold more
+        records."""
         known = self.on_time + self.late + self.shed
         return {
             "records": _part(records, known, unknown),
@@ -150,11 +155,11 @@ class Window:
         }
 
 
-def window_of(stored: dict[str, Any]) -> Window:
-    """A window as its entry has it, also one of an earlier version."""
+def window_of(stored: dict[str, Any]) -> WindowAccount:
+    """Decodes a window's entry, also one of an earlier version."""
     if stored.pop("nodes", None) is not None:
-        stored["drawn"] = 0  # it was a part; `scoreboard` counts what is open anew
-    return Window(**stored)
+        stored["drawn"] = 0  # it was a share; `scoreboard` recounts the open windows
+    return WindowAccount(**stored)
 
 
 def _part(some: int, known: int, unknown: int) -> float | None:
@@ -163,9 +168,9 @@ def _part(some: int, known: int, unknown: int) -> float | None:
     return None if unknown else 1.0
 
 
-def mark_of(manifest: Manifest, read: int) -> list[Any]:
-    """A node's mark of a pane. `read` is what was read while the pane was made; the records among
-    them that came late are of other panes."""
+def mark_of(manifest: PaneManifest, read: int) -> list[Any]:
+    """Returns a node's mark of a pane. `read` is the number of records read while the pane was
+    made. The late ones among them belong to other panes and are not counted here."""
     return [
         manifest["mark"],
         manifest["records"],
@@ -179,14 +184,22 @@ def mark_of(manifest: Manifest, read: int) -> list[Any]:
         manifest["first"] or 0,
         manifest["last"] or 0,
         manifest.get("gap", 0),
-        *([manifest["misdated"]] if manifest.get("misdated") else []),
+        *_rarely(manifest),
     ]
 
 
-def manifest_of(mark: list[Any], pane: int) -> Manifest:
-    """The manifest that a mark was made of, as far as it is kept; the late records are those of
+def _rarely(manifest: PaneManifest) -> list[int]:
+    """Returns the optional fields of a mark."""
+    misdated, cut = manifest.get("misdated", 0), manifest.get("cut", False)
+    if cut:
+        return [misdated, 1]
+    return [misdated] if misdated else []
+
+
+def manifest_of(mark: list[Any], pane: int) -> PaneManifest:
+    """Rebuilds the manifest from a mark, as far as it was kept. `late` holds the late records of
     this pane."""
-    told = Manifest(
+    manifest = PaneManifest(
         mark=mark[MARK],
         why=mark[WHY] or None,
         records=mark[RECORDS],
@@ -200,19 +213,27 @@ def manifest_of(mark: list[Any], pane: int) -> Manifest:
         last=mark[LAST] if mark[RECORDS] else None,
     )
     if mark[GAP]:
-        told["gap"] = mark[GAP]
+        manifest["gap"] = mark[GAP]
     if misdated_in(mark):
-        told["misdated"] = misdated_in(mark)
-    return told
+        manifest["misdated"] = misdated_in(mark)
+    if len(mark) > CUT:
+        manifest["cut"] = True
+    return manifest
+
+
+def unread(mark: list[Any]) -> list[Any]:
+    """Returns the mark for a further pane of a run: the records read are counted with the first
+    pane only."""
+    return [*mark[:READ], 0, *mark[READ + 1 :]]
 
 
 def misdated_in(mark: Sequence[Any]) -> int:
-    """Records of a pane whose own time was not believed."""
+    """Returns how many records of a pane had an implausible time."""
     return int(mark[MISDATED]) if len(mark) > MISDATED else 0
 
 
 def add_counts(sums: list[int], mark: list[Any], *, on_time: bool) -> None:
-    """Add the counts of a pane of a node: `COUNTS`, and the gaps after them."""
+    """Adds the counts of a pane of a node to `sums`: `COUNTS`, then the gaps."""
     sums[0] += mark[READ]
     sums[1 if on_time else 2] += mark[RECORDS]
     sums[2] += mark[LATE]
@@ -222,17 +243,17 @@ def add_counts(sums: list[int], mark: list[Any], *, on_time: bool) -> None:
 
 
 def counts_of(mark: list[Any], *, on_time: bool) -> dict[str, int]:
-    """The counts of a pane of a node."""
+    """Returns the counts of a pane of a node."""
     sums = [0] * 6
     add_counts(sums, mark, on_time=on_time)
     return dict(zip((*COUNTS, "gaps"), sums, strict=True))
 
 
 def added(known: Mapping[str, int] | None, more: Mapping[str, int]) -> dict[str, int]:
-    """Counts put together; gaps, and how far late records were behind, only if there are any."""
+    """Adds counts. `gaps` and `behind` (a maximum) are left out if they are 0."""
     known = known or {}
     gaps = known.get("gaps", 0) + more.get("gaps", 0)
     behind = max(known.get("behind", 0), more.get("behind", 0))
-    counts = {one: known.get(one, 0) + more[one] for one in COUNTS}
-    rest = {"gaps": gaps, "behind": behind}
-    return {**counts, **{name: value for name, value in rest.items() if value}}
+    counts = {name: known.get(name, 0) + more[name] for name in COUNTS}
+    optional = {"gaps": gaps, "behind": behind}
+    return {**counts, **{name: value for name, value in optional.items() if value}}

@@ -1,24 +1,33 @@
-"""What a closed window says: a value for each key, with its completeness, and a summary (iMR, 3.1).
+"""The output of a closed window: a value for each key, and a summary (iMR, 3.1).
 
     {"from", "to", "why", "coverage", "completeness", "value"}        for each key, on NAME
     {"from", "to", "why", "coverage", "completeness", "histogram",    for each reducer, on
      "keys", "records", "bytes", "reducer", "missing", "accounts"}    NAME.windows
 
-`coverage` is of panes: the part of all panes of all nodes (`area`), of the panes that any node
-responded for (`time`), of the nodes that responded for any (`space`), and by cause how many panes
-of nodes are `missing` (module `missing`); the summary says of which nodes. `completeness` is of
-what the nodes have counted: the part of the records, and of the bytes, that the answer has of those
-that are known, null if that cannot be said, and of how many panes of nodes it is not known what
-they hold, since nothing was told or bytes of the log were gone (`unknown_panes`); and of all
-records that the nodes had read by then, the part that came late, for whatever window (`late`): as
-much of this one may be still to come; and the part that was set aside, since its own time was not
-believed (`misdated`): of what window they are nobody knows. A corrected answer says which one it
-is: `correction`. Answers that can be bounded have `bounds`, and the summary a bound of their
-`total` and of a key that was not seen (`estimates`).
+`coverage` counts panes: `area` is the share of all panes of all nodes, `time` the share of the
+panes that any node responded for, `space` the share of the nodes that responded for any pane.
+`missing` is the number of missing panes of nodes by cause (module `missing_panes`). The summary
+also names the nodes.
 
-A key that `combine` or `reduce` fails on has the value null and says why: `error`; the summary says
-how many there are: `failed`. The window is closed and the other keys have their answers: else it
-would stay open for good, and its panes with it.
+`completeness` is based on what the nodes have counted:
+
+- `records` and `bytes`: the share that the answer has of those that are known; null if the share
+  cannot be told.
+- `unknown_panes`: how many panes of nodes have unknown contents, because nothing was heard of them
+  or bytes of the log were gone.
+- `late`: the share of late records, of any window, among all that the nodes had read by then. As
+  large a share of this window may still be to come.
+- `misdated`: the share of records that were set aside because their time was implausible. Their
+  windows are not known.
+
+A corrected answer has a number: `correction`. Many windows in a row without records share one
+summary, from the beginning of the first to the end of the last, with their number in `windows`; it
+holds for each of them (`quiet_windows`). Answers that can be bounded have `bounds`, and the summary
+has a bound of their `total` and of a key that was not seen (`estimates`).
+
+If `combine` or `reduce` fails on a key, its value is null and `error` says why. The summary counts
+such keys as `failed`. The window is closed all the same, and the other keys have their answers.
+Otherwise it would stay open forever and keep its panes.
 """
 
 from __future__ import annotations
@@ -35,7 +44,7 @@ from millstream.windows.accounts import (
     BYTES,
     COUNTS,
     RECORDS,
-    Window,
+    WindowAccount,
     add_counts,
     residual,
 )
@@ -44,36 +53,41 @@ from millstream.windows.estimates import Estimate
 from millstream.windows.fidelity import Reason
 from millstream.windows.job import Job
 from millstream.windows.merged import Failed
-from millstream.windows.missing import Missing
+from millstream.windows.missing_panes import Missing
 from millstream.windows.pane_marks import Marks
 
 
 @dataclass(frozen=True)
 class Closed:
-    """A window that is closed, and all that is known of it."""
+    """A closed window, with all that is known of it."""
 
     job: Job
     name: str
     reducer: str
     number: int
-    window: Window
+    window: WindowAccount
     why: Reason
     coverage: Coverage
     boards: dict[int, Marks]
     values: dict[str, Any]
-    """By key, combined."""
+    """The combined values by key."""
     bounds: Estimate | None
     missing: Missing
     late: float
-    """Of all records that were read, the part that came late."""
+    """The share of late records among all that were read."""
     misdated: float
-    """And the part whose own time was not believed."""
-    times: Callable[[], int | None]
-    """The time of the next answer; None: the earliest that there can be."""
+    """The share of records whose time was implausible."""
+    times: Callable[[], int]
+    """Returns the time of the next answer."""
+    windows: int = 1
+    """The number of windows in a row that this answer holds for. If above 1, all are quiet
+    (`quiet_windows`)."""
 
     def answers(self) -> Iterator[Emit]:
-        """What it says, in the order of its keys, and the summary; notes it in the window."""
-        begin, end = self.job.span.bounds(self.number)
+        """Yields the answers in the order of their keys, then the summary. Stores coverage and
+        completeness in the window."""
+        begin = self.job.span.bounds(self.number)[0]
+        end = self.job.span.bounds(self.number + self.windows - 1)[1]
         known = self.coverage.at_best() if self.why == "time" else self.coverage
         self.window.coverage = {
             "area": known.area,
@@ -82,21 +96,23 @@ class Closed:
             "missing": self.missing.panes,
         }
         self.window.completeness = self.completeness()
-        told: dict[str, Any] = {
+        common: dict[str, Any] = {
             "from": begin,
             "to": end,
             "why": self.why,
             "coverage": self.window.coverage,
             "completeness": self.window.completeness,
         }
+        if self.windows > 1:
+            common["windows"] = self.windows
         if self.window.corrections:
-            told["correction"] = self.window.corrections
+            common["correction"] = self.window.corrections
         failed = 0
         for key in sorted(self.values):
             answer = self._answer(key)
             failed += "error" in answer
             bound = {} if self.bounds is None else {"bounds": self.bounds.keys[key]}
-            value = {**told, **answer, **bound}
+            value = {**common, **answer, **bound}
             yield emit(self.name, key=key, value=value, ts=self.times())
         marks = [mark for marks in self.boards.values() for mark in marks.values()]
         summary: dict[str, Any] = {
@@ -112,24 +128,26 @@ class Closed:
             summary["failed"] = failed
         if self.bounds is not None:
             summary |= {"total": self.bounds.total, "unseen": self.bounds.unseen}
-        value = {**told, **summary}
+        value = {**common, **summary}
         yield emit(f"{self.name}.windows", key=str(begin), value=value, ts=self.times())
 
     def _answer(self, key: str) -> dict[str, Any]:
-        """The value of a key, or why there is none."""
+        """Returns the value of a key, or the error in its place."""
         value = self.values[key]
         if isinstance(value, Failed):
             return {"value": None, "error": value.error}
         try:
             answer = self.job.answer(key, value)
             if self.job.reduce is not None:
-                encode_value(answer)  # what is no JSON fails here, or the whole window would
+                encode_value(
+                    answer
+                )  # fails here if it is not JSON, else the whole window would fail
         except FAILURES as error:
             return {"value": None, "error": described(error)}
         return {"value": answer}
 
     def completeness(self) -> dict[str, float | None]:
-        """How much the answer has of what the nodes have counted."""
+        """Computes the answer's share of what the nodes have counted."""
         marks = [mark for marks in self.boards.values() for mark in marks.values()]
         window, records = self.window, sum(mark[RECORDS] for mark in marks)
         window.included, window.included_bytes = records, sum(mark[BYTES] for mark in marks)
@@ -137,17 +155,17 @@ class Closed:
         return window.complete(records, window.included_bytes, self.missing.unknown)
 
     def accounts(self) -> dict[str, dict[str, int]]:
-        """By node, where the records of the window went."""
+        """Counts by node where the records of the window went."""
         late = {(node, pane) for node, pane in self.window.after}
         sums: dict[str, list[int]] = {}
         for pane, marks in self.boards.items():
             for node, mark in marks.items():
                 add_counts(sums.setdefault(node, [0] * 6), mark, on_time=(node, pane) not in late)
-        found: dict[str, dict[str, int]] = {}
+        by_node: dict[str, dict[str, int]] = {}
         for node in sorted(sums):
             *counts, gaps = sums[node]
-            found[node] = dict(zip(COUNTS, counts, strict=True))
+            by_node[node] = dict(zip(COUNTS, counts, strict=True))
             if gaps:
-                found[node]["gaps"] = gaps
-            found[node]["residual"] = residual(found[node])
-        return found
+                by_node[node]["gaps"] = gaps
+            by_node[node]["residual"] = residual(by_node[node])
+        return by_node

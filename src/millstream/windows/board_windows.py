@@ -1,4 +1,4 @@
-"""Which windows a reducer has: those that are open, those that are closed, those still to come.
+"""The windows of a reducer: the open ones, the closed ones, and those still to come.
 
 window|WINDOW         a window (`accounts.Window`), while it is open and for a while after
 meta                  `first`, `final`, `open`, `closed`, `kept`, `schedule` (see `scoreboard`)
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.model.slate import Table
-from millstream.windows.accounts import Window, window_entry, window_of
+from millstream.windows.accounts import WindowAccount, window_entry, window_of
 from millstream.windows.fidelity import Area, Error, Spatial
 from millstream.windows.job import Job
 from millstream.windows.members import Members
@@ -18,36 +18,36 @@ from millstream.windows.reducers import Schedule, in_force
 from millstream.windows.window_counts import clear_shares
 
 AHEAD = 1_000_000
-"""Microseconds that the time of an answer may be after what has closed its window."""
+"""The most microseconds by which an answer's time may be after the event that closed its window."""
 
 
 @dataclass
 class BoardWindows:
-    """The windows of a reducer while one event is looked at."""
+    """The windows of a reducer while one event is processed."""
 
     job: Job
     members: Members
     table: Table
     reducers: int
-    """How many reducers there are, this one among them."""
+    """The number of reducers, including this one."""
     dated: bool = False
-    """Whether records say themselves where on the axis they are, and so may be late."""
+    """True if records carry their own position on the axis, and so may be late."""
     meta: dict[str, Any] = field(init=False)
-    _windows: dict[int, Window] = field(init=False, default_factory=dict)
-    """Those that were looked at."""
+    _windows: dict[int, WindowAccount] = field(init=False, default_factory=dict)
+    """The windows that were read so far."""
 
     @property
     def schedule(self) -> Schedule:
-        found: Schedule = self.meta["schedule"]
-        return found
+        schedule: Schedule = self.meta["schedule"]
+        return schedule
 
     @property
     def by_node(self) -> bool:
-        """Whether the fidelity asks for counts of each node; others need not pay for them."""
+        """True if the fidelity needs counts for each node. Other jobs do not pay for them."""
         return not isinstance(self.job.fidelity, Area | Spatial | Error | None)
 
     def is_closed(self, window: int) -> bool:
-        """Whether nothing more is taken into the window."""
+        """True if the window takes in nothing more."""
         if self.meta["final"] and self.first_pane(window) < self.meta["first"]:
             return True
         return any(first <= window < end for first, end in self.meta["closed"])
@@ -56,8 +56,8 @@ class BoardWindows:
         return self.job.span.panes_of(window)[0]
 
     def has(self, window: int) -> bool:
-        """Whether the window is there, open or closed, and of this reducer. One that begins before
-        the first pane of all is there only if late records of it have come."""
+        """True if the window exists, open or closed, and belongs to this reducer. A window that
+        begins before the very first pane exists only if late records of it have come."""
         first = self.meta["first"]
         if first is None or not self.is_mine(window):
             return False
@@ -66,8 +66,8 @@ class BoardWindows:
     def is_mine(self, window: int) -> bool:
         return in_force(self.schedule, self.first_pane(window)) == self.reducers
 
-    def window(self, number: int) -> Window | None:
-        """A window's entry; None: it was not opened, or is long closed."""
+    def window(self, number: int) -> WindowAccount | None:
+        """Returns a window's entry. None: it was not opened, or was closed long ago."""
         if number not in self._windows:
             stored = self.table.get(window_entry(number))
             if stored is None:
@@ -76,25 +76,26 @@ class BoardWindows:
         return self._windows[number]
 
     def looked_at(self) -> list[int]:
-        """The open windows whose counts may have changed."""
+        """Returns the open windows whose counts may have changed."""
         return [number for number in sorted(self._windows) if not self.is_closed(number)]
 
     def is_corrected(self, window: int) -> bool:
-        """Whether a closed window's answer is given again when more comes."""
+        """True if a closed window's answer is given again when more of it comes."""
         if self.job.corrections == 0 or self.first_pane(window) < self.meta["kept"]:
             return False
         return not self.is_closed(window + self.job.corrections)
 
     def awaits(self, pane: int) -> bool:
-        """Whether an open window may have the pane: also one that is not there yet, but none that
-        is other reducers'. (A pane may come here only for the late records that came with it.)"""
+        """True if an open window may have the pane. That includes windows not opened yet, but not
+        those of other numbers of reducers. (A pane may come here only because of late records that
+        came with it.)"""
         windows = self.job.span.windows_of(pane)
-        return any(not self.is_closed(one) and self.is_mine(one) for one in windows)
+        return any(not self.is_closed(window) and self.is_mine(window) for window in windows)
 
     def next_time(self, now: int) -> int:
-        """The time of the next answer, if it is this time now. Answers of one batch have times of
-        their own, so that they come out in the order in which they are given: by window, then by
-        key. They are not let run ahead by more than `AHEAD`."""
+        """Returns the time of the next answer, given the current time. Each answer of a batch gets
+        a time of its own, so that they come out in the order in which they are given: by window,
+        then by key. They run ahead by at most `AHEAD`."""
         began, last = self.meta.get("said", (now, now))
         if not began <= now <= last:
             began, last = now, now
@@ -103,21 +104,27 @@ class BoardWindows:
         return int(last)
 
     def drop(self, number: int) -> None:
-        """The window is not there any more, as if it had never been opened."""
+        """Removes an open window, as if it had never been opened."""
         self.meta["open"].remove(number)
         self.forget(number)
         if self.by_node:
             clear_shares(self.table, number)
 
     def forget(self, number: int) -> None:
-        """Nobody asks for the window any more."""
+        """Deletes the entry of a window that is no longer needed."""
         self._windows.pop(number, None)
         self.table.discard(window_entry(number))
 
     def close(self, number: int) -> None:
-        """The window is closed; its entry stays for a while."""
+        """Closes an open window. Its entry stays for a while."""
         self.meta["open"].remove(number)
-        ranges = sorted([*self.meta["closed"], [number, number + 1]])
+        self.close_all(range(number, number + 1))
+        if self.by_node:
+            clear_shares(self.table, number)
+
+    def close_all(self, windows: range) -> None:
+        """Records windows as closed. None of them is in the list of open ones."""
+        ranges = sorted([*self.meta["closed"], [windows.start, windows.stop]])
         joined: list[list[int]] = []
         for first, end in ranges:
             if joined and joined[-1][1] == first:
@@ -125,5 +132,3 @@ class BoardWindows:
             else:
                 joined.append([first, end])
         self.meta["closed"] = joined
-        if self.by_node:
-            clear_shares(self.table, number)

@@ -1,12 +1,12 @@
 """C²: which panes of which nodes are in a window (iMR, section 3.1).
 
-The root keeps it like a scoreboard, with a mark for each node and pane. A pane that a node had no
-records for counts as received: there was nothing to miss. One that the node has given up, shed or
-skipped will never come, and is known as lost before the window ends. What is neither may still
-come.
+The root keeps it like a scoreboard, with a mark for each node and pane. A pane for which a node had
+no records counts as received: there was nothing to miss. A pane that the node has given up, shed or
+skipped will never come, and is known as lost before the window ends. A pane that is neither may
+still come.
 
-`Coverage` has the marks themselves. `Tally` has only counts of them, which the root keeps for every
-open window and changes with each mark, so that it need not go through the scoreboard for each.
+`Coverage` has the marks themselves. `CoverageTally` has only their counts. The root keeps these for
+every open window and updates them with each mark, so that it need not go through the scoreboard.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ RECEIVED: frozenset[Mark] = frozenset({"data", "empty"})
 
 
 class Covered(Protocol):
-    """What a fidelity is judged by; all but the last three are parts, from 0 to 1."""
+    """The measures that a fidelity is checked against. All but the last three are shares, from 0 to
+    1."""
 
     @property
     def area(self) -> float: ...
@@ -61,32 +62,32 @@ class Coverage:
 
     @property
     def histogram(self) -> list[int]:
-        """For each pane, how many nodes have responded."""
+        """The number of nodes that have responded, for each pane."""
         return [sum(self.received(node, pane) for node in self.nodes) for pane in self.panes]
 
     @property
     def area(self) -> float:
-        """The part of all panes of all nodes that was received."""
+        """The share of all panes of all nodes that was received."""
         return sum(self.histogram) / self._all
 
     @property
     def time(self) -> float:
-        """The part of the window's panes that any node has responded for."""
+        """The share of the window's panes that any node has responded for."""
         return sum(count > 0 for count in self.histogram) / len(self.panes)
 
     @property
     def space(self) -> float:
-        """The part of the nodes that have responded for any pane."""
+        """The share of the nodes that have responded for any pane."""
         return self._nodes_with(any) / len(self.nodes)
 
     @property
     def whole_panes(self) -> float:
-        """The part of the panes that all nodes have responded for."""
+        """The share of the panes that all nodes have responded for."""
         return self.histogram.count(len(self.nodes)) / len(self.panes)
 
     @property
     def whole_nodes(self) -> float:
-        """The part of the nodes that have responded for all panes."""
+        """The share of the nodes that have responded for all panes."""
         return self._nodes_with(all) / len(self.nodes)
 
     @property
@@ -95,11 +96,12 @@ class Coverage:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing more can come."""
+        """True if nothing more can come."""
         return all((node, pane) in self.marks for node in self.nodes for pane in self.panes)
 
     def at_best(self) -> Coverage:
-        """What it would become if all came that is not known to be lost."""
+        """Returns the coverage that would result if every pane came that is not known to be
+        lost."""
         marks: dict[tuple[str, int], Mark] = {
             (node, pane): "empty" for node in self.nodes for pane in self.panes
         }
@@ -109,16 +111,16 @@ class Coverage:
     def _all(self) -> int:
         return len(self.nodes) * len(self.panes)
 
-    def _nodes_with(self, how: Callable[[Iterable[bool]], bool]) -> int:
-        return sum(how(self._of(node)) for node in self.nodes)
+    def _nodes_with(self, predicate: Callable[[Iterable[bool]], bool]) -> int:
+        return sum(predicate(self._received_panes(node)) for node in self.nodes)
 
-    def _of(self, node: str) -> Iterable[bool]:
+    def _received_panes(self, node: str) -> Iterable[bool]:
         return (self.received(node, pane) for pane in self.panes)
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """The same in counts."""
+class CoverageTally:
+    """The coverage of a window as counts, with the same measures as `Coverage`."""
 
     nodes: int
     panes: int
@@ -131,8 +133,8 @@ class Tally:
     some: int
     """Panes that any node has responded for."""
     whole_nodes_count: int = 0
-    """Nodes that have responded for all panes. This and the next three are 0 if nobody asks for
-    them."""
+    """Nodes that have responded for all panes. This and the next three are 0 if the fidelity does
+    not need them."""
     hurt_nodes: int = 0
     """Nodes that have lost a pane."""
     some_nodes: int = 0
@@ -168,8 +170,8 @@ class Tally:
     def settled(self) -> bool:
         return self.received + self.lost == self.nodes * self.panes
 
-    def at_best(self) -> Tally:
-        return Tally(
+    def at_best(self) -> CoverageTally:
+        return CoverageTally(
             nodes=self.nodes,
             panes=self.panes,
             received=self.nodes * self.panes - self.lost,

@@ -1,13 +1,13 @@
 """A placed job as data: all that an agent needs to make its panes (iMR, 2.2).
 
 The root publishes its jobs in the application's description, which the server reads without loading
-a user's code: `published_job` finds one there for the agents. A job whose map is a `FieldMap`,
-whose combine is an algebra of the library and whose logs have no function is data, and travels as a
-`JobDefinition`. `reduce` runs at the root alone, so it may be Python. Any other job is Python, and
-travels as a package that is named by its hash, if the run was given one.
+the user's code. `published_job` looks a job up there for the agents. A job is data if its map is a
+`FieldMap`, its combine is an algebra of the library and its logs have no function. Such a job
+travels as a `JobDefinition`. `reduce` runs at the root only, so it may be Python. Any other job is
+Python and travels as a package, named by its hash, if the run was given one.
 
-`version` is a hash of what agents do for the job: if it is the same, nothing changed for them. The
-nodes are not in it, since another node changes nothing for those that run.
+`version` is a hash of what agents do for the job. As long as it is the same, nothing has changed
+for them. It leaves out the nodes, since adding a node changes nothing for those that run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from millstream.windows.placed import PlacedJob
 from millstream.windows.span import Axis
 
 FORMAT = 1
-"""Raised when an agent of before would misread a definition."""
+"""Raised when older agents would misread a definition."""
 _FIDELITIES = {kind.__name__.lower(): kind for kind in (Area, Spatial, Temporal, Error)}
 Number = int | float
 
@@ -63,7 +63,7 @@ class CombineDefinition(
 class FidelityDefinition(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """One of the fidelities that windows have."""
+    """One of the fidelities `Area`, `Spatial`, `Temporal` and `Error`."""
 
     kind: Literal["area", "spatial", "temporal", "error"]
     part: float
@@ -75,7 +75,7 @@ class JobDefinition(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
     """A placed job without its `reduce`, which agents do not need. The fields are those of `Job`,
-    as the application has them."""
+    with the values that the application gave."""
 
     name: str
     nodes: tuple[str, ...]
@@ -99,11 +99,11 @@ class JobDefinition(
     confidence: float = 0.95
     corrections: int = 0
     logs: dict[str, Any] | None = None
-    """The fields of `Logs` that are not as they are by default; None: panes come from streams."""
+    """The fields of `Logs` that differ from their defaults. None: panes come from streams."""
 
     @property
     def version(self) -> str:
-        """The hash of the content, but for the nodes."""
+        """The hash of the content without the nodes."""
         content = {**msgspec.to_builtins(self), "nodes": []}
         return sha256(encode_value(content)).hexdigest()
 
@@ -111,34 +111,36 @@ class JobDefinition(
 class PublishedJob(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """What agents are told of a job: its definition, or the package that has its code."""
+    """The server's answer to agents about a job: its definition, or the package that has its
+    code."""
 
     version: str
-    """Another one: the job changed."""
+    """Changes whenever the job changes."""
     definition: JobDefinition | None = None
     package: str | None = None
     """The sha256 of the package."""
 
 
 def python_in(placed: PlacedJob) -> tuple[str, ...]:
-    """What of a job is Python that agents would need; none: it is data."""
+    """Names the parts of a job that are Python and that agents would need. Empty: the job is
+    data."""
     job, logs = placed.job, placed.logs
-    found = []
+    parts = []
     if not isinstance(job.map, FieldMap):
-        found.append("map")
+        parts.append("map")
     if job.combine is not None and _combine(job.combine) is None:
-        found.append("combine")
+        parts.append("combine")
     if job.fidelity is not None and type(job.fidelity) not in _FIDELITIES.values():
-        found.append("fidelity")
+        parts.append("fidelity")
     if logs is not None:
-        for one in fields(logs):
-            if callable(getattr(logs, one.name)):
-                found.append(f"logs.{one.name}")
-    return tuple(found)
+        for option in fields(logs):
+            if callable(getattr(logs, option.name)):
+                parts.append(f"logs.{option.name}")
+    return tuple(parts)
 
 
 def definition_of(placed: PlacedJob) -> JobDefinition | None:
-    """A job as data; None if it is Python, or has a number that JSON cannot carry."""
+    """Returns a job as data. None if it is Python, or has a number that JSON cannot carry."""
     job = placed.job
     if python_in(placed) or not isinstance(job.map, FieldMap):
         return None
@@ -169,7 +171,8 @@ def definition_of(placed: PlacedJob) -> JobDefinition | None:
 
 
 def placed_of(definition: JobDefinition) -> PlacedJob:
-    """The job that a definition is of. InputError if this version of Millstream cannot run it."""
+    """Builds the job from its definition. Raises InputError if this version of Millstream cannot
+    run it."""
     try:
         return _placed(definition)
     except (MillstreamError, TypeError, KeyError) as error:
@@ -180,7 +183,7 @@ def placed_of(definition: JobDefinition) -> PlacedJob:
 
 
 def read_published(data: bytes) -> PublishedJob:
-    """What a server answered; InputError if it is no job that this version knows."""
+    """Decodes a server's answer. Raises InputError if it is not a job that this version knows."""
     try:
         published = msgspec.json.decode(data, type=PublishedJob)
     except msgspec.DecodeError as error:
@@ -198,7 +201,7 @@ def read_published(data: bytes) -> PublishedJob:
 
 
 def published_job(parts: Mapping[str, Any], name: str) -> PublishedJob | None:
-    """What agents are told of a job, from the parts of an application's `Description`.
+    """Finds the job for agents in the parts of an application's `Description`.
 
     None if there is no such job, if its panes do not come from agents, or if it is Python and the
     run was given no package.
@@ -219,7 +222,7 @@ def published_job(parts: Mapping[str, Any], name: str) -> PublishedJob | None:
 
 
 def described_definition(placed: PlacedJob) -> dict[str, Any] | None:
-    """A job's `PublishedJob` for the description; None if it is Python."""
+    """Returns a job's `PublishedJob` for the description. None if it is Python."""
     definition = definition_of(placed)
     if definition is None:
         return None
@@ -229,7 +232,8 @@ def described_definition(placed: PlacedJob) -> dict[str, Any] | None:
 
 
 def with_package(parts: Mapping[str, Any], sha: str, jobs: Collection[str]) -> dict[str, Any]:
-    """The parts of a description, where the Python jobs that a package holds name it."""
+    """Returns the parts of a description, with `sha` as the package of those Python jobs that it
+    holds."""
     published = msgspec.to_builtins(PublishedJob(version=sha, package=sha))
     return {
         name: {**part, "definition": published}
@@ -241,14 +245,16 @@ def with_package(parts: Mapping[str, Any], sha: str, jobs: Collection[str]) -> d
 
 def _placed(definition: JobDefinition) -> PlacedJob:
     combine = definition.combine
-    options = {one.name for one in fields(Job) if one.init} & {*definition.__struct_fields__}
-    given = {name: getattr(definition, name) for name in options}
-    given["map"] = FieldMap(**msgspec.structs.asdict(definition.map))
-    given["combine"] = combine and BUILT_IN[combine.algebra](**combine.arguments)
-    given["fidelity"] = definition.fidelity and _fidelity_of(definition.fidelity)
+    options = {option.name for option in fields(Job) if option.init} & {
+        *definition.__struct_fields__
+    }
+    values = {name: getattr(definition, name) for name in options}
+    values["map"] = FieldMap(**msgspec.structs.asdict(definition.map))
+    values["combine"] = combine and BUILT_IN[combine.algebra](**combine.arguments)
+    values["fidelity"] = definition.fidelity and _fidelity_of(definition.fidelity)
     logs = definition.logs
     return PlacedJob(
-        Job(**given),
+        Job(**values),
         definition.name,
         definition.nodes,
         None if logs is None else Logs(**{name: _frozen(value) for name, value in logs.items()}),
@@ -256,7 +262,7 @@ def _placed(definition: JobDefinition) -> PlacedJob:
 
 
 def _arrives(definition: JobDefinition) -> bool:
-    """Whether it is the same after it was JSON."""
+    """True if the definition is unchanged after encoding to JSON and decoding."""
     try:
         data = encode_value(msgspec.to_builtins(definition))
         return msgspec.json.decode(data, type=JobDefinition) == definition
@@ -264,49 +270,52 @@ def _arrives(definition: JobDefinition) -> bool:
         return False
 
 
-def _map(given: FieldMap) -> MapDefinition:
-    return MapDefinition(**{name: getattr(given, name) for name in MapDefinition.__struct_fields__})
+def _map(field_map: FieldMap) -> MapDefinition:
+    return MapDefinition(
+        **{name: getattr(field_map, name) for name in MapDefinition.__struct_fields__}
+    )
 
 
 def _combine(combine: object) -> CombineDefinition | None:
-    """An algebra by its name and arguments, if these make the same one again."""
+    """Returns an algebra's name and arguments, if these make an equal algebra again."""
     if not isinstance(combine, Algebra) or combine.name not in BUILT_IN:
         return None
     try:
         arguments = msgspec.json.decode(encode_value(dict(combine.arguments)))
-        if combine.name == "quantiles":  # it remembers its shares as its slates name them, as text
+        if combine.name == "quantiles":  # its shares are stored as text, as in its slates
             arguments["at"] = [float(share) for share in arguments["at"]]
-        made = BUILT_IN[combine.name](**arguments)
+        rebuilt = BUILT_IN[combine.name](**arguments)
     except (MillstreamError, TypeError):
         return None  # an argument is a function, or the algebra is a user's own
-    same = made == combine and made.lift.__module__ == combine.lift.__module__
+    same = rebuilt == combine and rebuilt.lift.__module__ == combine.lift.__module__
     return CombineDefinition(algebra=combine.name, arguments=arguments) if same else None
 
 
 def _fidelity(fidelity: Fidelity | None) -> FidelityDefinition | None:
     if fidelity is None:
         return None
-    own = {one.name: getattr(fidelity, one.name) for one in fields(fidelity)}  # type: ignore[arg-type]
+    options = {option.name: getattr(fidelity, option.name) for option in fields(fidelity)}  # type: ignore[arg-type]
     kind: Any = type(fidelity).__name__.lower()
-    return FidelityDefinition(kind=kind, **{**own, "part": float(own["part"])})
+    return FidelityDefinition(kind=kind, **{**options, "part": float(options["part"])})
 
 
 def _fidelity_of(definition: FidelityDefinition) -> Fidelity:
     kind = _FIDELITIES[definition.kind]
-    own = {one.name: getattr(definition, one.name) for one in fields(kind)}
-    return kind(**own)
+    options = {option.name: getattr(definition, option.name) for option in fields(kind)}
+    return kind(**options)
 
 
 def _logs(logs: Logs) -> dict[str, Any]:
     return {
-        one.name: _plain(getattr(logs, one.name))
-        for one in fields(logs)
-        if one.init and (one.default is MISSING or getattr(logs, one.name) != one.default)
+        option.name: _plain(getattr(logs, option.name))
+        for option in fields(logs)
+        if option.init
+        and (option.default is MISSING or getattr(logs, option.name) != option.default)
     }
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; a timedelta is a duration in text."""
+    """Converts a value to what JSON can carry. A timedelta becomes a duration in text."""
     if isinstance(value, timedelta):
         return shown_duration(microseconds(value, ""))
     return list(value) if isinstance(value, tuple) else value

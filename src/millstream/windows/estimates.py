@@ -1,33 +1,35 @@
-"""Answers with bounds: what a window would say if nothing had been lost.
+"""Answers with bounds: estimates of what a window would say if nothing had been lost.
 
 A bound is JSON: `{"value", "low", "high", "confidence", "method", "final"}`. `value` is the
-estimate for the whole window (the answer itself has only what came), the truth is between `low` and
-`high` with the confidence; null: nothing can be said. If it is not `final`, that is the truth of
-what was known when it was said: where records say themselves when they were, one may come after its
-window was closed. Such a window is answered again while it is corrected (`Job.corrections`); after
-that the record is counted as late, and changes no answer. The method is
+estimate for the whole window; the answer itself has only what came. The truth is between `low` and
+`high` with the given confidence. null means that nothing can be said. If a bound is not `final`, it
+is a bound on what was known when it was given: where records carry their own time, one may come
+after its window was closed. Such a window is answered again while it is corrected
+(`Job.corrections`). After that the record is counted as late and changes no answer.
 
-- `exact`: nothing is missing, and nothing more can come;
-- `on time`: nothing is missing of what came in time;
-- `sampled`: what is missing was left out at random. `strata` says which panes are a fair sample of
-  which, `sampling` how a total and its variance come of it; the interval is t with Satterthwaite's
-  degrees of freedom. A mean or a ratio is one of two totals, linearised;
-- `worst case`: some is missing for a reason that may have to do with what it holds. Each record of
-  it may have added the least or the most that the job says (`Job.most`); where their number or that
-  bound is not known, null. Without a `most`, sums are taken to be of numbers that are not negative,
-  unless one was seen.
+The method is one of:
 
-Counts and sums are never outside what is certain: what came, and what came with the most that the
-missing records can add. A key that is in few drawn panes is no case for t: its upper bound is at
-least that of `rare`, which holds whatever its distribution. Records that came too late for their
-pane count as lost. Dead letters have no value and are not missing, but for those whose own time was
-not believed (`Manifest.misdated`): nobody knows when they were, and they count as lost where the
-log was when they were read.
+- `exact`: nothing is missing, and nothing more can come.
+- `on time`: nothing is missing of what came in time.
+- `sampled`: all that is missing was left out at random. `strata` finds the panes that are a fair
+  sample, and `stratified_sample` computes a total and its variance from them. The interval is t
+  with Satterthwaite's degrees of freedom. A mean or a ratio is one of two totals, linearised.
+- `worst case`: something is missing for a reason that may be related to its contents. Each missing
+  record may have added the least or the most that the job allows (`Job.most`). Where the number of
+  records or that range is not known, the bound is null. Without a `most`, sums are taken to be of
+  numbers that are not negative, unless a negative one was seen.
 
-Where nothing is known of some panes, of a node that never came or of bytes that are gone, an upper
-bound is null. Then a bound also has `known`: `{"low", "high", "panes", "of"}`, between which the
-truth is of all records that the nodes are known to have had, in so many panes of nodes of so many.
-With nine nodes of ten it is the bound of the nine.
+Bounds on counts and sums never go outside what is certain: at least what came, at most that plus
+the most that the missing records can add. t is not suited to a key that is in few drawn panes: its
+upper bound is at least that of `rare`, which holds for any distribution. Records that came too late
+for their pane count as lost. Dead letters have no value and are not missing. Dead letters with an
+implausible time (`PaneManifest.misdated`) are the exception: their true time is not known, and they
+count as lost in the pane that was being made when they were read.
+
+Where nothing is known of some panes, because a node never came or bytes are gone, an upper bound is
+null. Then a bound also has `known`: `{"low", "high", "panes", "of"}`. It bounds the truth over all
+records that the nodes are known to have had, in `panes` of the `of` panes of nodes. With nine nodes
+of ten it is the bound of the nine.
 
 Under `Error` every interval allows for all moments at which the window could have been closed.
 """
@@ -44,14 +46,14 @@ from typing import Any
 from millstream.windows.fidelity import LOOKS, Error
 from millstream.windows.job import Job
 from millstream.windows.kinds import buckets_of, number_of, pair_of
-from millstream.windows.message import Manifest
+from millstream.windows.message import PaneManifest
 from millstream.windows.rare import Rare
-from millstream.windows.sampling import Drawn, Sampling
-from millstream.windows.strata import Layout, Unit, layout
+from millstream.windows.strata import PaneLayout, Unit, layout
+from millstream.windows.stratified_sample import Drawn, Sampling
 from millstream.windows.tails import two_sided
 
 FEW = 10
-"""A key that is in fewer drawn panes, and not in all of them, is rare."""
+"""A key is rare if it is in fewer drawn panes than this, and not in all of them."""
 Values = Mapping[Unit, float]
 Bound = dict[str, Any]
 
@@ -61,47 +63,47 @@ class Estimate:
     """The bounds of a window."""
 
     keys: dict[str, Bound]
-    """By key. Of a histogram it is its count's, with `buckets`: a list of bounds, each with its
-    `bucket`."""
+    """The bounds by key. For a histogram it is the bound of its count, with `buckets`: a list of
+    bounds, each with its `bucket`."""
     total: Bound
-    """Over all keys; `panes` says how many were received, were left out at random, were lost
-    otherwise, and of how many of those nothing is known."""
+    """The bound over all keys. Its `panes` counts the panes that were received, were left out at
+    random or were lost otherwise, and those of which nothing is known."""
     unseen: Bound
-    """Of a key that is in no received pane: how much of it there may be."""
+    """The bound of a key that is in no received pane."""
 
 
 def estimate(
     job: Job,
     nodes: Sequence[str],
     panes: range,
-    manifests: Mapping[Unit, Manifest],
+    manifests: Mapping[Unit, PaneManifest],
     values: Mapping[str, Mapping[Unit, Any]],
     *,
     final: bool = True,
     late: int = 0,
 ) -> Estimate:
-    """The bounds of a window's answers. `final`: nothing of the window can come late. `late`:
-    records that were too late for panes that nobody has told of.
+    """Computes the bounds of a window's answers. `final`: nothing of the window can come late.
+    `late`: the number of records that were too late for panes without a manifest.
 
-    `manifests`: what the nodes have told of its panes, by node and pane; `values`: by key what
-    `combine` has made, as it is in the messages, by node and pane. With several reducers the keys,
-    and so the total, are those of one.
+    `manifests` are those of the window's panes, by node and pane. `values` are the combined values
+    by key, then by node and pane, as they are in the messages. With several reducers the keys, and
+    so the total, are those of one reducer.
     """
     known = layout(job, nodes, panes, manifests, late)
-    found = _Bounding(job, known, manifests, final).of(values)
+    result = _Bounding(job, known, manifests, final).of(values)
     if known.unknown:
         counted = replace(known, lost_records=known.counted, unknown=0)
         units = len(nodes) * len(panes)
-        _add_known(found, _Bounding(job, counted, manifests, final).of(values), known, units)
-    return found
+        _add_known(result, _Bounding(job, counted, manifests, final).of(values), known, units)
+    return result
 
 
-def _add_known(found: Estimate, told: Estimate, known: Layout, units: int) -> None:
-    """Put into bounds what they are over the panes of which something is known."""
-    pairs = [(found.total, told.total), (found.unseen, told.unseen)]
-    for key, bound in found.keys.items():
-        pairs.append((bound, told.keys[key]))
-        pairs += zip(bound.get("buckets", ()), told.keys[key].get("buckets", ()), strict=True)
+def _add_known(result: Estimate, over_known: Estimate, known: PaneLayout, units: int) -> None:
+    """Adds `known` to each bound: the bound over the panes of which something is known."""
+    pairs = [(result.total, over_known.total), (result.unseen, over_known.unseen)]
+    for key, bound in result.keys.items():
+        pairs.append((bound, over_known.keys[key]))
+        pairs += zip(bound.get("buckets", ()), over_known.keys[key].get("buckets", ()), strict=True)
     for bound, other in pairs:
         bound["known"] = {
             "low": other["low"],
@@ -112,10 +114,10 @@ def _add_known(found: Estimate, told: Estimate, known: Layout, units: int) -> No
 
 
 class _Bounding:
-    """A window, made ready for the bounds of many keys."""
+    """A window, prepared for computing the bounds of many keys."""
 
     def __init__(
-        self, job: Job, known: Layout, manifests: Mapping[Unit, Manifest], final: bool
+        self, job: Job, known: PaneLayout, manifests: Mapping[Unit, PaneManifest], final: bool
     ) -> None:
         self.job, self.known, self.manifests, self.final = job, known, manifests, final
         error = job.fidelity if isinstance(job.fidelity, Error) else None
@@ -124,8 +126,9 @@ class _Bounding:
         self.chance = (1 - self.confidence) / chances
         self.sampling = Sampling(known.strata)
         self.rare = Rare(known.strata, known.received, manifests)
-        self.sampled = frozenset(unit for one in known.strata for unit in one.units)
-        """Where the sample speaks: received panes among them are not counted again."""
+        self.sampled = frozenset(unit for stratum in known.strata for unit in stratum.units)
+        """The panes of the strata: the sample stands for them, so received ones are not added
+        again."""
         self.lost = known.lost_records
 
     def of(self, values: Mapping[str, Mapping[Unit, Any]]) -> Estimate:
@@ -137,51 +140,48 @@ class _Bounding:
 
     def of_numbers(self, values: Mapping[str, Mapping[Unit, Any]]) -> Estimate:
         numbers = {
-            key: {unit: number_of(self.job, one) for unit, one in of.items()}
-            for key, of in values.items()
+            key: {unit: number_of(self.job, partial) for unit, partial in partials.items()}
+            for key, partials in values.items()
         }
-        keys = {key: self._number(of) for key, of in numbers.items()}
+        keys = {key: self._number(by_unit) for key, by_unit in numbers.items()}
         return Estimate(keys, self._with_panes(self._number(_added(numbers))), self._unseen())
 
     def of_histograms(self, values: Mapping[str, Mapping[Unit, Any]]) -> Estimate:
         keys: dict[str, Bound] = {}
         counts: dict[str, dict[Unit, float]] = {}
-        for key, of in values.items():
-            labels, buckets = buckets_of(self.job, of)
-            counts[key] = {unit: sum(of_unit.values()) for unit, of_unit in buckets.items()}
+        for key, partials in values.items():
+            labels, buckets = buckets_of(self.job, partials)
+            counts[key] = {unit: sum(bins.values()) for unit, bins in buckets.items()}
             keys[key] = self._number(counts[key])
             keys[key]["buckets"] = [
                 {
                     "bucket": label,
-                    **self._number({unit: one.get(at, 0) for unit, one in buckets.items()}),
+                    **self._number({unit: bins.get(index, 0) for unit, bins in buckets.items()}),
                 }
-                for at, label in enumerate(labels)
+                for index, label in enumerate(labels)
             ]
         return Estimate(keys, self._with_panes(self._number(_added(counts))), self._unseen())
 
     def of_ratios(self, values: Mapping[str, Mapping[Unit, Any]]) -> Estimate:
         pairs = {
-            key: {unit: pair_of(self.job, one) for unit, one in of.items()}
-            for key, of in values.items()
+            key: {unit: pair_of(self.job, partial) for unit, partial in partials.items()}
+            for key, partials in values.items()
         }
-        above = _added({key: {u: p[0] for u, p in of.items()} for key, of in pairs.items()})
-        below = _added({key: {u: p[1] for u, p in of.items()} for key, of in pairs.items()})
-        keys = {
-            key: self._ratio({u: p[0] for u, p in of.items()}, {u: p[1] for u, p in of.items()})
-            for key, of in pairs.items()
-        }
+        tops = {key: {u: p[0] for u, p in by_unit.items()} for key, by_unit in pairs.items()}
+        bottoms = {key: {u: p[1] for u, p in by_unit.items()} for key, by_unit in pairs.items()}
+        keys = {key: self._ratio(tops[key], bottoms[key]) for key in pairs}
         low, high = self.job.per_record or (None, None)
         whole = self.known.complete
         unseen = self._bound(None, None if whole else low, None if whole else high)
-        return Estimate(keys, self._with_panes(self._ratio(above, below)), unseen)
+        return Estimate(keys, self._with_panes(self._ratio(_added(tops), _added(bottoms))), unseen)
 
     def _number(self, values: Values) -> Bound:
-        """The bound of a count, of a sum, or of one bucket."""
+        """Computes the bound of a count, a sum or one bucket."""
         here = sum(values.values())
         if self.known.complete:
             return self._bound(here, here, here)
         drawn = self.sampling.total(values)
-        apart = sum(one for unit, one in values.items() if unit not in self.sampled)
+        apart = sum(number for unit, number in values.items() if unit not in self.sampled)
         value = apart + drawn.value
         wide = self._width(drawn, drawn.freedom)
         low: float | None = value - wide
@@ -197,13 +197,14 @@ class _Bounding:
         if low is not None and lowest is not None:
             low = max(low, lowest)
         if low is not None and high is not None and low > high:
-            high = highest  # what came is more than the sample allows for: it tells nothing
+            high = highest  # more came than the sample allows for: the sample is useless
         return self._bound(value, low, high)
 
     def _certain(
         self, here: float, least: float | None, most: float | None
     ) -> tuple[float | None, float | None]:
-        """Between what a count or a sum is whatever the sample says; None: not known."""
+        """Returns the limits of a count or a sum that hold whatever the sample says. None: not
+        known."""
         low = here if least is not None and least >= 0 else None
         if self.rare.missing_records is None or self.lost is None:
             return low, None
@@ -213,7 +214,7 @@ class _Bounding:
         return low, None if most is None else here + max(0, most) * hidden
 
     def _ratio(self, above: Values, below: Values) -> Bound:
-        """The bound of a mean, or of a ratio."""
+        """Computes the bound of a mean or a ratio."""
         top, bottom = sum(above.values()), sum(below.values())
         if self.known.complete:
             exact = top / bottom if bottom else None
@@ -226,7 +227,9 @@ class _Bounding:
         if bottom <= 0:
             return self._bound(None, least, most)
         ratio = top / bottom
-        parts = {unit: (above.get(unit, 0) - ratio * of) / bottom for unit, of in below.items()}
+        parts = {
+            unit: (above.get(unit, 0) - ratio * under) / bottom for unit, under in below.items()
+        }
         linear, freedom = self.sampling.total(parts), drawn.seen - 1
         low: float | None = None
         high: float | None = None
@@ -240,7 +243,8 @@ class _Bounding:
     def _ratio_with_lost(
         self, low: float | None, high: float | None, bottom: float
     ) -> tuple[float | None, float | None]:
-        """A mean moves towards that of the lost records, by no more than their part of all."""
+        """Widens the bound of a mean for lost records: these move it by no more than their share of
+        all records."""
         if self.known.lost_records == 0:
             return low, high
         if self.job.per_record is None:
@@ -256,7 +260,8 @@ class _Bounding:
     def _with_lost(
         self, low: float | None, high: float | None, least: float | None, most: float | None
     ) -> tuple[float | None, float | None]:
-        """What was lost not at random may hold the least or the most."""
+        """Widens a bound for records that were lost not at random: each may add the least or the
+        most."""
         if self.lost == 0:
             return low, high
         if self.lost is None:
@@ -265,32 +270,32 @@ class _Bounding:
         return down, None if most is None or high is None else high + max(0, most) * self.lost
 
     def _per_record(self, values: Values) -> tuple[float | None, float | None]:
-        """The least and the most that a record adds; None where it is not known, or where what came
-        shows that it is not so."""
+        """Returns the least and the most that a record adds. None where it is not known, or where
+        the values received contradict it."""
         if self.job.per_record is None:
-            return (None if any(one < 0 for one in values.values()) else 0), None
+            return (None if any(number < 0 for number in values.values()) else 0), None
         least, most = self.job.per_record
         sizes = self._sizes(values)
-        held = all(one <= max(0, most) * records for one, records in sizes)
-        above = all(one >= min(0, least) * records for one, records in sizes)
-        return (least if above else None), (most if held else None)
+        below_most = all(number <= max(0, most) * records for number, records in sizes)
+        above_least = all(number >= min(0, least) * records for number, records in sizes)
+        return (least if above_least else None), (most if below_most else None)
 
     def _sizes(self, values: Values) -> list[tuple[float, int]]:
-        """Values, and of how many records each is. Where nodes need not be told apart a parent may
-        have merged theirs: then of whole panes."""
+        """Pairs each value with its number of records. If a parent may have merged the values of
+        several nodes, these are sums over whole panes."""
         if self.job.apart:
-            return [(one, self.manifests[unit]["records"]) for unit, one in values.items()]
-        found = defaultdict[int, float](float)
-        for (_, pane), one in values.items():
-            found[pane] += one
-        return [(one, self._records[pane]) for pane, one in found.items()]
+            return [(number, self.manifests[unit]["records"]) for unit, number in values.items()]
+        sums = defaultdict[int, float](float)
+        for (_, pane), number in values.items():
+            sums[pane] += number
+        return [(number, self._records[pane]) for pane, number in sums.items()]
 
     @cached_property
     def _records(self) -> Mapping[int, int]:
-        """By pane, of all nodes."""
+        """Records by pane, over all nodes."""
         records = defaultdict[int, int](int)
-        for (_, pane), told in self.manifests.items():
-            records[pane] += told["records"]
+        for (_, pane), manifest in self.manifests.items():
+            records[pane] += manifest["records"]
         return records
 
     def _is_rare(self, drawn: Drawn) -> bool:
@@ -332,7 +337,7 @@ class _Bounding:
         known = self.known
         bound["panes"] = {
             "received": len(known.received),
-            "left_out": sum(len(one.missing) for one in known.strata),
+            "left_out": sum(len(stratum.missing) for stratum in known.strata),
             "lost": known.lost,
             "unknown": known.unknown,
         }
@@ -340,9 +345,9 @@ class _Bounding:
 
 
 def _added(values: Mapping[str, Values]) -> dict[Unit, float]:
-    """Over all keys, by pane."""
+    """Sums the values over all keys, by pane of a node."""
     total: dict[Unit, float] = {}
-    for of in values.values():
-        for unit, value in of.items():
+    for by_unit in values.values():
+        for unit, value in by_unit.items():
             total[unit] = total.get(unit, 0) + value
     return total

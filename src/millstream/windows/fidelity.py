@@ -1,10 +1,10 @@
-"""What a job asks of its windows' coverage (iMR, section 3.2), and when a window is closed (3.3).
+"""The coverage that a job requires of its windows (iMR, 3.2), and when a window is closed (3.3).
 
-The paper's four specifications: an *area*, of the panes that come first, or of panes that are drawn
-at random (`Area(0.5, drawn=True)`: each node makes only those, see `drawing`); *spatial*
-completeness, a part of the panes from all nodes; *temporal* completeness, all panes from a part of
-the nodes. Each fixes the axis along which losses would bias the answer. A fifth, `Error`, asks not
-for a part of the panes but for an answer that is near enough.
+The paper has four specifications. An *area* counts the panes that come first, or panes that are
+drawn at random (`Area(0.5, drawn=True)`: each node makes only those, see `pane_rank`). *Spatial*
+completeness is a share of the panes from all nodes. *Temporal* completeness is all panes from a
+share of the nodes. Each fixes the axis along which losses would bias the answer. A fifth, `Error`,
+does not require a share of the panes but an answer that is near enough to the truth.
 """
 
 from __future__ import annotations
@@ -18,9 +18,14 @@ from millstream.errors import DefinitionError
 from millstream.windows.coverage import Covered
 
 Reason = Literal["complete", "fidelity", "latency", "failure", "time"]
-"""Why a window was closed: all panes are there; the bound is met; its time is over; the bound can
-no longer be met, or nothing more can come; event time has passed it, so that whoever is silent had
-nothing."""
+"""The reason for closing a window.
+
+- `complete`: all panes have come.
+- `fidelity`: the bound is met.
+- `latency`: its time is over.
+- `failure`: the bound can no longer be met, or nothing more can come.
+- `time`: event time has passed it, so a silent node had no records.
+"""
 
 
 class Fidelity(Protocol):
@@ -31,9 +36,10 @@ class Fidelity(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """So much of all panes of all nodes: whichever come first or, `drawn`, a random sample of each
-    node's panes, the same part of each. Of drawn ones a window needs all (`looking`): panes that
-    were not drawn and had no records come too, and are no part of the sample."""
+    """A share of all panes of all nodes: whichever come first or, if `drawn`, a random sample of
+    each node's panes, with the same share for each. Of drawn panes a window needs all
+    (`window_bounds`). Panes that were not drawn and had no records also come, but are not part of
+    the sample."""
 
     part: float
     drawn: bool = False
@@ -47,7 +53,7 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class Spatial:
-    """(X, 100%): so much of the panes, each from all nodes."""
+    """(X, 100%): a share of the panes, each from all nodes."""
 
     part: float
 
@@ -60,7 +66,7 @@ class Spatial:
 
 @dataclass(frozen=True, slots=True)
 class Temporal:
-    """(100%, Y): all panes, from so much of the nodes."""
+    """(100%, Y): all panes, from a share of the nodes."""
 
     part: float
 
@@ -73,16 +79,16 @@ class Temporal:
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """An answer within `part` of the truth: at `confidence` the window's total over all keys (of a
-    mean or a ratio: the one over all keys) is no farther from it.
+    """An answer within `part` of the truth: at `confidence`, the window's total over all keys (for
+    a mean or a ratio: that over all keys) is no farther from it.
 
-    Nodes make their panes in four rounds, by rank in the block (see `drawing`): a quarter of them,
-    half, three quarters, all. The bound is looked at when a round is complete for all nodes, and
-    at no other moment. It stays valid though it was watched: the window may be closed at one of
-    `LOOKS` looks, or by its latency, and every interval is so wide that it fails with
-    `(1 - confidence)` divided by the number of those chances. So the chance that any of them fails,
-    whichever one is the last, is at most `1 - confidence` (Bonferroni); after the fourth round the
-    answer is exact.
+    Nodes make their panes in four rounds, by rank in the block (see `pane_rank`): a quarter of
+    them, half, three quarters, all. The bound is checked when a round is complete for all nodes,
+    and at no other moment. It stays valid although it is checked repeatedly: the window may be
+    closed at one of `LOOKS` looks, or by its latency, and each interval is wide enough to fail with
+    a probability of only `(1 - confidence)` divided by the number of those occasions. So the
+    probability that any of them fails, whichever is the last, is at most `1 - confidence`
+    (Bonferroni). After the fourth round the answer is exact.
     """
 
     part: float
@@ -97,11 +103,11 @@ class Error:
             )
 
     def met(self, coverage: Covered) -> bool:
-        """Coverage alone never says it: see `look`."""
+        """Always False: coverage alone does not decide it. See `look`."""
         return False
 
     def look(self, total: Mapping[str, Any]) -> bool:
-        """Whether the bound on a window's total is near enough: whatever the truth is between `low`
+        """True if the bound on a window's total is near enough: wherever the truth is between `low`
         and `high`, `value` is within `part` of it."""
         value, low, high = total["value"], total["low"], total["high"]
         if value is None or low is None or high is None:
@@ -110,12 +116,12 @@ class Error:
 
 
 LOOKS = 3
-"""How many rounds of `Error` can close a window before the last, which is exact."""
+"""The number of rounds of `Error` that can close a window before the last one, which is exact."""
 
 
 def rounds(panes: int) -> tuple[int, ...]:
-    """The ranks that the rounds of `Error` end before, if a window has so many panes: 25, 50, 75
-    and 100% of them.
+    """Returns the ranks before which the rounds of `Error` end, if a window has `panes` panes: 25,
+    50, 75 and 100% of them.
 
     >>> rounds(20), rounds(2)
     ((5, 10, 15, 20), (1, 1, 2, 2))
@@ -135,10 +141,10 @@ def _check(kind: str, part: object) -> None:
 def closing(
     coverage: Covered, fidelity: Fidelity | None, *, overdue: bool, near: bool = False
 ) -> Reason | None:
-    """Why a window is to be closed now; None: it goes on waiting.
+    """Returns the reason to close a window now. None: it keeps waiting.
 
     `overdue`: its latency is over. `near`: a look has found the bound of `Error` met. Without a
-    fidelity all is waited for.
+    fidelity the window waits for all panes.
     """
     if coverage.complete:
         return "complete"
@@ -152,8 +158,8 @@ def closing(
 
 
 def _possible(coverage: Covered, fidelity: Fidelity | None) -> bool:
-    """Whether the bound can still be met. Lost panes only widen an interval: of `Error` nothing is
-    known before all is settled."""
+    """True if the bound can still be met. For `Error` that is not known before all panes are
+    settled, since lost panes only widen an interval."""
     if fidelity is None or isinstance(fidelity, Error):
         return True
     return fidelity.met(coverage.at_best())

@@ -1,11 +1,12 @@
-"""A job's map without code: which fields of a record are the key and the value (iMR, 2.1).
+"""A job's map without code: it names the fields that are the key and the value (iMR, 2.1).
 
     ms.windows.FieldMap(key="level", value="bytes", where={"status": {"at_least": 500}})
 
-It is frozen data and a function of the record, so a job with it can be written in TOML and sent to
-agents (`definition`). A record for which `where` does not hold yields nothing. A record without the
-field of the key or of the value fails, as it does in a map that reads `record["level"]`: an agent
-makes a dead letter of it. `where = { level = { present = true } }` skips such records instead.
+It is frozen data and a function of the record, so a job that uses it can be written in TOML and
+sent to agents (`definition`). A record that does not match `where` yields nothing. A record without
+the field of the key or of the value fails, as it does in a map that reads `record["level"]`: an
+agent turns it into a dead letter. `where = { level = { present = true } }` skips such records
+instead.
 """
 
 from __future__ import annotations
@@ -36,26 +37,26 @@ class FieldMap:
     """A field or a dotted path; several of them, joined by `separator`; or a constant, as in
     `{"constant": "all"}`."""
     split: str | None = None
-    """In place of `key`: a field of text, each word of which is a key."""
+    """Replaces `key`: a text field. Each of its words is a key."""
     value: str | Mapping[str, str] | None = field(default=None, hash=False)
-    """A field that is a number, or text that is one; or one as it is, as in `{"field": "user"}`;
-    None: the value is 1."""
+    """A field that holds a number, or text that is one; or a field to take unchanged, as in
+    `{"field": "user"}`. None: the value is 1."""
     where: Mapping[str, Any] | None = field(default=None, hash=False)
     """Conditions that must all hold (`model.conditions`)."""
     numbers: Sequence[str] = ()
-    """Fields whose text is read as a number before anything else, as `where` compares numbers with
-    numbers only. Text that is no number stays as it is."""
+    """Fields whose text is converted to a number first, since `where` compares numbers only with
+    numbers. Text that is not a number is left unchanged."""
     separator: str = "/"
-    """Between the fields of a key."""
+    """Joins the fields of a key."""
     _keys: Callable[[Any], list[str]] = field(init=False, compare=False, repr=False)
     _value: Callable[[Any], Any] | None = field(init=False, compare=False, repr=False)
     _conditions: Conditions | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("key", "numbers"):
-            given = getattr(self, name)
-            if isinstance(given, list):
-                object.__setattr__(self, name, tuple(given))
+            value = getattr(self, name)
+            if isinstance(value, list):
+                object.__setattr__(self, name, tuple(value))
         if not isinstance(self.separator, str):
             raise DefinitionError(f"job: separator must be text; got {self.separator!r}")
         names = self.numbers
@@ -65,12 +66,12 @@ class FieldMap:
             )
         object.__setattr__(self, "_keys", self._key_picker())
         object.__setattr__(self, "_value", self._value_picker())
-        held = None if self.where is None else conditions(self.where, "job: where")
+        compiled = None if self.where is None else conditions(self.where, "job: where")
         try:
             encode_value(self.where)
         except CodecError as error:
             raise DefinitionError(f"job: where must travel to agents: {error}") from None
-        object.__setattr__(self, "_conditions", held)
+        object.__setattr__(self, "_conditions", compiled)
 
     def __call__(self, record: Any) -> list[tuple[str, Any]]:
         if self.numbers and isinstance(record, dict):
@@ -81,8 +82,8 @@ class FieldMap:
         return [(key, value) for key in self._keys(record)]
 
     def check_logs(self, logs: Logs) -> None:
-        """DefinitionError if it names a field that lines of text do not have, or compares one,
-        which is text, with a number: such a condition would never hold."""
+        """Raises DefinitionError if the map names a field that lines of text do not have, or
+        compares such a field, which is text, with a number: that condition would never hold."""
         if logs.format != "text":
             return
         groups = ["line"] if logs.pattern is None else [*re.compile(logs.pattern).groupindex]
@@ -107,7 +108,7 @@ class FieldMap:
                 )
 
     def _paths(self) -> Iterator[tuple[str, str]]:
-        """Every field that it names, and where."""
+        """Yields every field that the map names, with the option that names it."""
         if self.split is not None:
             yield "split", self.split
         elif isinstance(self.key, str | tuple):
@@ -116,7 +117,7 @@ class FieldMap:
             yield "value", self.value if isinstance(self.value, str) else self.value["field"]
         yield from (("numbers", name) for name in self.numbers)
         if self._conditions is not None:
-            yield from (("where", ".".join(one.steps)) for one in self._conditions.all)
+            yield from (("where", ".".join(condition.steps)) for condition in self._conditions.all)
 
     def _key_picker(self) -> Callable[[Any], list[str]]:
         if (self.key is None) == (self.split is None):
@@ -150,15 +151,15 @@ class FieldMap:
     def _value_picker(self) -> Callable[[Any], Any] | None:
         if self.value is None:
             return None
-        as_it_is = isinstance(self.value, Mapping) and {*self.value} == {"field"}
-        path = self.value["field"] if as_it_is else self.value  # type: ignore[index]
+        unchanged = isinstance(self.value, Mapping) and {*self.value} == {"field"}
+        path = self.value["field"] if unchanged else self.value  # type: ignore[index]
         if not isinstance(path, str) or not is_path(path):
             raise DefinitionError(
                 "job: value must be a field or a dotted path of a number, or "
                 f"{{ field = 'name' }} to take one as it is; got {self.value!r}"
             )
         pick = _field_picker(path, "job: value")
-        return pick if as_it_is else _number_at(path, pick)
+        return pick if unchanged else _number_at(path, pick)
 
     def _converted(self, record: Mapping[str, Any]) -> dict[str, Any]:
         texts = ((name, record.get(name)) for name in self.numbers)
@@ -170,7 +171,7 @@ class FieldMap:
 
 
 def number_in(text: str) -> int | float | None:
-    """The number that a text is; None if it is none.
+    """Returns the number that a text stands for. None if it is not a number.
 
     >>> number_in("512"), number_in("-0.5"), number_in("1e3"), number_in("-"), number_in("1_000")
     (512, -0.5, 1000.0, None, None)
@@ -187,18 +188,18 @@ def number_in(text: str) -> int | float | None:
 
 def _number_at(path: str, pick: Callable[[Any], Any]) -> Callable[[Any], int | float]:
     def number(record: Any) -> int | float:
-        found = pick(record)
-        if type(found) is int or type(found) is float:
-            return found
-        read = number_in(found) if isinstance(found, str) else None
-        if read is None:
-            shown = repr(found)
+        value = pick(record)
+        if type(value) is int or type(value) is float:
+            return value
+        parsed = number_in(value) if isinstance(value, str) else None
+        if parsed is None:
+            shown = repr(value)
             raise InputError(
                 f"job: value: {path!r} must be a number, or text that is one; got "
                 f"{shown if len(shown) <= 60 else shown[:57] + '...'}; to take it as it is, say "
                 f"{{ field = {path!r} }}"
             )
-        return read
+        return parsed
 
     return number
 
@@ -224,7 +225,8 @@ def _joined(paths: tuple[str, ...], separator: str) -> Callable[[Any], list[str]
 
 
 def _field_picker(path: str, where: str) -> Callable[[Any], Any]:
-    """Picks a field; one that is not within others without a walk."""
+    """Returns a function that picks a field. A field that is not nested is read directly, without a
+    walk."""
     walk = picker(path, where, "record")
     if "." in path:
         return walk
@@ -233,7 +235,7 @@ def _field_picker(path: str, where: str) -> Callable[[Any], Any]:
         try:
             return record[path]
         except (KeyError, TypeError):
-            return walk(record)  # it fails too, in words
+            return walk(record)  # it also fails, with an explanation
 
     return pick
 

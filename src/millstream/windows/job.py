@@ -7,10 +7,10 @@
     job = ms.Job(map=words, combine=ms.algebra.sum(), range="10m", slide="1m")
     app.add(job, name="counts", nodes=["web1", "web2"])
 
-`map` takes a record and yields pairs of a key and a value. `combine` makes one value of two of the
-same key: an algebra, or a function `(a, b)`; without it all values are kept. `reduce` takes a key
-and its values when a window is closed, as a MapReduce job's does; without it the value is the
-answer. `uncombine` takes a value out again, for windows that slide.
+`map` takes a record and yields pairs of a key and a value. `combine` merges two values of the same
+key into one: an algebra, or a function `(a, b)`. Without it all values are kept. `reduce` takes a
+key and its values when a window is closed, as in MapReduce. Without it the combined value is the
+answer. `uncombine` removes a value again, for windows that slide.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args
 
 from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
-from millstream.model.app import App
+from millstream.model.app import AppDefinition
 from millstream.model.duration import Duration, microseconds
 from millstream.model.event import Event
 from millstream.model.function import check_arguments
@@ -40,12 +40,13 @@ KINDS: dict[str, Kind] = {
     "mean": "mean",
     "histogram": "histogram",
 }
-"""The algebras whose answers have bounds."""
+"""The algebras whose answers have bounds, with the kind of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merging:
-    """How the values of a key become one; `write` and `read` take it to JSON and back."""
+    """The operations that merge the values of a key into one. `write` and `read` convert the result
+    to JSON and back."""
 
     lift: Callable[[str, Any], Any]
     merge: Callable[[Any, Any], Any]
@@ -56,7 +57,7 @@ class Merging:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What is worked out over which windows, and what is asked of them."""
+    """A computation over windows, and the requirements on these windows."""
 
     map: Callable[[Any], Pairs]
     range: Duration | int
@@ -71,32 +72,34 @@ class Job:
     begin: Any = None
     extent: Duration | int | None = None
     latency: Duration | None = None
-    """How long a window may take: from when the first node has reached it or, if the axis is time,
-    from its end, whichever is later."""
+    """The longest time that a window may stay open. It counts from the moment when the first node
+    reaches the window or, if the axis is time, from the window's end, whichever is later."""
     fidelity: Fidelity | None = None
     reducers: int = 1
     shed: Shed = "order"
-    """What an agent does that would be too late for the latency: `order`, as in the paper, panes in
-    the order of the log for as long as there is time; `drawn`, those that `seed` draws, so that
-    what is left is a fair sample; `never`."""
+    """The agent's rule for panes that would miss the latency. `order`, as in the paper: it makes
+    panes in the order of the log for as long as there is time. `drawn`: it makes the panes that
+    `seed` draws, so that these are a fair sample. `never`: it gives up none."""
     seed: int = 0
     bounds: Kind | None = None
-    """What the combined value is, so that answers have bounds: a `count` or a `sum`, a number; a
-    `mean` or a `ratio`, [sum, count] or [numerator, denominator]; a `histogram`, counts by bucket.
-    With an algebra that is one of these it need not be said."""
+    """The kind of the combined value, needed for answers with bounds. A `count` or a `sum` is a
+    number; a `mean` or a `ratio` is [sum, count] or [numerator, denominator]; a `histogram` is
+    counts by bucket. It may be left out if `combine` is an algebra of one of these kinds."""
     most: float | tuple[float, float] | None = None
-    """For bounds on what was lost: the most that one record adds to a key, and to all keys together
-    (0 is then the least), or the least and the most; of a mean or a ratio, what the value of one
-    record can be. Of a count and of a histogram it is 1, unless it is said."""
+    """The range of what one record adds, for bounds on lost records. A number is the most that a
+    record adds to a key, and to all keys together (the least is then 0). A pair is the least and
+    the most. For a mean or a ratio it is the range of one record's value. The default for a count
+    and a histogram is 1."""
     confidence: float = 0.95
     corrections: int = 0
-    """How many windows after it a closed window is still corrected, when a pane of it is late."""
+    """A closed window is corrected when a pane of it comes late, until this many later windows are
+    closed."""
     span: Span = field(init=False, compare=False)
     merging: Merging = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        given = (self.by, self.range, self.slide, self.pane, self.begin, self.extent)
-        object.__setattr__(self, "span", span_of(*given))
+        sizes = (self.by, self.range, self.slide, self.pane, self.begin, self.extent)
+        object.__setattr__(self, "span", span_of(*sizes))
         object.__setattr__(self, "merging", self._merging())
         for name, takes in (("map", ("record",)), ("reduce", ("key", "values"))):
             function = getattr(self, name)
@@ -173,52 +176,53 @@ class Job:
 
     @property
     def kind(self) -> Kind | None:
-        """What the combined value is, for bounds: as `bounds` says, or as the algebra is."""
+        """The kind of the combined value, for bounds: from `bounds`, or from the algebra."""
         if self.bounds is not None or not isinstance(self.combine, Algebra):
             return self.bounds
         return KINDS.get(self.combine.name)
 
     @property
     def draws(self) -> bool:
-        """Whether the panes that a node leaves out are drawn by rank."""
+        """True if the panes that a node leaves out are drawn by rank."""
         drawn = isinstance(self.fidelity, Error) or self.drawn_part is not None
         return drawn or self.shed == "drawn"
 
     @property
     def drawn_part(self) -> float | None:
-        """The part of its panes that each node draws; None: the fidelity is no area of those."""
+        """The part of its panes that each node draws. None: the fidelity is not an area of drawn
+        panes."""
         fidelity = self.fidelity
         return fidelity.part if isinstance(fidelity, Area) and fidelity.drawn else None
 
     @property
     def apart(self) -> bool:
-        """Whether the values of each node are needed apart: the spread of a sample is in them.
-        Else a parent may merge those of its children."""
+        """True if the values of each node are needed separately, since they show the spread of a
+        sample. Otherwise a parent may merge the values of its children."""
         return self.kind is not None and self.draws
 
     @property
     def per_record(self) -> tuple[float, float] | None:
-        """The least and the most that one record adds to a key; None: not known."""
+        """The least and the most that one record adds to a key. None: not known."""
         if self.most is None:
             return (0, 1) if self.kind in ("count", "histogram") else None
         return self.most if isinstance(self.most, tuple) else (0, self.most)
 
     @property
     def modules(self) -> set[str]:
-        """The modules that its functions are in."""
-        given = (self.map, self.combine, self.reduce, self.uncombine)
-        return {getattr(one, "__module__", "") for one in given if callable(one)}
+        """The modules that define the job's functions."""
+        functions = (self.map, self.combine, self.reduce, self.uncombine)
+        return {getattr(function, "__module__", "") for function in functions if callable(function)}
 
     def answer(self, key: str, partial: Any) -> Any:
-        """What a window says of a key."""
+        """Returns the answer of a window for a key."""
         values = partial if self.combine is None else [self.merging.write(partial)]
         if self.reduce is not None:
             return self.reduce(key, values)
         return values if self.combine is None else values[0]
 
-    def add_to(self, app: App, **placement: Any) -> None:
-        """Add the functions of this job: see `placing.place` for `name`, `nodes` and `logs`."""
-        from millstream.windows.placing import place
+    def add_to(self, app: AppDefinition, **placement: Any) -> None:
+        """Adds the functions of this job. See `placement.place` for `name`, `nodes` and `logs`."""
+        from millstream.windows.placement import place
 
         for option in placement:
             if option not in PLACEMENT:

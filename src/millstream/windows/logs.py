@@ -1,4 +1,4 @@
-"""How an agent reads the log of its node: what a line is, and where its time stands (iMR, 4.1).
+"""The form of a node's log: how an agent reads its lines and finds their time (iMR, 4.1).
 
 ms.windows.Logs(ts="time", unit="s")                                lines of JSON
 ms.windows.Logs(pattern=r"(?P<host>\\S+) .* \\[(?P<time>[^]]+)\\]",
@@ -21,7 +21,7 @@ from millstream.windows.job import Job
 
 FORMATS = ("json", "text")
 MOST_OPEN = 1_000
-"""Panes that lateness may hold open."""
+"""The most panes that lateness may keep open."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,49 +31,50 @@ class Logs:
     format: str = "json"
     """`json`: a line is a JSON value. `text`: a line is `{"line": TEXT}`."""
     pattern: str | None = None
-    """Of text: the record is the pattern's named groups; a line that does not match is dead."""
+    """For text: the record has the pattern's named groups. A line that does not match is a dead
+    letter."""
     starts: str | None = None
-    """A regular expression: a record begins at a line that it matches, and the lines that follow
-    are of it, with their line ends between them."""
+    """A regular expression for the first line of a record. The lines that follow, up to the next
+    match, belong to the same record, with their line ends between them."""
     encoding: str | None = None
-    """Of the log; None: UTF-8."""
+    """The encoding of the log. None: UTF-8."""
     ts: TimeOf = None
     """A field, a dotted path or a function of the record."""
     unit: str | None = None
-    """Of a time that is a number."""
+    """The unit of a time that is a number."""
     time_format: str | None = None
-    """Of a time that is text and not ISO 8601, as for `strptime`; without a year in it, the last
-    one in which the time is not after the clock (`model.time_text`)."""
+    """The `strptime` format of a time that is text and not ISO 8601. If it has no year, the latest
+    year is used in which the time is not after the clock (`model.time_text`)."""
     zone: str | None = None
-    """Of times that are text and say none, as "Europe/Berlin"; None: UTC."""
+    """The time zone of times in text that name none, as "Europe/Berlin". None: UTC."""
     ahead: Duration = "1d"
-    """A line whose time is more than that after the clock is a dead letter: else it would end all
-    panes until then, and make the lines after it late."""
+    """A line whose time is farther than this after the clock is a dead letter. Otherwise it would
+    end all panes up to that time, and make the lines after it late."""
     jump: Duration = "1h"
-    """A line whose time is more than that after the line before it is a dead letter, if the lines
-    after it go back: one wrong time must not make all that follows late."""
+    """A line whose time is farther than this after the line before is a dead letter, if the lines
+    after it go back. One wrong time must not make all following lines late."""
     lateness: Duration = "0s"
-    """How far a line may be behind the newest one, by its time, and still count: a pane is ended
-    when a line has come that is so much after its end."""
+    """The longest time by which a line may be behind the newest one, and still count. A pane ends
+    when a line has come that is this much later than the pane's end."""
     grace: Duration = "250ms"
-    """How long after the end of a pane by the clock its records may still be written, if nothing
-    later was: then it is ended without them. The other nodes' windows wait as long for a node that
-    is silent."""
+    """The time after a pane's end on the clock in which its records may still be written, if
+    nothing later was. After that the pane ends without them. The windows wait this long for a
+    silent node."""
 
     def check_job(self, job: Job, where: str) -> None:
-        """DefinitionError, if a job cannot be made of such logs."""
+        """Raises DefinitionError if a job cannot be made of such logs."""
         lateness = microseconds(self.lateness, "logs: lateness")
         if not lateness:
             return
-        said = f"{where}: logs: lateness must be left out"
+        problem = f"{where}: logs: lateness must be left out"
         if job.span.axis != "time":
             raise DefinitionError(
-                f"{said} if by is {job.span.axis!r}: it is of time; got {self.lateness!r}"
+                f"{problem} if by is {job.span.axis!r}: lateness is a time; got {self.lateness!r}"
             )
         if isinstance(job.fidelity, Error):
             raise DefinitionError(
-                f"{said} if the fidelity is Error: panes are read once more for its rounds, each "
-                f"as one piece of the log; got {self.lateness!r}"
+                f"{problem} if the fidelity is Error: panes are read once more for its rounds, "
+                f"each as one piece of the log; got {self.lateness!r}"
             )
         if lateness > MOST_OPEN * job.span.pane:
             raise DefinitionError(
@@ -127,35 +128,36 @@ class Logs:
         check_time_text(self.time_format, self.zone, "logs")
 
     def check_field(self, field: object, where: str) -> None:
-        """DefinitionError if no line of text could have a field; of JSON any could."""
+        """Raises DefinitionError if no line of text could have the field. JSON records could have
+        any."""
         if self.format != "text" or not isinstance(field, str):
             return
-        names, of = {"line"}, "a line without a pattern"
+        names, origin = {"line"}, "a line without a pattern"
         if self.pattern is not None:
-            names, of = check_pattern(self.pattern, "logs"), "the pattern's groups"
+            names, origin = check_pattern(self.pattern, "logs"), "the pattern's groups"
         if field not in names:
             raise DefinitionError(
-                f"{where} must be one of {of}, {', '.join(sorted(names))}; got {field!r}"
+                f"{where} must be one of {origin}, {', '.join(sorted(names))}; got {field!r}"
             )
 
 
-def _encoding(given: object) -> str:
-    """Python's name of an encoding whose lines end as those of ASCII do.
+def _encoding(encoding: object) -> str:
+    """Returns Python's name of an encoding whose lines end as in ASCII.
 
     >>> _encoding("Latin1"), _encoding("UTF8")
     ('iso8859-1', 'utf-8')
     """
     try:
-        name = lookup(str(given)).name
+        name = lookup(str(encoding)).name
         ascii_bytes = bytes(range(128))
         if name == "utf-8" or (
             ascii_bytes.decode(name) == ascii_bytes.decode("ascii")
-            and all(len(bytes([one]).decode(name, "replace")) == 1 for one in range(128, 256))
+            and all(len(bytes([byte]).decode(name, "replace")) == 1 for byte in range(128, 256))
         ):
             return name
     except (LookupError, UnicodeError, TypeError):
         pass
     raise DefinitionError(
         "logs: encoding must be utf-8 or one with a byte for each character, such as latin-1, "
-        f"since places in a log are bytes; got {given!r}"
+        f"since places in a log are bytes; got {encoding!r}"
     )

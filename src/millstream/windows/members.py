@@ -1,4 +1,4 @@
-"""The nodes of a job, and what is worked out of them once: a job may have thousands."""
+"""The nodes of a job, with values derived from them once: a job may have thousands of nodes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_NAMED = 10
 
 @dataclass(frozen=True)
 class Members:
-    """The nodes of a job, and what is worked out of them once."""
+    """The nodes of a job."""
 
     nodes: tuple[str, ...]
 
@@ -22,12 +22,12 @@ class Members:
 
     @cached_property
     def digest(self) -> str:
-        """The same for the same nodes."""
+        """A short hash: equal for equal nodes."""
         return blake2s("\0".join(self.nodes).encode(), digest_size=8).hexdigest()
 
 
 def in_short(names: Sequence[str]) -> str:
-    """Some of the names, and how many more there are.
+    """Lists the first names, and how many more there are.
 
     >>> in_short([f"web{number}" for number in range(12)])
     'web0, web1, web2, web3, web4, web5, web6, web7, web8, web9 and 2 more'

@@ -1,12 +1,12 @@
-"""A window's values from its panes: merged anew, or moved on from the window before (iMR, 2.3.2).
+"""The values of a window: merged from its panes, or moved on from the window before (iMR, 2.3.2).
 
-Merging touches every pane of a window, moving only those that leave and those that enter. So a
-window is moved if its slide is under half of its range and a value can be taken out again. It can
-be moved only from one whose panes have not changed since: where one has come in between, it is
-merged anew.
+Merging touches every pane of a window. Moving touches only the panes that leave and those that
+enter. So a window is moved if its slide is under half of its range and values can be taken out
+again. It can only be moved from a window whose panes have not changed since. If a pane has come in
+between, the window is merged anew.
 
-    moved                 the window that was closed last, and how many nodes each of its panes had
-    sums                  by key, in how many of its panes it is, and its value over all of them
+    moved                 the window that was closed last, and the number of nodes of each pane
+    sums                  by key, the number of its panes, and its value over all of them
 """
 
 from __future__ import annotations
@@ -25,47 +25,48 @@ from millstream.windows.pane_marks import board, pane_in, tally
 SUMS = "sums"
 Sums = dict[str, list[Any]]
 MOST_SUMS = 100_000
-"""Of more keys than that no sums are kept: one entry would be too large."""
+"""With more keys than this no sums are kept: the entry would be too large."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """In place of a key's value: what `combine` has raised."""
+    """Stands in for a key's value: the error that `combine` raised."""
 
     error: str
 
 
 def values(pane: int) -> str:
-    """How the entries of a pane's values begin; the node follows, of several the first."""
+    """Returns the prefix of the entries of a pane's values. The node follows; for several nodes,
+    the first."""
     return board(pane).replace("board", "pane", 1) + "|"
 
 
 def moves(job: Job) -> bool:
-    """Whether windows are moved on, as far as they can be."""
+    """True if windows are moved on where possible."""
     return job.merging.unmerge is not None and 2 * job.span.slide < job.span.length
 
 
 def oldest_needed(job: Job, table: Table, first: int) -> int:
-    """The oldest pane that is still needed if no open window has one before `first`."""
+    """Returns the oldest pane that is still needed, if no open window has a pane before `first`."""
     moved = table.get("moved") if moves(job) else None
     return first if moved is None else min(first, job.span.panes_of(moved["window"])[0])
 
 
 def put(table: Table, pane: int, partials: Mapping[str, Any], nodes: Iterable[str]) -> None:
-    """Keep what nodes have combined of a pane. It is one entry, whatever the number of its keys:
-    they are put together once, when a window needs them."""
+    """Stores the values that nodes have combined for a pane. It is one entry for all keys. They are
+    merged once, when a window needs them."""
     if partials:
         table[values(pane) + min(nodes)] = partials
 
 
 def merged(job: Job, table: Table, window: int) -> dict[str, Any]:
-    """The values of a window's keys."""
+    """Returns the values of a window by key."""
     panes = job.span.panes_of(window)
     if not moves(job):
         return merged_anew(job, table, panes)
     try:
         sums = _moved(job, table, window)
-    except FAILURES:  # of a key that `combine` fails on; merged anew, the others are none the worse
+    except FAILURES:  # `combine` fails on a key; merged anew, the other keys keep their values
         table.discard(SUMS)
         table.discard("moved")
         return merged_anew(job, table, panes)
@@ -74,30 +75,30 @@ def merged(job: Job, table: Table, window: int) -> dict[str, Any]:
 
 
 def merged_anew(job: Job, table: Table, panes: range) -> dict[str, Any]:
-    """The values of the keys of panes; of one that `combine` fails on, that it has."""
-    merging, found, failed = job.merging, dict[str, Any](), dict[str, Any]()
+    """Merges the values of panes by key. A key that `combine` fails on has a `Failed`."""
+    merging, whole, failed = job.merging, dict[str, Any](), dict[str, Any]()
     for _, partials in table.scan(values(panes[0]), values(panes[-1] + 1)):
         for key, partial in partials.items():
             try:
                 value = merging.read(partial)
-                found[key] = merging.merge(found[key], value) if key in found else value
+                whole[key] = merging.merge(whole[key], value) if key in whole else value
             except FAILURES as error:
                 failed.setdefault(key, Failed(described(error)))
-    return {**found, **failed}
+    return {**whole, **failed}
 
 
 def by_pane(table: Table, panes: range) -> dict[str, dict[tuple[str, int], Any]]:
-    """The values of the keys of panes, each as its node has told it; for answers with bounds."""
-    found: dict[str, dict[tuple[str, int], Any]] = {}
+    """Returns the values of panes by key, separately for each node, for answers with bounds."""
+    by_key: dict[str, dict[tuple[str, int], Any]] = {}
     for entry, partials in table.scan(values(panes[0]), values(panes[-1] + 1)):
         unit = entry.split("|", 2)[2], pane_in(entry)
         for key, partial in partials.items():
-            found.setdefault(key, {})[unit] = partial
-    return found
+            by_key.setdefault(key, {})[unit] = partial
+    return by_key
 
 
 def _marked(table: Table, panes: range) -> dict[str, int]:
-    """How many nodes have marked each of the panes: what was told of it has changed if that has."""
+    """Counts the nodes that have marked each pane. A pane has changed if its count has."""
     if not panes:
         return {}
     tallies = table.scan(tally(panes[0]), tally(panes[-1] + 1))
@@ -105,7 +106,7 @@ def _marked(table: Table, panes: range) -> dict[str, int]:
 
 
 def _moved(job: Job, table: Table, window: int) -> Sums:
-    """The sums of a window, from those of the window before as far as that goes."""
+    """Returns the sums of a window, computed from those of the window before where possible."""
     panes = job.span.panes_of(window)
     moved = table.get("moved")
     before = range(0) if moved is None else job.span.panes_of(moved["window"])
@@ -130,20 +131,20 @@ def _moved(job: Job, table: Table, window: int) -> Sums:
 
 
 def _change(job: Job, table: Table, sums: Sums, pane: int, sign: int) -> None:
-    """Put a pane's values into the sums, or take them out."""
+    """Adds a pane's values to the sums (`sign` 1), or takes them out (-1)."""
     merging = job.merging
     assert merging.unmerge is not None
-    for key, given in merged_anew(job, table, range(pane, pane + 1)).items():
-        if isinstance(given, Failed):
-            raise FunctionError(given.error)
+    for key, value in merged_anew(job, table, range(pane, pane + 1)).items():
+        if isinstance(value, Failed):
+            raise FunctionError(value.error)
         count, total = sums.get(key, [0, None])
         if count + sign == 0:
             del sums[key]
             continue
         if count == 0:
-            new = given
+            new = value
         elif sign > 0:
-            new = merging.merge(merging.read(total), given)
+            new = merging.merge(merging.read(total), value)
         else:
-            new = merging.unmerge(merging.read(total), given)
+            new = merging.unmerge(merging.read(total), value)
         sums[key] = [count + sign, merging.write(new)]

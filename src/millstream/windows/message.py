@@ -1,7 +1,7 @@
-"""What nodes tell the root: a pane, or a run of panes, with a manifest of each node (iMR, 4.2).
+"""Messages from nodes to the root: one pane, or a run of panes, with a manifest for each node.
 
-A message is JSON, the same from an agent, from a parent that has merged its children's panes, and
-from the update that makes panes on Spark.
+A message is JSON (iMR, 4.2). It has the same form from an agent, from a parent that has merged its
+children's panes, and from the update that makes panes on Spark.
 """
 
 from __future__ import annotations
@@ -9,20 +9,28 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict
 
 Mark = Literal["data", "empty", "lost"]
-"""What became of a pane at a node: it is in the message; there was nothing; it will never come."""
+"""The state of a pane at a node: its values are in the message (`data`), it had no records
+(`empty`), or it will never come (`lost`)."""
 
 Why = Literal["shed", "drawn", "cancelled", "memory", "absent"]
-"""Why a pane is lost: there was no time for it; it was not drawn for the sample; its windows were
-closed; it would not fit; the node began after it."""
+"""The reason why a pane is lost.
+
+- `shed`: there was no time for it.
+- `drawn`: it was not drawn for the sample.
+- `cancelled`: its windows were closed.
+- `memory`: it did not fit into memory.
+- `absent`: the node began after it.
+"""
 
 
-class Manifest(TypedDict):
-    """What a node says of a pane. Each record that it has read is in one of the four counts."""
+class PaneManifest(TypedDict):
+    """A node's report on a pane. Each record read is in exactly one of four counts: `records`,
+    `shed`, `dead` or `late`."""
 
     mark: Mark
     why: Why | None
     records: int
-    """That are in the partials."""
+    """Records that are in the partials."""
     bytes: int
     shed: int
     """Records that were read and given up with the pane."""
@@ -30,43 +38,49 @@ class Manifest(TypedDict):
     dead: int
     """Records that could not be read, or that `map` failed on."""
     late: dict[str, int]
-    """Records that came while this pane was made, of panes that had been sent: pane -> count."""
+    """Records that came while this pane was made, but belong to panes that were sent before: pane
+    -> count."""
     total: int
-    """How many records the node has read since it began, counted by its reader."""
+    """Records that the node has read since it began, counted by its reader."""
     first: int | None
-    """Times of the first and of the last record, in microseconds."""
+    """The times of the first and the last record, in microseconds."""
     last: int | None
     gap: NotRequired[int]
-    """Bytes of the log that are known to be lost and may have been of these panes, or -1: nobody
-    knows how many. No field: none was lost."""
+    """Bytes of the log that are known to be lost and may have belonged to these panes. -1: their
+    number is not known. Left out if none were lost."""
     misdated: NotRequired[int]
-    """Of the dead ones, those whose own time was not believed: they were read here, and nobody
-    knows when they were. No field: there were none."""
+    """Dead records whose time was implausible. They were read here, but their true time is not
+    known. Left out if there were none."""
     claimed: NotRequired[dict[str, int]]
-    """Of the misdated ones, by pane, those that say that they are of it: perhaps they are."""
+    """Misdated records, counted by the pane to which they claim to belong."""
+    cut: NotRequired[bool]
+    """True if the end of the log ended a pane of counts, which may not be full. If the log
+    continues after all, its next records are late for the pane. Left out if False."""
 
 
 class Message(TypedDict):
-    """Panes from `pane` up to `until`, which is not in it; none if they are equal: then it only
-    says that the nodes are there. A run of more than one is of panes without records."""
+    """Panes from `pane` up to, but not including, `until`. If the two are equal there are no panes,
+    and the message only says that the nodes are there. A run of more than one pane has no
+    records."""
 
     tree: NotRequired[str]
-    """The topmost parent, or the node itself. The root ignores it: nodes may move."""
+    """The topmost parent, or the node itself. The root ignores it, since nodes may move."""
     pane: int
     until: int
-    nodes: dict[str, Manifest]
+    nodes: dict[str, PaneManifest]
     partials: dict[str, Any]
-    """What `combine` has made of the values of these nodes, by key."""
+    """The combined values of these nodes, by key."""
     span: str
-    """Of the job that made it (`Span.text`): by another job's the numbers say other panes."""
+    """The span of the job that made the message (`Span.text`). Under another span the same numbers
+    would be other panes."""
     over: NotRequired[bool]
-    """Whether the logs of these nodes end at `until`, which is `pane` then: nothing comes from
-    there on, unless their agents are started again and find more."""
+    """True if the logs of these nodes end at `until`, which then equals `pane`. Nothing comes after
+    that, unless their agents are started again and find more."""
 
 
-def manifest(mark: Mark, total: int, *, why: Why | None = None) -> Manifest:
-    """The manifest of a pane without records."""
-    return Manifest(
+def manifest(mark: Mark, total: int, *, why: Why | None = None) -> PaneManifest:
+    """Returns the manifest of a pane without records."""
+    return PaneManifest(
         mark=mark,
         why=why,
         records=0,

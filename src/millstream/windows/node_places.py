@@ -1,9 +1,9 @@
-"""Where the log of each node of a job begins and ends, in the root's table.
+"""The beginning and the end of the log of each node of a job, in the root's table.
 
-    node|NODE    a node's `NodePlace`, once it has told anything
+    node|NODE    a node's `NodePlace`, once it has sent anything
 
-Entries are few reads and fewer writes: `PlaceCounts`, kept with the scoreboard's `meta`, says from
-which pane on there is nothing to know, and how many nodes have none.
+These entries are read rarely and written even less. `PlaceCounts`, kept in the scoreboard's `meta`,
+tells for which panes no entry needs to be read, and how many nodes have an entry.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ PREFIX = "node|"
 
 @dataclass(frozen=True, slots=True)
 class NodePlace:
-    """What is known of a node that has told anything. No field is null."""
+    """The beginning and the end of the log of a node that has sent anything. No field is null."""
 
     begun: int = BEGINNING
-    """The pane that it began with: it is absent before. `BEGINNING`: it has not said."""
+    """The first pane of the node: it is absent before. `BEGINNING`: not known."""
     over: int = NEVER
-    """The pane that its log ends at: from there on it has nothing. `NEVER`: it goes on."""
+    """The pane at which its log ends: it has nothing from there on. `NEVER`: it continues."""
 
     def moved(self, begun: int | None, over: int | None) -> NodePlace:
-        """Where it is after it has begun or ended elsewhere; None: it has not."""
+        """Returns the place with another beginning or end. None: that one is unchanged."""
         return NodePlace(
             self.begun if begun is None else begun, self.over if over is None else over
         )
 
     def silent(self, pane: int) -> State | None:
-        """What a pane is that the node has told nothing of."""
+        """Returns the state of a pane that the node has sent nothing about."""
         if pane < self.begun:
             return "lost"
         return "received" if pane >= self.over else None
@@ -48,20 +48,20 @@ UNHEARD = NodePlace()
 
 @dataclass
 class PlaceCounts:
-    """Of all nodes of the job."""
+    """Counts over all nodes of the job."""
 
     heard: int = 0
-    """How many have told anything."""
+    """Nodes that have sent anything."""
     begun: int = 0
-    """How many have said where they begin."""
+    """Nodes that have said where they begin."""
     latest: int = BEGINNING
     """No node begins after this pane."""
     ended: int = 0
-    """How many logs have ended."""
+    """Logs that have ended."""
     earliest: int = NEVER
     """No log has ended before this pane."""
     end: int = NEVER
-    """Where the last log has ended, if all nodes that have told anything have ended."""
+    """The end of the last log, if the logs of all nodes that have sent anything have ended."""
 
 
 @dataclass
@@ -70,15 +70,15 @@ class NodePlaces:
 
     table: Table
     members: Members
-    """The job's; others may have entries from before its definition was changed."""
+    """The job's nodes. The table may have entries of others, from before the definition changed."""
     counts: PlaceCounts
     _known: dict[str, NodePlace | None] = field(default_factory=dict)
     _turns: tuple[list[int], list[int]] | None = None
-    """Where logs begin and where they end, in order; None: not looked at since there were others.
-    """
+    """The beginnings and the ends of all logs, each sorted. None: not computed since the last
+    change."""
 
     def get(self, node: str) -> NodePlace | None:
-        """None: it has told nothing yet."""
+        """Returns the place of a node. None: it has sent nothing yet."""
         if node not in self._known:
             stored = self.table.get(PREFIX + node)
             self._known[node] = None if stored is None else NodePlace(**stored)
@@ -100,30 +100,30 @@ class NodePlaces:
             self._turns = None
 
     def unheard(self, nodes: Iterable[str]) -> list[str]:
-        """Those that have told nothing yet."""
+        """Returns the nodes that have sent nothing yet."""
         if self.counts.heard == len(self.members.nodes):
             return []
         return [node for node in nodes if self.get(node) is None]
 
     def silent_at(self, node: str, pane: int) -> State | None:
-        """What a pane is, as long as the node has told nothing of it."""
+        """Returns the state of a pane, as long as the node has sent nothing about it."""
         if self.all_await(pane):
             return None
         return (self.get(node) or UNHEARD).silent(pane)
 
     def all_await(self, pane: int) -> bool:
-        """Whether a pane is awaited of every node that has told nothing of it."""
+        """True if the pane is awaited from every node that has sent nothing about it."""
         return self.counts.latest <= pane < self.counts.earliest
 
     def all(self) -> Iterator[tuple[str, NodePlace]]:
-        """The nodes of the job that have told anything."""
+        """Yields the nodes of the job that have sent anything, with their places."""
         for entry, stored in self.table.scan(PREFIX, "node}"):
             node = entry.removeprefix(PREFIX)
             if node in self.members.known:
                 yield node, NodePlace(**stored)
 
     def count_again(self) -> None:
-        """Count anew, after the nodes of the job have changed."""
+        """Recounts, after the nodes of the job have changed."""
         places = [place for _, place in self.all()]
         begun = [place.begun for place in places if place.begun != BEGINNING]
         over = [place.over for place in places if place.over != NEVER]
@@ -134,7 +134,8 @@ class NodePlaces:
         self._turns = None
 
     def silent(self, pane: int) -> tuple[int, int]:
-        """How many nodes have received a pane, and how many lost it, if none has told of it."""
+        """Counts the nodes that have received the pane, and those that have lost it, if none has
+        sent anything about it."""
         if self.all_await(pane):
             return 0, 0
         if self._turns is None:
@@ -146,7 +147,7 @@ class NodePlaces:
 
 
 def places_in(entries: Mapping[str, Any]) -> Iterator[tuple[str, NodePlace]]:
-    """The places in the entries of a table."""
+    """Yields the places in the entries of a table."""
     yield from carried_over(entries.get("meta", {}))
     for entry, stored in entries.items():
         if entry.startswith(PREFIX):
@@ -154,6 +155,7 @@ def places_in(entries: Mapping[str, Any]) -> Iterator[tuple[str, NodePlace]]:
 
 
 def carried_over(meta: Mapping[str, Any]) -> Iterator[tuple[str, NodePlace]]:
-    """The places in the `meta` entry of an earlier version; those of others have entries."""
+    """Yields the places in a `meta` entry of an earlier version. Later versions have an entry for
+    each node."""
     for node in meta.get("at", {}):
         yield node, NodePlace(meta["from"].get(node, BEGINNING))

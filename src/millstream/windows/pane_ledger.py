@@ -1,19 +1,20 @@
 """The ledger of a job: every pane of every node is taken in once (iMR, sections 2.3.1 and 4.4).
 
 The update `NAME.ledger` has one table for the job and takes the messages of all nodes, one after
-the other. A message is taken only if none of its panes was taken before: a pane may come in a
-parent's message and, when the parent was too slow, once more from its own node or by another
-parent. What was taken is split by reducer, each part with the manifests of all its nodes, and the
-agents are told.
+the other. A message is taken only if none of its panes was taken before. A pane may come in a
+parent's message and, if the parent was too slow, again from its own node or by another parent. Each
+message that was taken is split by reducer, each part with the manifests of all its nodes. The
+agents are told that it was accepted.
 
-    meta         the schedule of the reducers; how many messages were repeated; whether an earlier
-                 version has kept the ledger before (`Meta`)
-    node|NODE    what was taken of a node (`Account`); read and written only for the nodes of a
-                 message, so that a message costs the same however many nodes the job has
+    meta         the schedule of the reducers; the number of repeated messages; whether the job
+                 ran before there was a ledger (`Meta`)
+    node|NODE    the panes taken from a node (`Account`). Only the entries of a message's own nodes
+                 are read and written, so a message costs the same however many nodes the job has
 
-It also checks the nodes' own counts. A node says how many records its reader has read at the end of
-each pane; where two panes meet, the count at the end of one must be that at the beginning of the
-other. What is amiss goes with the message as records that were read and are nowhere (`accounts`).
+The ledger also checks the nodes' own counts. A node says how many records its reader has read at
+the end of each pane. Where two panes meet, the count at the end of one must equal the count at the
+beginning of the other. A difference is passed on with the message, as records that were read but
+are in no other count (`accounts`).
 """
 
 from __future__ import annotations
@@ -29,70 +30,68 @@ from millstream.model.function import takes
 from millstream.model.slate import Table
 from millstream.windows.accounts import mark_of
 from millstream.windows.job import Job
-from millstream.windows.message import Manifest, Message
+from millstream.windows.message import Message, PaneManifest
 from millstream.windows.reducers import BEGINNING, NEVER, Schedule, in_force, order_of, schemes
 
 KEY = ""
-"""Of the ledger: a job has one."""
-LONGEST = 100_000
-"""Panes of the longest run that windows are made of. A node that jumps farther, by a line with the
-time of another century, is absent in between: else all others would have to wait for the root."""
+"""The key of the ledger: a job has only one."""
 Run = list[int]
 """[first pane, pane after the last, records read before, records read after, life]"""
 
 
-class Part(TypedDict):
-    """What a reducer is told of a message."""
+class PanePart(TypedDict):
+    """The part of a message that a reducer is sent."""
 
     _order: str
-    """Parts of one time are taken in the order of their panes (`reducers.order_of`)."""
+    """Parts with the same time are taken in the order of their panes (`reducers.order_of`)."""
     pane: int
     until: int
     marks: dict[str, list[Any]]
-    """By node, its mark of each of the panes (see `accounts`)."""
+    """Each node's mark, which holds for each of the panes (see `accounts`)."""
     begin: list[str]
-    """Nodes that begin there: they are absent before."""
+    """Nodes that begin at `pane`: they are absent before."""
     over: dict[str, int]
-    """Nodes whose logs end, each with the pane that it ends at; `NEVER`: one that had ended goes
-    on."""
+    """Nodes whose logs end, each with the pane at which it ends. `NEVER`: a log that had ended
+    continues."""
     late: dict[str, dict[str, int]]
-    """By node, the late records that it has found, by pane."""
+    """The late records that each node has found, by pane."""
     claimed: dict[str, dict[str, int]]
-    """By node, the records that say to be of a pane, and are not believed."""
+    """The misdated records of each node, by the pane to which they claim to belong."""
     partials: dict[str, Any]
-    """Of this reducer's keys."""
+    """The combined values of this reducer's keys."""
     accounted: bool
-    """Whether the nodes' accounts are kept here."""
+    """True if this reducer keeps the nodes' accounts."""
     schedule: Schedule
 
 
 @dataclass
 class Meta:
-    """What the ledger knows of the job."""
+    """The ledger's data about the whole job."""
 
     schedule: Schedule = field(default_factory=list)
     repeated: int = 0
-    """Messages that had a pane that was taken before."""
+    """Messages with a pane that was taken before."""
     carried: bool = False
-    """Whether the job ran before there was a ledger: its nodes may have panes that are not here."""
+    """True if the job ran before there was a ledger: its nodes may have panes that are not in
+    it."""
 
 
 @dataclass
 class Account:
-    """What was taken of a node."""
+    """The panes that were taken from a node."""
 
     runs: list[Run] = field(default_factory=list)
-    """In order: panes without a gap between them."""
+    """Runs of panes without a gap, in order."""
     life: int = 0
-    """How often the node has begun to count anew, having lost what it knew."""
+    """The number of times that the node has lost its state and begun to count anew."""
     over: int = NEVER
-    """The pane that its log ends at; `NEVER`: it goes on."""
+    """The pane at which its log ends. `NEVER`: it continues."""
 
     def turn(self, pane: int, until: int, over: bool) -> bool:
-        """Note whether the log ends, or goes on after it had ended; whether that is new."""
+        """Records that the log ends, or continues after it had ended. True if that is a change."""
         before = self.over
         if over:
-            beyond = has_any(self.runs, until, NEVER)  # then the message is an old one
+            beyond = has_any(self.runs, until, NEVER)  # if so, the message is an old one
             self.over = before if beyond else until
         elif until > before or pane == until >= before:
             self.over = NEVER
@@ -100,32 +99,33 @@ class Account:
 
 
 def entry_of(node: str) -> str:
-    """The entry of a node's account."""
+    """Returns the name of a node's account entry."""
     return f"node|{node}"
 
 
-def counted(manifest: Manifest) -> int:
-    """The records that a manifest accounts for."""
+def counted(manifest: PaneManifest) -> int:
+    """Returns the number of records that a manifest accounts for."""
     late = sum(manifest["late"].values())
     return manifest["records"] + manifest["shed"] + manifest["dead"] + late
 
 
 def has_any(runs: list[Run], pane: int, until: int) -> bool:
-    """Whether any of the panes was taken."""
+    """True if any of the panes was taken."""
     return any(run[0] < until and pane < run[1] for run in runs)
 
 
 def has_all(runs: list[Run], pane: int, until: int) -> bool:
-    """Whether all of the panes were taken."""
-    have = sum(max(0, min(run[1], until) - max(run[0], pane)) for run in runs)
-    return have == until - pane
+    """True if all of the panes were taken."""
+    taken = sum(max(0, min(run[1], until) - max(run[0], pane)) for run in runs)
+    return taken == until - pane
 
 
-def put(runs: list[Run], pane: int, until: int, manifest: Manifest, life: int) -> int:
-    """Take panes in; how many more records are now known to have been read.
+def put(runs: list[Run], pane: int, until: int, manifest: PaneManifest, life: int) -> int:
+    """Takes panes in. Returns how many more records are now known to have been read.
 
-    That is what the manifest accounts for and, where the panes meet others of the same life, what
-    lies between the counts on both sides: nothing, if the node's counts are right.
+    That is the number that the manifest accounts for. Where the panes meet others of the same life,
+    the difference between the counts on both sides is added. It is 0 if the node's counts are
+    right.
     """
     read = counted(manifest)
     new = [pane, until, manifest["total"] - read, manifest["total"], life]
@@ -150,7 +150,7 @@ class PaneLedger:
     job: Job
     name: str
     tells: bool
-    """Whether there are agents to be told."""
+    """True if there are agents to notify."""
     __signature__ = takes("event", "slate")
 
     @property
@@ -166,17 +166,23 @@ class PaneLedger:
         pane, until, nodes = message["pane"], message["until"], message["nodes"]
         accounts = {node: Account(**table.get(entry_of(node), {})) for node in nodes}
         turned, begin = self._turned(message, accounts), list[str]()
+        if message.get("over") and pane == -self.job.span.furthest:
+            _save(table, {node: accounts[node] for node in turned})
+            if turned:
+                yield from self._ended(turned, meta.schedule, schemes(meta.schedule, pane, NEVER))
+            yield from self._accept(pane, until, nodes)
+            return
         read = dict.fromkeys(nodes, 0)
         if pane == until:
             ended = {node for node in nodes if message.get("over") and entry_of(node) in table}
             begin = [
                 node
-                for node, told in nodes.items()
+                for node, manifest in nodes.items()
                 if _begins(
                     accounts[node],
                     pane,
-                    told["total"],
-                    (meta.carried and told["total"] > 0) or node in ended,
+                    manifest["total"],
+                    (meta.carried and manifest["total"] > 0) or node in ended,
                 )
             ]
             _save(table, {node: accounts[node] for node in (*begin, *turned)})
@@ -187,16 +193,15 @@ class PaneLedger:
             yield from self._accept(pane, until, taken)
             return
         else:
-            for node, told in nodes.items():
-                read[node] = put(accounts[node].runs, pane, until, told, accounts[node].life)
+            for node, manifest in nodes.items():
+                read[node] = put(accounts[node].runs, pane, until, manifest, accounts[node].life)
             _save(table, accounts)
-            if until - pane > LONGEST:
-                message, begin = {**message, "pane": until}, [*nodes]
         yield from self._parts(message, read, meta.schedule, begin, turned)
         yield from self._accept(pane, until, nodes)
 
     def _turned(self, message: Message, accounts: dict[str, Account]) -> dict[str, int]:
-        """The nodes of a message whose logs end with it, or go on, and where they end now."""
+        """Returns the nodes of a message whose logs end with it, or continue, and where each ends
+        now."""
         pane, until, over = message["pane"], message["until"], message.get("over", False)
         return {
             node: account.over
@@ -205,16 +210,17 @@ class PaneLedger:
         }
 
     def _accept(self, pane: int, until: int, nodes: Iterable[str]) -> Iterator[Emit]:
-        """Tell the agents that panes of nodes are taken in."""
+        """Tells the agents that panes of nodes were taken in."""
         accepted = sorted(nodes)
         if self.tells and accepted:
             value = {"accepted": {"pane": pane, "until": until, "nodes": accepted}}
             yield emit(f"{self.name}.told", value=value)
 
-    def _change(self, table: Table, meta: Meta, told: dict[str, Any]) -> Iterator[Emit]:
-        """Take a new schedule. New reducers are told which logs have ended: no message will."""
+    def _change(self, table: Table, meta: Meta, change: dict[str, Any]) -> Iterator[Emit]:
+        """Stores a new schedule. Tells new reducers which logs have ended, since no later message
+        will."""
         known = {number for _, number in meta.schedule}
-        meta.schedule, meta.carried = told["schedule"], meta.carried or told["carried"]
+        meta.schedule, meta.carried = change["schedule"], meta.carried or change["carried"]
         table["meta"] = vars(meta)
         new = {number for _, number in meta.schedule} - known
         if not known or not new:
@@ -224,9 +230,16 @@ class PaneLedger:
             for entry, stored in table.scan("node|", "node}")
             if stored["over"] != NEVER
         }
-        for number in sorted(new) if over else ():
+        if over:
+            yield from self._ended(over, meta.schedule, sorted(new))
+
+    def _ended(
+        self, over: dict[str, int], schedule: Schedule, numbers: Iterable[int]
+    ) -> Iterator[Emit]:
+        """Tells reducers where logs have ended, and nothing else."""
+        for number in numbers:
             for reducer in range(number):
-                value = Part(
+                value = PanePart(
                     _order=order_of(BEGINNING),
                     pane=0,
                     until=0,
@@ -237,7 +250,7 @@ class PaneLedger:
                     claimed={},
                     partials={},
                     accounted=False,
-                    schedule=meta.schedule,
+                    schedule=schedule,
                 )
                 yield emit(f"{self.name}.parts", key=f"{number}/{reducer}", value=value)
 
@@ -249,32 +262,39 @@ class PaneLedger:
         begin: list[str],
         over: dict[str, int],
     ) -> Iterator[Emit]:
-        """A part for each reducer, of every number of reducers that windows of the panes have."""
+        """Yields a part for each reducer, for every number of reducers that windows of the panes
+        have."""
         span = self.job.span
         others = (
             int(pane)
-            for told in message["nodes"].values()
-            for pane in (*told["late"], *told.get("claimed", ()))
+            for manifest in message["nodes"].values()
+            for pane in (*manifest["late"], *manifest.get("claimed", ()))
         )
         earliest = min(message["pane"], *others, message["pane"])
         first, last = span.panes_of(span.windows_of(earliest)[0])[0], message["until"]
-        if begin:  # they are absent in all windows before, whose number of reducers may be another
+        if begin:  # windows before lack these nodes, and may have another number of reducers
             first = BEGINNING
-        if over:  # so it is with windows after, which others may have reached
+        if over:  # the same holds for windows after it, which other nodes may have reached
             first, last = BEGINNING, NEVER
         newest = span.panes_of(span.windows_of(message["pane"])[-1])[0]
         accounted = in_force(schedule, newest)
-        marks = {node: mark_of(told, read[node]) for node, told in message["nodes"].items()}
-        late = {node: told["late"] for node, told in message["nodes"].items() if told["late"]}
+        marks = {node: mark_of(manifest, read[node]) for node, manifest in message["nodes"].items()}
+        late = {
+            node: manifest["late"]
+            for node, manifest in message["nodes"].items()
+            if manifest["late"]
+        }
         claimed = {
-            node: told["claimed"] for node, told in message["nodes"].items() if "claimed" in told
+            node: manifest["claimed"]
+            for node, manifest in message["nodes"].items()
+            if "claimed" in manifest
         }
         for number in schemes(schedule, first, last):
             partials: list[dict[str, Any]] = [{} for _ in range(number)]
             for key, partial in message["partials"].items():
                 partials[shard_of(self.name, key, number)][key] = partial
             for reducer, part in enumerate(partials):
-                value = Part(
+                value = PanePart(
                     _order=order_of(message["pane"]),
                     pane=message["pane"],
                     until=message["until"],
@@ -296,15 +316,18 @@ def _save(table: Table, accounts: dict[str, Account]) -> None:
 
 
 def _begins(account: Account, pane: int, total: int, known: bool) -> bool:
-    """Whether a node that says where it is begins there, and has no panes before but those that it
-    has sent. One that goes on after a stop does not: it is at a pane that it has not sent, and has
-    counted as far as its panes before it. If that is not so, it has lost what it knew. One of which
-    no pane was taken begins, unless it is `known` to have panes before: its end came first, or the
-    ledger was carried over from a store without one, and it has read something."""
+    """True if a node that reports its position begins there, with no earlier panes but those it has
+    sent.
+
+    A node that continues after a stop does not begin: it is at a pane that it has not sent, and its
+    count agrees with its panes before. If either is not so, the node has lost its state. A node of
+    which no pane was taken begins, unless it is `known` to have earlier panes: because its end came
+    first, or because the ledger was added to an older store and the node has read something.
+    """
     for first, end, before, after, life in account.runs:
         sent = first <= pane < end
-        amiss = after > total if end <= pane else before < total
-        if life == account.life and (sent or amiss):
+        disagrees = after > total if end <= pane else before < total
+        if life == account.life and (sent or disagrees):
             account.life += 1
             return True
     return not account.runs and not known

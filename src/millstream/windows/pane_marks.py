@@ -1,15 +1,16 @@
-"""The marks of panes, in the root's table: what which node has told of which pane.
+"""The marks of panes in the root's table: the state of each pane at each node.
 
-    board|PANE|NODE    by node, its mark of the pane (`accounts`: what stands where); one entry for
-                       each message, by the first of its nodes
-    past|PANE|NODE     the same of the last panes that were let go, only to be looked at
-    tally|PANE         how many nodes have marked the pane, have received it, have lost it
-    tardy|PANE|NODE    late records of a pane that its node has found since it sent the pane
+    board|PANE|NODE    by node, its mark of the pane (fields: see `accounts`). One entry for each
+                       message, named by the first of its nodes
+    past|PANE|NODE     the same for the last panes that were let go; only for display
+    tally|PANE         the number of nodes that have marked, received and lost the pane
+    tardy|PANE|NODE    late records of a pane that its node found after it had sent the pane
 
-A message writes an entry of its own, so that it costs no more the more nodes a job has. Late
-records stay apart from the mark of their pane, which need not be looked for; and may come before.
+Each message writes an entry of its own, so its cost does not grow with the number of nodes. Late
+records are stored apart from the mark of their pane: so the mark need not be read, and late records
+may come before it.
 
-Stores of earlier versions have `board|PANE`, `past|PANE` and `tardy|PANE`, each of all nodes. They
+Stores of earlier versions have `board|PANE`, `past|PANE` and `tardy|PANE`, each for all nodes. They
 are read as they are.
 """
 
@@ -24,19 +25,19 @@ from millstream.windows.accounts import GAP, LATE, MARK, READ
 
 Marks = dict[str, list[Any]]
 State = Literal["received", "lost"]
-"""What is known of a pane of a node; None if it is still awaited."""
+"""The known state of a pane of a node. None if it is still awaited."""
 _ZERO = 1 << 62
-"""Added to a pane's number, so that the order of texts is that of numbers."""
+"""Added to a pane's number, so that text sorts as the numbers do."""
 
 
 MOST_SHOWN = 72
-"""Panes of a scoreboard that is shown."""
+"""The most panes of a scoreboard that are shown."""
 MOST_CELLS = 6_000
-"""Marks of a scoreboard that is shown."""
+"""The most marks of a scoreboard that are shown."""
 
 
 def shown_panes(nodes: int) -> int:
-    """How many panes are shown of so many nodes, and kept to be shown.
+    """Returns how many panes are shown, and kept for display, for this number of nodes.
 
     >>> shown_panes(10), shown_panes(1_000)
     (72, 6)
@@ -45,7 +46,7 @@ def shown_panes(nodes: int) -> int:
 
 
 class PaneTally(NamedTuple):
-    """Counts of nodes."""
+    """Numbers of nodes that have marked, received and lost a pane."""
 
     marked: int = 0
     received: int = 0
@@ -53,32 +54,32 @@ class PaneTally(NamedTuple):
 
 
 def board(pane: int) -> str:
-    """How the entries of a pane's marks begin."""
+    """Returns the prefix of the entries of a pane's marks."""
     return _entry("board", pane)
 
 
 def past(pane: int) -> str:
-    """How the entries of a pane's marks begin once nothing needs them."""
+    """Returns the prefix of the entries of a pane's marks after it was let go."""
     return _entry("past", pane)
 
 
 def tally(pane: int) -> str:
-    """The entry of a pane's counts."""
+    """Returns the name of the entry of a pane's counts."""
     return _entry("tally", pane)
 
 
 def tardy(pane: int) -> str:
-    """How the entries of late records begin."""
+    """Returns the prefix of the entries of a pane's late records."""
     return _entry("tardy", pane)
 
 
 def pane_in(entry: str) -> int:
-    """The pane that an entry is of."""
+    """Returns the pane that an entry belongs to."""
     return int(entry.split("|", 2)[1]) - _ZERO
 
 
 def state_of(mark: Sequence[Any]) -> State:
-    """What is known of a pane of a node that has told of it. One with a gap is not whole, though
+    """Returns the state of a marked pane. A pane with a gap is lost, since it is not whole, though
     its records are in the values."""
     return "lost" if mark[MARK] == "lost" or mark[GAP] else "received"
 
@@ -93,36 +94,37 @@ class PaneMarks:
 
     table: Table
     meta: dict[str, Any]
-    """The scoreboard's. `tardy`: there are late records, or were; else nobody looks for them."""
+    """The scoreboard's `meta`. Its `tardy` is set once there are late records. Before that they are
+    not searched for."""
 
     def put(self, pane: int, marks: Marks) -> None:
-        """Keep the marks of a message."""
+        """Stores the marks of a message."""
         self.table[f"{board(pane)}|{min(marks)}"] = marks
 
     def of(self, panes: range) -> dict[int, Marks]:
-        """The panes that have marks, in order, each with those of all nodes."""
-        found = _by_pane(self.table.scan(board(panes.start), board(panes.stop)))
+        """Returns the panes that have marks, in order, each with the marks of all nodes."""
+        by_pane = _by_pane(self.table.scan(board(panes.start), board(panes.stop)))
         for pane, counts in self.late(panes).items():
-            marks = found.get(pane, {})
+            marks = by_pane.get(pane, {})
             for node in counts.keys() & marks.keys():
                 marks[node][LATE] += counts[node]
                 marks[node][READ] += counts[node]
-        return found
+        return by_pane
 
     def were(self, panes: range) -> dict[int, Marks]:
-        """The same of panes that were let go a short while ago."""
+        """Returns the same for panes that were let go recently."""
         return _by_pane(self.table.scan(past(panes.start), past(panes.stop)))
 
     def last(self, default: int) -> int:
-        """The last pane that has marks, or had them."""
-        found = (
+        """Returns the last pane that has marks, or had them."""
+        rows = (
             next(self.table.scan(prefix(-_ZERO), prefix(_ZERO), reverse=True), None)
             for prefix in (board, past)
         )
-        return max((pane_in(row[0]) for row in found if row is not None), default=default)
+        return max((pane_in(row[0]) for row in rows if row is not None), default=default)
 
     def tally(self, pane: int) -> PaneTally | None:
-        """The counts of a pane; None: they were not counted yet."""
+        """Returns the counts of a pane. None: it was not counted yet."""
         stored = self.table.get(tally(pane))
         return None if stored is None else PaneTally(*stored)
 
@@ -133,13 +135,13 @@ class PaneMarks:
             del self.table[tally(pane)]
 
     def add_late(self, node: str, pane: int, count: int) -> None:
-        """Keep that a node has found late records of a pane."""
+        """Stores that a node has found late records of a pane."""
         self.meta["tardy"] = True
         entry = f"{tardy(pane)}|{node}"
         self.table[entry] = self.table.get(entry, 0) + count
 
     def let_go(self, first: int, before: int, shown: int) -> None:
-        """Let go of panes; the last few are `shown` for a while."""
+        """Deletes the marks of panes. The last `shown` of them are kept for display."""
         table = self.table
         for entry, marks in [*table.scan(board(first), board(before))]:
             del table[entry]
@@ -159,7 +161,7 @@ class PaneMarks:
             del self.table[entry]
 
     def late(self, panes: range) -> dict[int, dict[str, int]]:
-        """By pane and node, late records."""
+        """Returns the late records by pane and node."""
         late: dict[int, dict[str, int]] = {}
         if "tardy" not in self.meta:
             return late
@@ -172,8 +174,8 @@ class PaneMarks:
 
 
 def _by_pane(entries: Iterator[tuple[str, Marks]]) -> dict[int, Marks]:
-    """The marks of entries, put together by pane."""
-    found: dict[int, Marks] = {}
+    """Groups the marks of entries by pane."""
+    marks_of: dict[int, Marks] = {}
     for entry, marks in entries:
-        found.setdefault(pane_in(entry), {}).update(marks)
-    return found
+        marks_of.setdefault(pane_in(entry), {}).update(marks)
+    return marks_of

@@ -1,4 +1,4 @@
-"""A job that has its place in an application: what agents and the server know it by."""
+"""A job with its name and nodes in an application, as agents and the server know it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from millstream.windows.logs import Logs
 
 @dataclass(frozen=True)
 class PlacedJob:
-    """A job, its name and its nodes; with `logs` its panes come from agents."""
+    """A job, its name and its nodes. With `logs` its panes come from agents."""
 
     job: Job
     name: str
@@ -21,28 +21,28 @@ class PlacedJob:
 
     @property
     def panes(self) -> str:
-        """The stream that the nodes' messages come in on: with agents, a source."""
+        """The stream on which the nodes' messages come in: with agents, a source."""
         return f"{self.name}.panes"
 
     @property
     def told(self) -> str:
-        """The output that agents follow: which panes were taken, which windows are closed."""
+        """The output that agents follow: panes that were taken in, windows that were closed."""
         return f"{self.name}.told"
 
     @property
     def root(self) -> str:
-        """The update with the scoreboard; its keys are reducers."""
+        """The update with the scoreboard. Its keys are reducers."""
         return f"{self.name}.root"
 
     @property
     def dated(self) -> bool:
-        """Whether records say themselves where on the axis they are, and so may come late."""
+        """True if records carry their own position on the axis, and so may be late."""
         if self.job.span.axis == "time":
             return self.logs is None or self.logs.ts is not None
         return self.job.span.axis == "sequence"
 
     def described(self) -> dict[str, Any]:
-        from millstream.windows.definition import described_definition  # it knows this module
+        from millstream.windows.definition import described_definition  # it imports this module
 
         span = self.job.span
         return {
@@ -61,7 +61,7 @@ class PlacedJob:
 
 
 def _shown(fidelity: Fidelity) -> str:
-    """As it would be written.
+    """Formats a fidelity as Python code.
 
     >>> from millstream.windows import Area
     >>> _shown(Area(0.5)), _shown(Area(0.5, drawn=True))
@@ -70,9 +70,15 @@ def _shown(fidelity: Fidelity) -> str:
     if not is_dataclass(fidelity):
         return repr(fidelity)
     first, *rest = fields(fidelity)
-    told = [f"{one.name}={getattr(fidelity, one.name)!r}" for one in rest if _is_set(fidelity, one)]
-    return f"{type(fidelity).__name__}({', '.join([repr(getattr(fidelity, first.name)), *told])})"
+    options = [
+        f"{option.name}={getattr(fidelity, option.name)!r}"
+        for option in rest
+        if _is_set(fidelity, option)
+    ]
+    return (
+        f"{type(fidelity).__name__}({', '.join([repr(getattr(fidelity, first.name)), *options])})"
+    )
 
 
-def _is_set(of: object, one: Field[Any]) -> bool:
-    return bool(getattr(of, one.name) != one.default)
+def _is_set(fidelity: object, option: Field[Any]) -> bool:
+    return bool(getattr(fidelity, option.name) != option.default)

@@ -1,16 +1,18 @@
-"""How much there may be of a key that is in few drawn panes, or in none.
+"""Limits on the amount of a key that is in few drawn panes, or in none.
 
-Whatever a key's panes are, how many of them are drawn is a sum of hypergeometric counts with mean
-m, the parts of their strata summed up. With a chance of at most P(Poisson(m) <= k) it is k or less
-(Hoeffding 1956, for k <= m - 1). So a key that was drawn k times has, but for a chance that is
-chosen, panes whose parts sum up to no more than the Poisson limit (`tails.poisson_upper`). Its
-drawn panes have used up some of that; the rest are missing ones, at worst those with the most
-records for their part. If it was never drawn the probability of that is known exactly, and is used
-instead: that no pane of a set was drawn is a product of hypergeometric terms, one a stratum.
+For any set of panes that hold a key, the number of them that are drawn is a sum of hypergeometric
+counts. Its mean m is the sum of the sampled shares of their strata. The number is k or less with a
+probability of at most P(Poisson(m) <= k) (Hoeffding 1956, for k <= m - 1). So if a key was drawn k
+times, the shares of its panes sum up to no more than the Poisson limit (`tails.poisson_upper`),
+except with the chosen probability. Its drawn panes have used up part of that sum. The rest are
+missing panes, in the worst case those with the most records for their share. For a key that was
+never drawn the probability is known exactly and is used instead: the probability that no pane of a
+set was drawn is a product of hypergeometric terms, one for each stratum.
 
-A missing pane may hold as much of it as it has records, times the most that a record adds. Where
-the records of a pane are not known it is taken to have no more than the largest pane that came, and
-where the most is not known, no more than the most of the key in one pane that came.
+A missing pane may hold as much of the key as it has records, times the most that a record adds. If
+the number of records of a pane is not known, it is taken to be that of the largest pane that came.
+If the most is not known, a pane is taken to hold no more than the most of the key in one pane that
+came.
 """
 
 from __future__ import annotations
@@ -21,50 +23,55 @@ from functools import cached_property
 from itertools import accumulate
 from math import log
 
-from millstream.windows.message import Manifest
-from millstream.windows.sampling import Drawn
+from millstream.windows.message import PaneManifest
 from millstream.windows.strata import Stratum, Unit
+from millstream.windows.stratified_sample import Drawn
 from millstream.windows.tails import poisson_upper
 
 
 class Rare:
-    """The panes of a window that were left out at random, made ready for many keys."""
+    """The panes of a window that were left out at random, prepared for many keys."""
 
     def __init__(
         self,
         strata: Sequence[Stratum],
         received: frozenset[Unit],
-        manifests: Mapping[Unit, Manifest],
+        manifests: Mapping[Unit, PaneManifest],
     ) -> None:
         self._strata = strata
         largest = max((manifests[unit]["records"] for unit in received), default=0)
         self._missing = [
             sorted(
-                (largest if one.records is None else one.records[unit] for unit in one.missing),
+                (
+                    largest if stratum.records is None else stratum.records[unit]
+                    for unit in stratum.missing
+                ),
                 reverse=True,
             )
-            for one in strata
+            for stratum in strata
         ]
-        known = all(one.records is not None for one in strata)
+        known = all(stratum.records is not None for stratum in strata)
         self.missing_records = sum(map(sum, self._missing)) if known else None
-        """Of all panes that were left out; None: not known."""
+        """The records of all panes that were left out. None: not known."""
 
     def beyond(
         self, drawn: Drawn, values: Mapping[Unit, float], most: float | None, chance: float
     ) -> float:
-        """The most of a key that the missing panes hold, but for this chance."""
+        """Returns the most of a key that the missing panes hold, except with probability
+        `chance`."""
         left = max(0.0, poisson_upper(drawn.seen, chance) - drawn.chances)
         if most is None:
             return max(0.0, max(values.values(), default=0)) * _most(self._by_panes, left)
         return max(0.0, most) * _most(self._by_records, left)
 
     def unseen(self, chance: float) -> float:
-        """The most records that a set of panes has of which none was drawn with this chance."""
+        """Returns the most records of a set of panes of which none is drawn with probability
+        `chance`."""
         steps: list[tuple[float, float]] = []
-        for one, sizes in zip(self._strata, self._missing, strict=True):
-            panes, drawn = len(one.units), len(one.sample)
+        for stratum, sizes in zip(self._strata, self._missing, strict=True):
+            panes, drawn = len(stratum.units), len(stratum.sample)
             for before, records in enumerate(sizes):
-                # The chance that this one is not drawn either, if `before` others were not.
+                # The probability that this pane is not drawn either, if `before` others were not.
                 rest = panes - before
                 none = (rest - drawn) / rest
                 steps.append((records, -log(none) if none > 0 else float("inf")))
@@ -74,25 +81,25 @@ class Rare:
     def _by_records(self) -> tuple[list[float], list[float]]:
         return _ordered(
             [
-                (records, one.part)
-                for one, sizes in zip(self._strata, self._missing, strict=True)
+                (records, stratum.part)
+                for stratum, sizes in zip(self._strata, self._missing, strict=True)
                 for records in sizes
             ]
         )
 
     @cached_property
     def _by_panes(self) -> tuple[list[float], list[float]]:
-        return _ordered([(1.0, one.part) for one in self._strata for _ in one.missing])
+        return _ordered([(1.0, stratum.part) for stratum in self._strata for _ in stratum.missing])
 
 
 def _ordered(steps: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    """Costs and gains, summed up in the order of what is gained for a cost."""
+    """Returns the running sums of costs and gains, sorted by gain per cost."""
     steps = sorted(steps, key=lambda step: step[0] / step[1], reverse=True)
     costs = list(accumulate(cost for _, cost in steps))
     return costs, list(accumulate((gain for gain, _ in steps), initial=0.0))
 
 
 def _most(steps: tuple[list[float], list[float]], budget: float) -> float:
-    """An upper bound on what can be gained: the last step is taken whole."""
+    """Returns an upper bound on the gain within a budget: the last step is counted whole."""
     costs, gains = steps
     return gains[min(len(costs), bisect_left(costs, budget) + 1)]

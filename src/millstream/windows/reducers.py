@@ -1,18 +1,18 @@
-"""How many reducers there are, and from which window on (iMR, section 4.1).
+"""The number of reducers, and the window from which it holds (iMR, section 4.1).
 
-"iMR may dynamically add (or subtract) reducers during processing." A window belongs wholly to the
-number that is in force at its first pane. So a new number must hold from a pane on that no message
-has reached, and every message must be split by a schedule that has all changes up to its panes.
+"iMR may dynamically add (or subtract) reducers during processing." A window belongs entirely to the
+number in force at its first pane. So a new number must begin at a pane that no message has reached,
+and every message must be split by a schedule that has all changes up to its panes.
 
 DESIGN
 ------
-The map `Saying` takes a message at time t apart: how far it goes is told to `NAME.reducers`, which
-has one key, at t + 1; the message itself goes on to `NAME.ledger`, also of one key, at t + 3. In
-between, at t + 2, `NAME.reducers` tells the ledger the schedule, if that is new. A change that
-comes at time s is told at s + 2. What the ledger has taken in by then came before s, so that
-`NAME.reducers` had heard of it at s at the latest, and puts the change, which it hears of at s + 1,
-beyond it; what comes at s or later is taken in from s + 3 on, by the new schedule. No question is
-asked and nothing is held up, and the graph has no cycle.
+The map `Saying` splits a message with time t. At t + 1 it tells `NAME.reducers`, which has one key,
+how far the message goes. At t + 3 the message itself goes on to `NAME.ledger`, which also has one
+key. In between, at t + 2, `NAME.reducers` sends the ledger the schedule, if that is new. A change
+that comes at time s is sent at s + 2. All that the ledger has taken in by then came before s, so
+`NAME.reducers` knew of it at s at the latest. It hears of the change at s + 1 and places it beyond
+that. All that comes at s or later is taken in from s + 3 on, by the new schedule. No requests are
+sent, nothing is delayed, and the graph has no cycle.
 """
 
 from __future__ import annotations
@@ -29,24 +29,25 @@ from millstream.windows.job import Job
 from millstream.windows.members import Members
 
 Schedule = list[list[int]]
-"""[first pane, reducers], in order: a window that begins there or later is of so many reducers."""
+"""[first pane, reducers], in order: the number of reducers of windows that begin there or later."""
 BEGINNING = -(1 << 62)
 """Before every pane."""
 NEVER = 1 << 62
 """After every pane."""
 MOST = 1_000
 HOPS = 3
-"""Microseconds after which a message goes on: after all that it makes `NAME.reducers` tell."""
+"""Microseconds after which a message goes on: later than all that it makes `NAME.reducers` send."""
 
 
 def order_of(pane: int) -> str:
-    """A text whose order is that of panes. The messages of a batch have one time, and events of one
-    time are taken in the order of their bytes: with this field, the first, that of their panes."""
+    """Returns text that sorts as panes, or windows, do. The messages of a batch have the same time,
+    and events of the same time are taken in the order of their bytes. With this as the first field,
+    that is the order of their panes."""
     return f"{pane + NEVER:020d}"
 
 
 def in_force(schedule: Schedule, pane: int) -> int:
-    """The number of reducers of a window that begins at a pane.
+    """Returns the number of reducers of a window that begins at a pane.
 
     >>> [in_force([[BEGINNING, 1], [7, 4]], pane) for pane in (6, 7)]
     [1, 4]
@@ -55,17 +56,20 @@ def in_force(schedule: Schedule, pane: int) -> int:
 
 
 def schemes(schedule: Schedule, first: int, last: int) -> list[int]:
-    """The numbers of reducers of all windows that begin between two panes, both included."""
-    found = {in_force(schedule, first)}
-    found.update(number for start, number in schedule if first < start <= last)
-    return sorted(found)
+    """Returns the numbers of reducers of all windows that begin between two panes, both
+    included."""
+    numbers = {in_force(schedule, first)}
+    numbers.update(number for start, number in schedule if first < start <= last)
+    return sorted(numbers)
 
 
 @dataclass(frozen=True)
 class Saying:
-    """The map over what nodes tell: where they are, to `NAME.reducers`; all, to `NAME.ledger`.
+    """The map over the nodes' messages. Sends their positions to `NAME.reducers`, and the messages
+    to `NAME.ledger`.
 
-    Neither needs to know by which way a message came: what it says of its `tree` is ignored."""
+    The way by which a message came does not matter: its `tree` is ignored.
+    """
 
     name: str
     nodes: tuple[str, ...]
@@ -81,27 +85,28 @@ class Saying:
         return Members(self.nodes)
 
     def __call__(self, event: Event) -> Iterator[Emit]:
-        said, message = f"{self.name}.said", event.value
+        reports, message = f"{self.name}.said", event.value
         if isinstance(message, dict) and "reducers" in message:
-            yield emit(said, key="", value={"reducers": _number(message["reducers"])})
+            yield emit(reports, key="", value={"reducers": _number(message["reducers"])})
             return
         check(self.name, self.job, self.members, message)
-        yield emit(said, key="", value={"until": message["until"]})
+        yield emit(reports, key="", value={"until": message["until"]})
         ordered = {"_order": order_of(message["pane"]), **message}
         yield emit(f"{self.name}.coming", key="", value=ordered, ts=event.ts + HOPS)
 
 
 @dataclass
 class Agreed:
-    """What is known of the reducers, and how far the nodes are."""
+    """The schedule of the reducers, and how far the nodes are."""
 
     defined: int = 0
-    """The number that the job's definition said when it was last looked at."""
+    """The number in the job's definition when it was last read."""
     schedule: Schedule = field(default_factory=list)
     reached: int = BEGINNING
     """The furthest pane that a message has reached."""
     trees: dict[str, int] = field(default_factory=dict)
-    """The pane that each tree had reached, in a store of before there was a ledger; then empty."""
+    """The pane that each tree had reached, in a store from before there was a ledger. Otherwise
+    empty."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +122,7 @@ class Reducers:
         return self.job.modules
 
     def __call__(self, event: Event, agreed: Agreed) -> Iterator[Emit]:
-        said = event.value
+        report = event.value
         new, carried = not agreed.schedule, bool(agreed.trees)
         if new:
             agreed.schedule = [[BEGINNING, self.job.reducers]]
@@ -125,23 +130,24 @@ class Reducers:
         if carried:
             agreed.reached = max(agreed.reached, *agreed.trees.values())
             agreed.trees = {}
-        if "until" in said:
-            agreed.reached = max(agreed.reached, said["until"])
+        if "until" in report:
+            agreed.reached = max(agreed.reached, report["until"])
         changed = False
         if agreed.defined != self.job.reducers:  # the application was started with another number
             agreed.defined = self.job.reducers
             changed = _change(agreed, self.job.reducers)
-        if "reducers" in said:
-            changed = _change(agreed, said["reducers"]) or changed
+        if "reducers" in report:
+            changed = _change(agreed, report["reducers"]) or changed
         if new or carried or changed:
             yield emit(key="", value={"schedule": agreed.schedule, "carried": carried})
 
 
 def _change(agreed: Agreed, number: int) -> bool:
-    """Put another number in force beyond what any node has reached; whether anything is new."""
+    """Puts another number in force, beyond what any node has reached. True if the schedule
+    changed."""
     if agreed.schedule[-1][1] == number:
         return False
-    # A window is opened by who reaches its first pane, so the next one is the first that is free.
+    # Reaching a window's first pane opens it, so the first free pane is the one after `reached`.
     start = BEGINNING if agreed.reached == BEGINNING else agreed.reached + 1
     kept = [entry for entry in agreed.schedule if entry[0] < start]
     if kept and kept[-1][1] == number:
@@ -151,9 +157,9 @@ def _change(agreed: Agreed, number: int) -> bool:
     return True
 
 
-def _number(given: object) -> int:
-    if type(given) is not int or not 1 <= given <= MOST:
+def _number(value: object) -> int:
+    if type(value) is not int or not 1 <= value <= MOST:
         raise FunctionError(
-            f"the number of reducers must be a whole number from 1 to {MOST}; got {given!r}"
+            f"the number of reducers must be a whole number from 1 to {MOST}; got {value!r}"
         )
-    return given
+    return value

@@ -1,9 +1,9 @@
 """Ranges, slides and panes on one axis (iMR, section 2.3).
 
-A window is `[w * slide, w * slide + range)` of an axis: event time in microseconds, a node's count
+A window is `[w * slide, w * slide + range)` on an axis: event time in microseconds, a node's count
 of records or of bytes, or a number that the records carry. It is made of *panes*, pieces of equal
-size that divide both the range and the slide, so that what is worked out for a pane is used by
-every window that has it.
+size that divide both the range and the slide. So the result for a pane is used by every window that
+has the pane.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from millstream.model.size import byte_count
 
 Axis = Literal["time", "records", "bytes", "sequence"]
 AXES: tuple[Axis, ...] = get_args(Axis)
+FURTHEST = 1 << 60
+"""The farthest position on the axis, on either side of zero: 36,000 years of time. No timer could
+be set beyond it."""
 LEAST_TIME = 1_000
-"""Microseconds of the shortest pane of time."""
+"""The shortest pane of time, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Which windows there are: sizes on the axis, where the first begins and the last ends."""
+    """Defines the windows: their sizes on the axis, where the first begins and the last ends."""
 
     axis: Axis
     length: int
-    """Of a window: its range."""
+    """The range of a window."""
     slide: int
     pane: int
     begin: int | None = None
@@ -37,7 +40,7 @@ class Span:
 
     @property
     def text(self) -> str:
-        """Axis, pane, slide and range: two jobs with the same have the same panes and windows.
+        """Axis, pane, slide and range. Jobs with the same text have the same panes and windows.
 
         >>> Span("records", length=30, slide=20, pane=10).text
         'records/10/20/30'
@@ -46,30 +49,36 @@ class Span:
 
     @property
     def words(self) -> str:
-        """The same for people.
+        """A description of the windows for people.
 
         >>> Span("time", length=60_000_000, slide=20_000_000, pane=10_000_000).words
         'windows of 1m every 20s in panes of 10s of time'
         """
-        sizes = [_worded(self.axis, str(one)) for one in (self.length, self.slide, self.pane)]
+        sizes = [_worded(self.axis, str(size)) for size in (self.length, self.slide, self.pane)]
         return f"windows of {sizes[0]} every {sizes[1]} in panes of {sizes[2]} of {self.axis}"
 
     @property
     def panes(self) -> int:
-        """How many panes a window has."""
+        """The number of panes in a window."""
         return self.length // self.pane
 
+    @property
+    def furthest(self) -> int:
+        """The last pane that a message may name, on either side of zero. A log that ends at the
+        lowest one, `-furthest`, has ended without a record."""
+        return FURTHEST // self.pane
+
     def pane_of(self, position: int) -> int:
-        """The pane that a position is in."""
+        """Returns the pane of a position."""
         return position // self.pane
 
     def panes_of(self, window: int) -> range:
-        """The panes of a window."""
+        """Returns the panes of a window."""
         first = window * self.slide // self.pane
         return range(first, first + self.panes)
 
     def windows_of(self, pane: int) -> range:
-        """The windows that have a pane.
+        """Returns the windows that have a pane.
 
         >>> span = Span("records", length=30, slide=20, pane=10)
         >>> [list(span.windows_of(pane)) for pane in (2, 3, 4)]
@@ -80,58 +89,60 @@ class Span:
         return range(first, pane // step + 1)
 
     def bounds(self, window: int) -> tuple[int, int]:
-        """Where a window begins and ends; the end is not in it."""
+        """Returns the beginning and the end of a window. The end is not part of it."""
         return window * self.slide, window * self.slide + self.length
 
     def takes(self, position: int) -> bool:
-        """Whether a position is between the beginning and the end of the job."""
+        """True if a position is between the beginning and the end of the job."""
         begin = self.begin if self.begin is not None else position
         return begin <= position and (self.extent is None or position < begin + self.extent)
 
 
 def difference(mine: str, other: str) -> tuple[str, str]:
-    """What two spans, as `Span.text` has them, differ in, in words: panes, if it is these.
+    """Describes how two spans, given as `Span.text`, differ: in their panes or, if these are equal,
+    in their windows.
 
     >>> difference("time/10000000/10000000/10000000", "time/5000000/5000000/5000000")
     ('panes of 10s of time', 'of 5s')
     >>> difference("bytes/5/5/10", "bytes/5/10/10")
     ('windows of 10 every 5 of bytes', 'of 10 every 10')
     """
-    of, to = mine.split("/"), other.split("/")
-    if of[:2] != to[:2]:
-        words = [f"of {_worded(one[0], one[1])}" for one in (of, to)]
+    mine_fields, other_fields = mine.split("/"), other.split("/")
+    if mine_fields[:2] != other_fields[:2]:
+        words = [f"of {_worded(fields[0], fields[1])}" for fields in (mine_fields, other_fields)]
         kind = "panes"
     else:
         words = [
-            f"of {_worded(one[0], one[3])} every {_worded(one[0], one[2])}" for one in (of, to)
+            f"of {_worded(fields[0], fields[3])} every {_worded(fields[0], fields[2])}"
+            for fields in (mine_fields, other_fields)
         ]
         kind = "windows"
-    axis = "" if of[0] == to[0] else f" of {to[0]}"
-    return f"{kind} {words[0]} of {of[0]}", f"{words[1]}{axis}"
+    axis = "" if mine_fields[0] == other_fields[0] else f" of {other_fields[0]}"
+    return f"{kind} {words[0]} of {mine_fields[0]}", f"{words[1]}{axis}"
 
 
 def _worded(axis: str, size: str) -> str:
-    """A size on the axis as an application would write it."""
+    """Formats a size on the axis as an application would write it."""
     return shown_duration(int(size)) if axis == "time" else size
 
 
 def span_of(
     axis: object, range: object, slide: object, pane: object, begin: object, extent: object
 ) -> Span:
-    """The span that a job says; DefinitionError if its parts do not go together."""
+    """Builds the span of a job. Raises DefinitionError if its parts do not fit together."""
     if axis not in AXES:
         raise DefinitionError(f"job: by must be one of {', '.join(AXES)}; got {axis!r}")
     sizes = {"range": _size(axis, range, "range")}
     sizes["slide"] = sizes["range"] if slide is None else _size(axis, slide, "slide")
     if sizes["slide"] > sizes["range"]:
         raise DefinitionError(
-            f"job: slide must be no longer than the range, {range!r}: what lies between two "
+            f"job: slide must be no longer than the range, {range!r}: records between two "
             f"windows would be in none; got {slide!r}"
         )
     common = gcd(sizes["range"], sizes["slide"])
     sizes["pane"] = common if pane is None else _size(axis, pane, "pane")
-    for what in ("range", "slide"):
-        if sizes[what] % sizes["pane"]:
+    for option in ("range", "slide"):
+        if sizes[option] % sizes["pane"]:
             raise DefinitionError(
                 f"job: pane must divide the range and the slide, {range!r} and {slide!r}; "
                 f"got {pane!r}; the greatest that does is {common}"
@@ -154,8 +165,8 @@ def span_of(
     )
 
 
-def _size(axis: object, value: Any, what: str) -> int:
-    where = f"job: {what}"
+def _size(axis: object, value: Any, option: str) -> int:
+    where = f"job: {option}"
     if axis == "time":
         size = microseconds(value, where)
     elif axis == "bytes":
@@ -174,5 +185,5 @@ def _position(axis: object, value: Any) -> int:
         return instant(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    must = "a datetime or microseconds" if axis == "time" else f"a number of {axis}"
-    raise DefinitionError(f"job: begin must be {must}; got {value!r}")
+    expected = "a datetime or microseconds" if axis == "time" else f"a number of {axis}"
+    raise DefinitionError(f"job: begin must be {expected}; got {value!r}")

@@ -1,31 +1,35 @@
-"""Which panes of a window are a fair sample of which, and what was lost otherwise.
+"""Divides the panes of a window into random samples (strata) and panes that were lost otherwise.
 
-A *stratum* is what a window has of one block of one node. Where panes are drawn by rank (see
-`drawing`) the ranks are a random permutation that knows nothing of the log, so the panes of a rank
-under k are a simple random sample without replacement of the stratum, for any k that does not
-depend on the ranks. That k is
+A *stratum* is the part of a window in one block of one node. Where panes are drawn by rank (see
+`pane_rank`), the ranks are a random permutation that does not depend on the log. So the panes with
+a rank under k are a simple random sample without replacement of the stratum, for any k that does
+not depend on the ranks. k is
 
-- of `Error`, the greatest end of a round that the node has completed;
-- of `Area(drawn=True)`, what the job asks for, once the node has sent all of it;
-- else (`shed="drawn"`, or a window that was closed in the middle) the first rank that was not
-  received, among the panes that the node has told of. Those are the beginning of its log, which
-  does not depend on ranks; of the others nothing is known.
+- for `Error`, the greatest end of a round that the node has completed;
+- for `Area(drawn=True)`, the number that the job requires, once the node has sent all of it;
+- otherwise (`shed="drawn"`, or a window that was closed early) the first rank that was not
+  received, among the panes that the node has reported. Those are the beginning of its log, which
+  does not depend on ranks. Of the others nothing is known.
 
-Panes that were received beyond it (made before the threshold was lowered) are in the answer and
-bound it from below, but are left out of the estimate. They are early ones: to count them as they
-are and let the sample stand for the rest would give the early panes of the sample too little weight
-and bias the estimate wherever a log changes with time.
+Panes that were received beyond k (made before the threshold was lowered) are in the answer and
+bound it from below, but are left out of the estimate. They are early ones. Counting them as they
+are, with the sample standing for the rest, would give the early panes of the sample too little
+weight. That would bias the estimate wherever a log changes with time.
 
-A window that does not begin with a block has a part of two blocks of each node, perhaps a small one
-of which nothing was drawn. If a stratum has under two drawn panes, the node's strata are taken
-together, as a sample by the lower of their thresholds: each pane was as likely to be drawn.
+A window that does not begin with a block has parts of two blocks of each node, perhaps a small one
+from which nothing was drawn. If a stratum has under two drawn panes, the node's strata are joined,
+as a sample by the lower of their thresholds: each pane was equally likely to be drawn.
 
-What is missing for another reason (shed in order, not fitting, a node that began late or crashed)
-was not lost at random: it can only be bounded by the worst case. A pane that did not fit into
-memory says that the large ones are lost, so it spoils the sample of its stratum; so does one that
-was drawn and then shed in the order of the log: what came is a sample of when there was time; and
-a pane with a gap, of which only some is there, nobody knows how much. A pane that was cancelled, as
-its window was closed, is as one that was not told of.
+Panes missing for another reason (shed in order, too large, a node that began late or crashed) were
+not lost at random, and can only be bounded by the worst case. Some of them spoil the sample of
+their stratum:
+
+- a pane that did not fit into memory, since it shows that large panes are lost;
+- a pane that was drawn and then shed in the order of the log, since what came is a sample of the
+  times when the node was not busy;
+- a pane with a gap, since an unknown part of it is gone.
+
+A pane that was cancelled because its window was closed is treated as not reported.
 """
 
 from __future__ import annotations
@@ -34,26 +38,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from millstream.windows.drawing import block_of, rank
 from millstream.windows.fidelity import Error, rounds
 from millstream.windows.job import Job
-from millstream.windows.message import Manifest
-from millstream.windows.shedding import drawn_panes
+from millstream.windows.message import PaneManifest
+from millstream.windows.pane_rank import block_of, rank
+from millstream.windows.shedder import drawn_panes
 
 Unit = tuple[str, int]
 """A pane of a node."""
-Manifests = Mapping[Unit, Manifest]
+Manifests = Mapping[Unit, PaneManifest]
 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Panes of one node of which some were drawn, and those alone received, or counted."""
+    """Panes of one node of which some were drawn. Only the drawn ones are used in the estimate."""
 
     units: tuple[Unit, ...]
     sample: frozenset[Unit]
     missing: tuple[Unit, ...]
     records: Mapping[Unit, int] | None
-    """How many records each pane has; None: of some that are missing it is not known."""
+    """The number of records in each pane. None: it is not known for some missing panes."""
 
     @property
     def part(self) -> float:
@@ -61,21 +65,21 @@ class Stratum:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """What is known of a window's panes."""
+class PaneLayout:
+    """The state of a window's panes."""
 
     strata: tuple[Stratum, ...]
-    """Those that are not received whole."""
+    """The strata that were not received whole."""
     received: frozenset[Unit]
     lost: int
     """Panes that were lost not at random."""
     lost_records: int | None
-    """The records of those, records that were too late for panes that had been sent, and records
-    whose own time was not believed; None: of some panes nothing is known."""
+    """Records in lost panes, records that were too late for panes that had been sent, and records
+    whose time was implausible. None: nothing is known of some panes."""
     unknown: int
-    """Panes among the lost ones of which nothing is known."""
+    """Lost panes of which nothing is known."""
     counted: int
-    """The records of the lost panes of which something is known, and those that were too late."""
+    """The same records as in `lost_records`, without the panes of which nothing is known."""
 
     @property
     def complete(self) -> bool:
@@ -84,30 +88,36 @@ class Layout:
 
 def layout(
     job: Job, nodes: Sequence[str], panes: range, manifests: Manifests, late: int = 0
-) -> Layout:
-    """The strata of a window, from what its nodes have told; `late` are records that were too late
-    for panes that nobody has told of."""
-    received = {unit for unit, told in manifests.items() if _received(told)}
+) -> PaneLayout:
+    """Computes the strata of a window from the manifests of its panes. `late` is the number of
+    records that were too late for panes without a manifest."""
+    received = {unit for unit, manifest in manifests.items() if _received(manifest)}
     strata = list[Stratum]()
     for node in nodes if job.draws else ():
         samples = [_sample(job, part, received, manifests) for part in _blocks(job, [node], panes)]
-        strata += _joined(job, [one for one in samples if one is not None], received, manifests)
-    if sum(len(one.sample) == 1 for one in strata) == 1:  # nothing to compare a single pane with
-        strata = [one for one in strata if len(one.sample) > 1]
-    left_out = {unit for one in strata for unit in one.missing}
+        strata += _joined(
+            job, [sample for sample in samples if sample is not None], received, manifests
+        )
+    if (
+        sum(len(stratum.sample) == 1 for stratum in strata) == 1
+    ):  # nothing to compare a single pane with
+        strata = [stratum for stratum in strata if len(stratum.sample) > 1]
+    left_out = {unit for stratum in strata for unit in stratum.missing}
     window = [(node, pane) for node in nodes for pane in panes]
     lost = [unit for unit in window if unit not in received and unit not in left_out]
     known = [_records(manifests.get(unit)) for unit in lost]
     late += sum(
         count
-        for (node, _), told in manifests.items()
-        for pane, count in told["late"].items()
+        for (node, _), manifest in manifests.items()
+        for pane, count in manifest["late"].items()
         if int(pane) in panes and node in nodes
     )
-    misdated = sum(told.get("misdated", 0) for unit, told in manifests.items() if unit[1] in panes)
+    misdated = sum(
+        manifest.get("misdated", 0) for (_, pane), manifest in manifests.items() if pane in panes
+    )
     unknown = known.count(None)
     counted = sum(count or 0 for count in known) + late + misdated
-    return Layout(
+    return PaneLayout(
         strata=tuple(strata),
         received=frozenset(received & {*window}),
         lost=len(lost),
@@ -118,8 +128,8 @@ def layout(
 
 
 def rounds_done(job: Job, nodes: Sequence[str], panes: range, manifests: Manifests) -> int:
-    """How many rounds of `Error` are complete for all nodes; a pane that a node began after is not
-    waited for."""
+    """Returns how many rounds of `Error` are complete for all nodes. Panes from before a node began
+    are not awaited."""
     firsts = [
         _first(job, part, {unit for unit in part if _settled(manifests.get(unit))})
         for part in _blocks(job, nodes, panes)
@@ -130,9 +140,9 @@ def rounds_done(job: Job, nodes: Sequence[str], panes: range, manifests: Manifes
 def _sample(
     job: Job, part: list[Unit], received: set[Unit], manifests: Manifests
 ) -> tuple[list[Unit], int] | None:
-    """The panes of a block that a sample was drawn from, and the threshold of that sample; None:
-    there is no sample, or nothing is missing."""
-    whys = {unit: told["why"] for unit in part if (told := manifests.get(unit)) is not None}
+    """Returns the panes of a block from which a sample was drawn, and its threshold. None: there is
+    no sample, or nothing is missing."""
+    whys = {unit: manifest["why"] for unit in part if (manifest := manifests.get(unit)) is not None}
     if "memory" in whys.values() or any(_torn(manifests.get(unit)) for unit in part):
         return None
     units = [unit for unit in part if whys.get(unit) != "absent"]
@@ -153,13 +163,13 @@ def _joined(
     received: set[Unit],
     manifests: Manifests,
 ) -> list[Stratum]:
-    """The strata of a node."""
-    strata = [_stratum(job, *one, received, manifests) for one in samples]
-    if len(strata) > 1 and any(len(one.sample) < 2 for one in strata):
-        units = [unit for of, _ in samples for unit in of]
+    """Returns the strata of a node. Joins them if one has under two drawn panes."""
+    strata = [_stratum(job, *sample, received, manifests) for sample in samples]
+    if len(strata) > 1 and any(len(stratum.sample) < 2 for stratum in strata):
+        units = [unit for block, _ in samples for unit in block]
         lowest = min(threshold for _, threshold in samples)
         strata = [_stratum(job, units, lowest, received, manifests)]
-    return [one for one in strata if one.sample]
+    return [stratum for stratum in strata if stratum.sample]
 
 
 def _stratum(
@@ -173,7 +183,7 @@ def _stratum(
 
 
 def _designed(job: Job) -> tuple[int, ...]:
-    """The ranks at which a sample is known to be complete."""
+    """Returns the ranks at which a sample is known to be complete."""
     if isinstance(job.fidelity, Error):
         return rounds(job.span.panes)
     if job.drawn_part is not None:
@@ -182,13 +192,13 @@ def _designed(job: Job) -> tuple[int, ...]:
 
 
 def _blocks(job: Job, nodes: Sequence[str], panes: range) -> list[list[Unit]]:
-    """A window's panes, by node and block."""
+    """Groups a window's panes by node and block."""
     groups = [list(group) for _, group in groupby(panes, lambda p: block_of(p, job.span.panes))]
     return [[(node, pane) for pane in group] for node in nodes for group in groups]
 
 
 def _first(job: Job, units: Sequence[Unit], received: set[Unit]) -> int:
-    """The first rank that was not received."""
+    """Returns the first rank that was not received."""
     ranks = (_rank(job, unit) for unit in units if unit not in received)
     return min(ranks, default=job.span.panes)
 
@@ -197,21 +207,21 @@ def _rank(job: Job, unit: Unit) -> int:
     return rank(job.seed, *unit, job.span.panes)
 
 
-def _received(told: Manifest) -> bool:
-    return told["mark"] != "lost" and not _torn(told)
+def _received(manifest: PaneManifest) -> bool:
+    return manifest["mark"] != "lost" and not _torn(manifest)
 
 
-def _torn(told: Manifest | None) -> bool:
-    """Whether some of its records are gone, nobody knows how many."""
-    return told is not None and told.get("gap", 0) != 0
+def _torn(manifest: PaneManifest | None) -> bool:
+    """True if an unknown number of the pane's records are gone."""
+    return manifest is not None and manifest.get("gap", 0) != 0
 
 
-def _settled(told: Manifest | None) -> bool:
-    return told is not None and (told["mark"] != "lost" or told["why"] == "absent")
+def _settled(manifest: PaneManifest | None) -> bool:
+    return manifest is not None and (manifest["mark"] != "lost" or manifest["why"] == "absent")
 
 
-def _records(told: Manifest | None) -> int | None:
-    """The records of a pane, whether they are in the answer or were given up; None: not known."""
-    if told is None or told["why"] == "absent" or _torn(told):
+def _records(manifest: PaneManifest | None) -> int | None:
+    """Returns the number of records of a pane, in the answer or given up. None: not known."""
+    if manifest is None or manifest["why"] == "absent" or _torn(manifest):
         return None
-    return told["records"] if _received(told) else told["shed"]
+    return manifest["records"] if _received(manifest) else manifest["shed"]

@@ -1,6 +1,6 @@
-"""How far out an interval must reach: quantiles of Student's t and limits of a Poisson mean.
+"""Quantiles of Student's t and limits of a Poisson mean, for the width of intervals.
 
-Written out, so that neither the root nor an agent needs a numerical library.
+Implemented here, so that neither the root nor an agent needs a numerical library.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from math import exp, floor, lgamma, log, sqrt
 from statistics import NormalDist
 
 NORMAL = 2_000.0
-"""From so many degrees of freedom on, t is taken to be normal: they differ in the fourth digit."""
+"""From this many degrees of freedom on, t is treated as normal: they differ in the fourth digit."""
 
 
 def two_sided(confidence: float, freedom: float) -> float:
-    """The t that a Student's t with so many degrees of freedom (1 or more; they need not be whole)
-    is under, either side of zero, with this probability.
+    """Returns the limit that the absolute value of Student's t stays under with probability
+    `confidence`. `freedom` is 1 or more and need not be whole.
 
     >>> round(two_sided(0.95, 10), 3), round(two_sided(0.95, 1), 2), round(two_sided(0.95, 1e9), 2)
     (2.228, 12.71, 1.96)
     """
-    # Rounded down, so that many keys share one search; fewer degrees only make it wider.
+    # Rounded down, so that many keys share one search. Fewer degrees only make an interval wider.
     steps = 10 if freedom < 20 else 1
     return _two_sided(confidence, max(1.0, floor(min(freedom, NORMAL) * steps) / steps))
 
@@ -42,15 +42,15 @@ def _two_sided(confidence: float, freedom: float) -> float:
 
 
 def _outside(t: float, freedom: float) -> float:
-    """The probability of a t farther from zero."""
+    """Returns the probability of a t farther from zero."""
     return _incomplete_beta(freedom / (freedom + t * t), freedom / 2, 0.5)
 
 
 def _incomplete_beta(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function, by its continued fraction."""
+    """Computes the regularised incomplete beta function by its continued fraction."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
-    if x > (a + 1) / (a + b + 2):  # where the fraction of the other end converges quickly
+    if x > (a + 1) / (a + b + 2):  # here the fraction for 1 - x converges faster
         return 1 - _incomplete_beta(1 - x, b, a)
     front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log(1 - x)) / a
     tiny, c, fraction = 1e-300, 1.0, 1.0
@@ -70,7 +70,8 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
 
 @lru_cache(maxsize=1_024)
 def poisson_upper(seen: int, chance: float) -> float:
-    """The mean with which a Poisson count is `seen` or less with this chance: an upper limit on it.
+    """Returns the mean for which a Poisson count is `seen` or less with probability `chance`: an
+    upper limit on the mean.
 
     >>> round(poisson_upper(0, 0.05), 3), round(poisson_upper(3, 0.05), 3)
     (2.996, 7.754)

@@ -1,40 +1,41 @@
-"""The counts of an open window, changed with each mark (iMR, 3.1).
+"""The counts of an open window, updated with each mark (iMR, 3.1).
 
-    share|WINDOW|NODE     how many panes of a node were received, and how many lost; only if the
-                          fidelity asks for nodes that are whole
+    share|WINDOW|NODE     the number of panes of a node that were received and lost; only if the
+                          fidelity needs counts by node
 
-So whether a window can be closed is known without a look at the scoreboard (`coverage.Tally`).
+They show whether a window can be closed without reading the scoreboard (`coverage.Tally`).
 """
 
 from __future__ import annotations
 
 from millstream.model.slate import Table
-from millstream.windows.accounts import Window, window_entry
-from millstream.windows.coverage import Tally
+from millstream.windows.accounts import WindowAccount, window_entry
+from millstream.windows.coverage import CoverageTally
 from millstream.windows.pane_marks import PaneTally, State
 
 
 def share(window: int) -> str:
-    """How the entries of the nodes' shares of a window begin."""
+    """Returns the prefix of the entries of the nodes' shares of a window."""
     return window_entry(window).replace("window", "share", 1)
 
 
-def clear(window: Window) -> None:
-    """Begin to count anew."""
+def clear(window: WindowAccount) -> None:
+    """Resets the counts."""
     window.received = window.lost = window.whole = window.hurt = window.some = 0
     window.whole_nodes = window.some_nodes = window.hurt_nodes = window.gone_nodes = 0
     window.drawn_received = 0
 
 
 def clear_shares(table: Table, number: int) -> None:
-    """Delete the nodes' shares of a window."""
+    """Deletes the nodes' shares of a window."""
     for entry in [entry for entry, _ in table.scan(share(number), share(number + 1))]:
         del table[entry]
 
 
-def tally_of(window: Window, nodes: int, panes: int) -> Tally:
-    """The counts, for whoever judges the coverage; the job has so many nodes, a window panes."""
-    return Tally(
+def tally_of(window: WindowAccount, nodes: int, panes: int) -> CoverageTally:
+    """Returns the counts as a `CoverageTally`. `nodes` is the number of the job's nodes, `panes`
+    that of a window's panes."""
+    return CoverageTally(
         nodes=nodes,
         panes=panes,
         received=window.received,
@@ -49,8 +50,9 @@ def tally_of(window: Window, nodes: int, panes: int) -> Tally:
     )
 
 
-def count_pane(window: Window, before: PaneTally, after: PaneTally, nodes: int) -> None:
-    """Change a window's counts as those of a pane have changed; the job has so many nodes."""
+def count_pane(window: WindowAccount, before: PaneTally, after: PaneTally, nodes: int) -> None:
+    """Updates a window's counts after those of a pane have changed. `nodes` is the number of the
+    job's nodes."""
     window.received += after.received - before.received
     window.lost += after.lost - before.lost
     window.whole += (after.received == nodes) - (before.received == nodes)
@@ -61,13 +63,13 @@ def count_pane(window: Window, before: PaneTally, after: PaneTally, nodes: int) 
 def count_share(
     table: Table,
     number: int,
-    window: Window,
+    window: WindowAccount,
     panes: int,
     node: str,
     was: State | None,
     now: State | None,
 ) -> None:
-    """Change a window's counts of nodes as one of the panes of one has changed."""
+    """Updates a window's counts of nodes after the state of one pane of a node has changed."""
     entry = f"{share(number)}|{node}"
     received, lost = table.get(entry, [0, 0])
     _add_node(window, received, lost, panes, -1)
@@ -77,8 +79,8 @@ def count_share(
     table[entry] = [received, lost]
 
 
-def _add_node(window: Window, received: int, lost: int, panes: int, sign: int) -> None:
-    """Count a node in, or out again."""
+def _add_node(window: WindowAccount, received: int, lost: int, panes: int, sign: int) -> None:
+    """Adds a node to the counts (`sign` 1), or takes it out (-1)."""
     window.whole_nodes += sign * (received == panes)
     window.some_nodes += sign * (received > 0)
     window.hurt_nodes += sign * (lost > 0)

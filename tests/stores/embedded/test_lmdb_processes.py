@@ -33,11 +33,11 @@ def test_a_process_killed_before_the_end_of_a_commit(shard: Shard, child: Child)
     before = {b"%d" % i: b"0" for i in range(1000)}
     shard.commit(Fence(1, 0, 0), {"f": before})
     process = child("""
-original = backend._replace
+original = backend.replace_rows
 def replace_and_die(*arguments):
     original(*arguments)
     os.kill(os.getpid(), signal.SIGKILL)
-backend._replace = replace_and_die
+backend.replace_rows = replace_and_die
 shard.commit(Fence(1, 1, 1), {"f": {b"%d" % i: b"1" for i in range(500)}})
 """)
     assert process.wait() == -9

@@ -1,6 +1,10 @@
 /**
- * Lines over the last minutes. A chart is drawn in the pixels that it has, so that its texts keep
- * their size; the reading beside its title is the last value, or the one under the pointer.
+ * Line charts over the last minutes or the last hour. A chart is drawn at its size in pixels, so
+ * that its texts keep their size. The reading beside its title is the last value, or the one under
+ * the pointer. It may have a second line below the first, like the median below p99.
+ *
+ * A few values far above the others, as of the first batches, do not set the axis: they are cut off
+ * at its top, and the highest is written there.
  */
 
 import { draw, make, say, set } from "./dom.js";
@@ -8,21 +12,26 @@ import { draw, make, say, set } from "./dom.js";
 const HEIGHT = 148;
 const EDGE = { top: 10, right: 10, bottom: 24, left: 52 };
 const LONGEST_GAP = 10;
-/** How many seconds a chart may span, and its marks: it begins short, so that it is soon full. */
+/** The possible spans of a chart and of its marks, in seconds. It begins short, to be full soon. */
 const SPANS = [
   [60, 15],
   [120, 30],
   [300, 60],
+  [900, 180],
+  [3600, 600],
 ];
+/** A value is cut off if it is more than this many times the median. */
+const FAR = 4;
 let charts = 0;
 
 export class Chart {
   /**
-   * `section` holds a title, a reading and the chart. `words(value)` is a value as [number, unit];
-   * `ticks(highest)` the marks of the axis, as {at, text}.
+   * `section` holds a title, a reading and the chart. `words(value)` formats a value as
+   * [number, unit]; `ticks(highest)` returns the marks of the axis, as {at, text}; `labels` are the
+   * names of two lines.
    */
-  constructor(section, { name, words, ticks }) {
-    Object.assign(this, { words, ticks, points: [], end: 0, pointed: null });
+  constructor(section, { name, words, ticks, labels = [] }) {
+    Object.assign(this, { words, ticks, labels, points: [], end: 0, pointed: null, gap: LONGEST_GAP });
     [this.seconds, this.step] = SPANS[0];
     this.reading = section.querySelector(".reading");
     this.host = section.querySelector(".chart");
@@ -34,21 +43,24 @@ export class Chart {
     this.grid = draw("g", { class: "grid" });
     this.area = draw("path", { class: "area" });
     this.line = draw("path", { class: "series" });
+    this.median = draw("path", { class: "median" });
+    this.peak = draw("text", { class: "peak", y: EDGE.top - 1 });
     this.rule = draw("line", { class: "rule", y1: EDGE.top, y2: HEIGHT - EDGE.bottom });
     this.dot = draw("circle", { class: "dot", r: 3.5 });
-    this.svg.append(this.grid, this.area, this.line, this.rule, this.dot);
+    this.svg.append(this.grid, this.area, this.median, this.line, this.peak, this.rule, this.dot);
     this.host.append(this.svg);
     new ResizeObserver(() => this.#draw()).observe(this.host);
     this.svg.addEventListener("pointermove", (event) => this.#point(event.offsetX));
     this.svg.addEventListener("pointerleave", () => this.#point(null));
   }
 
-  /** Show values at times, in seconds; null where there is none. Something was `known` so long. */
-  update(times, values, known) {
+  /** Shows values at times, in seconds; null where there is none. `known`: seconds with values. */
+  update(times, values, known, lower = []) {
     this.end = times.at(-1) ?? 0;
     [this.seconds, this.step] = SPANS.find(([seconds]) => seconds >= known) ?? SPANS.at(-1);
+    this.gap = Math.max(LONGEST_GAP, 4 * (times[1] - times[0]));
     this.points = times
-      .map((time, number) => ({ time, value: values[number] }))
+      .map((time, number) => ({ time, value: values[number], lower: lower[number] ?? null }))
       .filter(({ time, value }) => value !== null && time >= this.end - this.seconds);
     this.#draw();
   }
@@ -57,24 +69,38 @@ export class Chart {
     const width = this.host.clientWidth;
     if (!width) return;
     const values = this.points.map(({ value }) => value);
-    const marks = this.ticks(Math.max(0, ...values));
+    const ceiling = highest(values);
+    const marks = this.ticks(ceiling);
     const top = marks.at(-1).at;
     const right = width - EDGE.right;
     const low = HEIGHT - EDGE.bottom;
     this.x = (time) => right - ((this.end - time) / this.seconds) * (right - EDGE.left);
-    this.y = (value) => low - (value / top) * (low - EDGE.top);
+    this.y = (value) => low - (Math.min(value, top) / top) * (low - EDGE.top);
     set(this.svg, { width, viewBox: `0 0 ${width} ${HEIGHT}` });
     this.#axes(marks, width, right, low);
-    const runs = this.#runs().map((run) =>
-      run.map(({ time, value }) => `${this.x(time).toFixed(1)} ${this.y(value).toFixed(1)}`),
-    );
+    const placed = (of) =>
+      this.#runs().map((run) => run.map((point) => `${this.x(point.time).toFixed(1)} ${this.y(of(point)).toFixed(1)}`));
+    const runs = placed(({ value }) => value);
     const path = (run) => `M${run.join("L")}${run.length === 1 ? "h0" : ""}`;
     const below = (run) =>
       `${path(run)}V${low}H${run[0].split(" ")[0]}Z`;
     set(this.line, { d: runs.map(path).join("") || null });
     set(this.area, { d: runs.map(below).join("") || null });
+    const medians = this.labels.length ? placed(({ lower, value }) => lower ?? value) : [];
+    set(this.median, { d: medians.map(path).join("") || null });
+    this.#sayPeak(values, top, right);
     this.#read();
     say(this.desc, this.#inWords(values));
+  }
+
+  /** Writes the highest value where it is cut off. */
+  #sayPeak(values, top, right) {
+    const most = Math.max(0, ...values);
+    say(this.peak, most > top ? `▲ ${this.words(most).join(" ")}` : "");
+    if (most <= top) return;
+    const x = this.x(this.points.find(({ value }) => value === most).time);
+    const late = x > right - 70;
+    set(this.peak, { x: late ? x - 5 : x + 5, "text-anchor": late ? "end" : "start" });
   }
 
   #axes(marks, width, right, low) {
@@ -94,12 +120,12 @@ export class Chart {
     this.grid.replaceChildren(...parts);
   }
 
-  /** The points in runs without a long gap. */
+  /** Returns the points in runs without a long gap. */
   #runs() {
     const runs = [];
     let last = -Infinity;
     for (const point of this.points) {
-      if (point.time - last > LONGEST_GAP) runs.push([]);
+      if (point.time - last > this.gap) runs.push([]);
       runs.at(-1).push(point);
       last = point.time;
     }
@@ -111,7 +137,7 @@ export class Chart {
     this.#read();
   }
 
-  /** The value to read: under the pointer, or the last one. */
+  /** Shows the reading: the value under the pointer, or the last one. */
   #read() {
     const last = this.points.at(-1);
     let shown = last;
@@ -125,14 +151,20 @@ export class Chart {
     const x = this.x(shown.time);
     set(this.rule, { x1: x, x2: x });
     set(this.dot, { cx: x, cy: this.y(shown.value) });
-    const [number, unit] = this.words(shown.value);
     const ago = Math.round(this.end - shown.time);
-    const when = this.pointed === null || !ago ? "" : `${ago} s ago`;
-    return this.reading.replaceChildren(
-      make("span", { class: "quiet" }, when),
-      make("span", { class: "value" }, number),
-      make("span", { class: "unit" }, unit),
-    );
+    const past = ago < 120 ? `${ago} s ago` : `${Math.round(ago / 60)} min ago`;
+    const when = this.pointed === null || !ago ? "" : past;
+    const values = this.labels.length ? [shown.lower ?? shown.value, shown.value] : [shown.value];
+    const parts = values.flatMap((value, at) => {
+      const [number, unit] = this.words(value);
+      const label = this.labels[at];
+      return [
+        ...(label ? [make("span", { class: `label ${label}` }, label)] : []),
+        make("span", { class: "value" }, number),
+        make("span", { class: "unit" }, unit),
+      ];
+    });
+    return this.reading.replaceChildren(make("span", { class: "quiet" }, when), ...parts);
   }
 
   #inWords(values) {
@@ -143,7 +175,15 @@ export class Chart {
   }
 }
 
-/** Round marks from 0 to at least `highest`, about four of them. */
+/** Returns the highest value that the axis must show; values far above most others are cut off. */
+export function highest(values) {
+  if (!values.length) return 0;
+  const sorted = values.toSorted((one, other) => one - other);
+  const limit = FAR * sorted[Math.floor((sorted.length - 1) / 2)];
+  return limit > 0 ? sorted.findLast((value) => value <= limit) : sorted.at(-1);
+}
+
+/** Returns round marks from 0 to at least `highest`, about four of them. */
 export function roundMarks(highest) {
   const rough = (highest || 1) / 3;
   const power = 10 ** Math.floor(Math.log10(rough));

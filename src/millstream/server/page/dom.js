@@ -1,5 +1,5 @@
 /**
- * Making and changing elements. Text only ever goes in as text: a key or a value may hold any
+ * Creates and changes elements. Text is only ever inserted as text: a key or a value may hold any
  * characters, markup too, and none of it is parsed.
  */
 
@@ -7,17 +7,17 @@ const SVG = "http://www.w3.org/2000/svg";
 
 export const byId = (id) => document.getElementById(id);
 
-/** An HTML element with attributes and children; a child that is a string becomes text. */
+/** Creates an HTML element with attributes and children; a string child becomes text. */
 export function make(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
 
-/** An SVG element, the same way. */
+/** Creates an SVG element, in the same way. */
 export function draw(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** Change attributes; those that are undefined or null are taken off. */
+/** Changes attributes; those that are undefined or null are removed. */
 export function set(node, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === null) node.removeAttribute(name);
@@ -26,7 +26,7 @@ export function set(node, attributes) {
   return node;
 }
 
-/** Put text into a node, and leave the node alone when the text is there already. */
+/** Puts text into a node; a node that has this text already is not touched. */
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }

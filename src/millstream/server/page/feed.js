@@ -1,9 +1,9 @@
 /**
- * The feed of one consumer, live: a page of items, newest first, each with how it came here and why.
+ * The feed of one consumer, live: a page of items, newest first, each with how and why it came.
  *
- * The newest page grows by what the server sends; on an older one new items are counted only, so that
- * what one reads does not move. Items stay the same nodes while they stay: a selection, an opened text
- * and the scroll hold.
+ * New items are added to the newest page. On an older page they are only counted, so that the text
+ * does not move under the reader. An item keeps its node as long as it is shown, so a selection, an
+ * opened text and the scroll position are kept.
  */
 
 import { NoAnswer, Refused, follow, path, read } from "./api.js";
@@ -16,9 +16,8 @@ import { itemRow, itemsIn, keyOf } from "./items.js";
 const PAGE = 20;
 const MOST = 100;
 const AGAIN = 2000;
-/** That somebody looks here does not count: the consumer did not. */
-const ASKED = { why: 1, unread: 1, view: 0 };
-/** Screen readers hear of new items no more often than this, in milliseconds. */
+const ASKED = { why: 1, unread: 1 };
+/** Milliseconds between two announcements of new items to screen readers, at least. */
 const QUIET = 10_000;
 
 export class Feed {
@@ -34,8 +33,8 @@ export class Feed {
     this.close();
   }
 
-  /** Show the feed of a consumer, and follow it; of nobody if the name is empty. `part` is what the
-   * application says of these feeds. */
+  /** Shows the feed of a consumer, and follows it; shows none if the name is empty. `part` is the
+   * description of these feeds. */
   open(feeds, part, consumer, coherency) {
     this.close();
     if (!consumer) return;
@@ -48,7 +47,7 @@ export class Feed {
     this.#turn(null);
   }
 
-  /** Follow nothing. */
+  /** Stops following. */
   close() {
     clearTimeout(this.retry);
     this.reading?.abort();
@@ -60,7 +59,7 @@ export class Feed {
     this.#none("Name a consumer to see its feed, live.");
   }
 
-  /** A batch was committed: what was pending may be taken in by now, a pair may have changed side. */
+  /** After a batch: pending items may be processed now, and a pair may have changed side. */
   update(batch) {
     if (!this.answer || this.reading || batch === this.batch) return;
     this.batch = batch;
@@ -73,7 +72,7 @@ export class Feed {
     return path(["feeds", this.consumer, ...more], asked);
   }
 
-  /** Show the page at a cursor. Where few are newer it is the newest page, which has all of them. */
+  /** Shows the page at a cursor; the newest page, if it has all of the newer items. */
   async #turn(cursor, upwards = false) {
     clearTimeout(this.retry);
     this.reading?.abort();
@@ -132,7 +131,7 @@ export class Feed {
     if (newest && !this.following) this.#follow();
   }
 
-  /** Listen to what is newer than the newest page. */
+  /** Listens for items that are newer than the newest page. */
   #follow() {
     let begun = false;
     const { previous } = this.answer;
@@ -144,7 +143,7 @@ export class Feed {
         gone: (data) => this.#gone(itemsIn(data)),
       },
       () => {
-        // One that begins anew, as after the tab was hidden, has missed what was deleted.
+        // A stream that starts over, as after the tab was hidden, has missed deletions.
         if (begun) queueMicrotask(() => this.#anew());
         begun = true;
       },
@@ -161,7 +160,7 @@ export class Feed {
     this.#turn(null);
   }
 
-  /** New items, changed ones, and old ones that were not in the feed before. */
+  /** Takes new items, changed ones, and old ones that were not in the feed before. */
   #came({ items }) {
     if (!this.answer) return;
     const [there, others] = [[], []];
@@ -180,8 +179,8 @@ export class Feed {
       this.told = performance.now();
       announce(counted(fresh.length, "new item"));
     }
-    // Where old ones go, what the oldest is once there are many, and how many of a producer there
-    // may be with per-producer coherency, a new page knows.
+    // Read the page again if the place of old items is unknown, if there are too many items, or if
+    // per-producer coherency limits the items of a producer.
     const { coherency, items: all } = this.answer;
     const unsure = fresh.length < others.length || all.length > MOST || coherency !== "global";
     if (newest && unsure) this.#turn(null);
@@ -203,7 +202,7 @@ export class Feed {
     if (unread && !unread.more) unread.count += sign * items.length;
   }
 
-  /** Put these items on the page; those in `changed` are marked for a moment. */
+  /** Puts these items on the page; those in `changed` are marked for a moment. */
   #arrange(items, changed = new Set()) {
     const { decide, policy, latency } = this.part;
     const of = { consumer: this.consumer, decide, policy, latency };
@@ -246,7 +245,7 @@ export class Feed {
     say(byId("feed-none"), sentence);
   }
 
-  /** A button that is switched off under the focus would lose it: the list takes it. */
+  /** Enables or disables a button. A disabled button would lose the focus: the list takes it. */
   #allow(button, allowed) {
     const held = button === document.activeElement && !allowed;
     button.disabled = !allowed;
@@ -254,7 +253,7 @@ export class Feed {
   }
 }
 
-/** Bring children into this order; those that stay in place are not moved. */
+/** Puts the children into this order; those that stay in place are not moved. */
 function place(list, nodes) {
   const stay = new Set(nodes);
   for (const node of [...list.children]) if (!stay.has(node)) node.remove();

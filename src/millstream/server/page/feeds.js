@@ -1,6 +1,6 @@
 /**
  * The feeds of the application: how the pairs of producers and consumers are split between push and
- * pull, what that rests on, and the feed of a consumer that one names.
+ * pull, the costs behind that decision, and the feed of a chosen consumer.
  *
  * The consumer is kept in the address (#feed=NAME), so that a feed can be linked to.
  */
@@ -15,7 +15,7 @@ const EVERY = 3000;
 const SUGGESTED = 8;
 const PAUSE = 200;
 
-/** Each fact of a network: its name, and from what the server says of it its number and a remark. */
+/** Each fact of a network: its name, and a function from the network to a number and a remark. */
 const FACTS = [
   ["Producers", ({ producers }) => [count(producers), ""]],
   ["Consumers", ({ consumers }) => [count(consumers), ""]],
@@ -57,7 +57,7 @@ export class Feeds {
     window.addEventListener("hashchange", () => this.#fromAddress());
   }
 
-  /** The application's description came: its parts say which feeds there are. */
+  /** Takes the application's description; its parts say which feeds there are. */
   load({ parts = {} }) {
     const names = Object.keys(parts).filter((name) => parts[name].kind === "feeds");
     const [chosen, were] = [this.choice.value, this.names];
@@ -70,7 +70,7 @@ export class Feeds {
     else if (names.join("\n") !== were.join("\n")) this.#fromAddress();
   }
 
-  /** A status came: read the network again if that is some seconds ago. */
+  /** Takes a status; reads the network again if the last read is some seconds ago. */
   async update({ batch }) {
     if (this.seen) this.feed.update(batch);
     const soon = performance.now() - this.asked < EVERY || (!this.seen && this.asked >= 0);
@@ -113,7 +113,7 @@ export class Feeds {
     say(byId("feeds-rule"), rule(network));
   }
 
-  /** Offer consumers whose names begin with what is typed. */
+  /** Suggests consumers whose names begin with the typed text. */
   async #suggest() {
     const prefix = this.consumer.value;
     const update = `${this.choice.value}.consumers`;
@@ -134,7 +134,7 @@ export class Feeds {
     this.feed.open(this.choice.value, part, consumer, this.coherency.value);
   }
 
-  /** Show the feed that the address names. It may also be the skip link's. */
+  /** Shows the feed that the address names. The hash may also be the skip link's. */
   #fromAddress() {
     if (!this.names.length) return;
     const [name, value] = location.hash.slice(1).split("=");
@@ -145,18 +145,18 @@ export class Feeds {
     try {
       this.consumer.value = decodeURIComponent(value);
     } catch {
-      return; // no address of ours
+      return; // not an address of this page
     }
     this.#open();
   }
 }
 
-/** A short time as [number, unit]. */
+/** Formats a short time as [number, unit]. */
 function cost(seconds) {
   return seconds > 0 && seconds < 0.001 ? [rough(seconds * 1e6), "µs"] : span(seconds);
 }
 
-/** A part as a percentage: 0 and 100 only if it is none or all. */
+/** Formats a part as a percentage: 0 and 100 only if it is none or all. */
 function share(part, whole) {
   const percentage = (100 * part) / whole;
   if (part && percentage < 0.1) return "<0.1 %";
@@ -164,7 +164,7 @@ function share(part, whole) {
   return `${Math.round(10 * percentage) / 10} %`;
 }
 
-/** How it is decided, in a sentence. */
+/** Returns the rule of the decision between push and pull, as a sentence. */
 function rule({ policy, decide, ratio }) {
   if (policy !== "hybrid") return `All pairs are on ${policy}, whatever the rates.`;
   const which =

@@ -1,17 +1,17 @@
 /**
- * The top of the page: the application's name, whether it runs, and the figures that matter most.
- * Also the one place that speaks to screen readers, and only of what changes rarely.
+ * The top of the page: the application's name, its state, and the most important figures. Also the
+ * one place that announces to screen readers, and only what changes rarely.
  */
 
 import { byId, make, say, set } from "./dom.js";
 import { count, counted, rate, span } from "./format.js";
 
-/** Each figure: its name, and from a status its number, its unit and a remark. */
+/** Each figure: its name, and a function from a status to its number, its unit and a remark. */
 const FIGURES = [
   ["Batch", ({ batch, batch_seconds: took }) =>
     batch < 0 ? ["–", "", "none yet"] : [count(batch), "", took ? `took ${span(took).join(" ")}` : ""]],
   ["Events", (status) => [rate(status.rate), "/s", `${count(status.events)} in all`]],
-  ["Latency p99", ({ latency }) => [...span(latency.p99), median(latency.p50)]],
+  ["Latency p99", ({ latency }) => [...span(latency.p99), median(latency)]],
   ["Lag", lag],
   ["Slates", ({ functions }) => {
     const kept = functions.filter((one) => one.slates !== null);
@@ -43,7 +43,7 @@ export class Figures {
     this.letters = this.cells.at(-1).figure;
   }
 
-  /** Show a status. */
+  /** Shows a status. */
   update(status) {
     document.title = `${status.app} · Millstream`;
     say(byId("app"), status.app);
@@ -58,7 +58,7 @@ export class Figures {
     this.#enter(status.running ? (status.batch < 0 ? "starting" : "running") : "stopped");
   }
 
-  /** The server is gone: the figures stay as they were. */
+  /** The server does not answer: the figures stay as they were. */
   lost() {
     this.#enter("lost");
   }
@@ -72,7 +72,7 @@ export class Figures {
   }
 }
 
-/** Say something to screen readers, politely. */
+/** Announces a sentence to screen readers, politely (aria-live). */
 export function announce(sentence) {
   say(byId("announcer"), sentence);
 }
@@ -85,5 +85,11 @@ function lag({ sources, waiting }) {
   return seconds.length ? [...span(Math.max(...seconds)), behind] : [behind.split(" ")[0], "", "events"];
 }
 
-const median = (seconds) => (seconds === null ? "" : `p50 ${span(seconds).join(" ")}`);
+/** Formats the median, and the part of it that events waited for the horizon. */
+function median({ p50, waited }) {
+  if (p50 === null) return "";
+  const part = waited.p50 ? `, ${span(waited.p50).join(" ")} of it waiting` : "";
+  return `p50 ${span(p50).join(" ")}${part}`;
+}
+
 const sum = (all, field) => all.reduce((total, one) => total + (one[field] ?? 0), 0);

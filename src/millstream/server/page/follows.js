@@ -1,5 +1,5 @@
 /**
- * Whom a consumer follows, and whether each pair is on push or on pull: a page at a time.
+ * The producers that a consumer follows, each with its side, push or pull: a page at a time.
  */
 
 import { NoAnswer, Refused, read } from "./api.js";
@@ -18,7 +18,7 @@ export class Follows {
     this.close();
   }
 
-  /** Show whom a consumer follows; `where` makes the path for a query. */
+  /** Shows the producers of a consumer; `where` returns the path for a query. */
   open(where) {
     this.close();
     this.where = where;
@@ -26,7 +26,7 @@ export class Follows {
     this.#read(null);
   }
 
-  /** Pairs may have changed side: read again, now and then, if all are on one page. */
+  /** Reads again, now and then, if all are on one page: pairs may have changed side. */
   update() {
     if (this.single && performance.now() - this.asked > EVERY) this.#read(null);
   }
@@ -54,7 +54,7 @@ export class Follows {
       this.#show(found);
       this.single = cursor === null && found.next === null;
     } catch (error) {
-      if (this.reading !== mine) return; // of another consumer
+      if (this.reading !== mine) return; // another read has taken over
       if (error instanceof Refused) say(byId("follows-count"), error.message);
       else if (!(error instanceof NoAnswer)) throw error;
     }

@@ -1,30 +1,30 @@
 /**
- * Numbers, durations, times and values as short text. Nothing here touches the page.
+ * Formats numbers, durations, times and values as short text. Nothing here touches the page.
  */
 
 const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const COMPACT = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 export const NOTHING = "–";
 
-/** A count: 1,204; from a hundred million on 123.4M. */
+/** Formats a count: 1,204; from a hundred million on: 123.4M. */
 export function count(number) {
   if (number === null || number === undefined) return NOTHING;
   return Math.abs(number) < 1e8 ? WHOLE.format(number) : COMPACT.format(number);
 }
 
-/** A count and its noun: 1 slate, 1,204 slates. */
-export function counted(number, noun) {
-  return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+/** Formats a count and its noun: 1 slate, 1,204 slates. */
+export function counted(number, noun, nouns = `${noun}s`) {
+  return `${count(number)} ${number === 1 ? noun : nouns}`;
 }
 
-/** Events a second: one decimal where it matters. */
+/** Formats events per second: one decimal below 10. */
 export function rate(number) {
   if (number === null || number === undefined) return NOTHING;
   if (number === 0 || number >= 10) return count(number);
   return number < 0.05 ? "<0.1" : number.toFixed(1);
 }
 
-/** A duration as [number, unit], so that the unit can be set smaller. */
+/** Formats a duration as [number, unit], so that the unit can be shown smaller. */
 export function span(seconds) {
   if (seconds === null || seconds === undefined) return [NOTHING, ""];
   if (seconds < 0.9995) return [(seconds * 1000).toFixed(seconds && seconds < 0.01 ? 1 : 0), "ms"];
@@ -33,7 +33,7 @@ export function span(seconds) {
   return seconds < 172800 ? [count(seconds / 3600), "h"] : [count(seconds / 86400), "d"];
 }
 
-/** Bytes: 12.4 kB. */
+/** Formats bytes: 12.4 kB. */
 export function bytes(number) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let unit = 0;
@@ -41,7 +41,7 @@ export function bytes(number) {
   return `${unit && number < 100 ? number.toFixed(1) : WHOLE.format(number)} ${units[unit]}`;
 }
 
-/** A time in microseconds as the clock here shows it; with its day unless that is today. */
+/** Formats a time in microseconds in the local time zone; with its day unless that is today. */
 export function time(microseconds, now = new Date()) {
   const at = new Date(Math.floor(microseconds / 1000));
   if (Number.isNaN(at.getTime())) return String(microseconds);
@@ -52,7 +52,7 @@ export function time(microseconds, now = new Date()) {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${clock}`;
 }
 
-/** The same time in full, in UTC, to the microsecond. */
+/** Formats a time in full, in UTC, to the microsecond. */
 export function exactTime(microseconds) {
   const at = new Date(Math.floor(microseconds / 1000));
   if (Number.isNaN(at.getTime())) return `${microseconds} µs`;
@@ -60,13 +60,13 @@ export function exactTime(microseconds) {
   return at.toISOString().replace("Z", `${String(rest).padStart(3, "0")}Z`);
 }
 
-/** A value on one line, cut off where it gets long. */
+/** Formats a value on one line, shortened if it is long. */
 export function line(value, most = 300) {
   const text = JSON.stringify(value) ?? "";
   return text.length <= most ? text : `${text.slice(0, most)}… (${counted(text.length, "character")})`;
 }
 
-/** JSON whose numbers keep their digits: 64-bit integers do not fit JavaScript's own. */
+/** Parses JSON so that numbers keep their digits: 64-bit integers do not fit JavaScript's own. */
 export function exactJson(text) {
   if (!JSON.rawJSON) return JSON.parse(text);
   return JSON.parse(text, (key, value, context) => {

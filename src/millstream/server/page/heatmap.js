@@ -1,9 +1,9 @@
 /**
- * The scoreboard of a job as a heat map: a row a node, a column a pane, and under them the windows
- * that the panes make up, each as long as its panes and filled as far as it is complete.
+ * The scoreboard of a job as a heat map: one row per node, one column per pane. Below are the
+ * windows that the panes make up, each as long as its panes and filled as far as it is complete.
  *
- * It is a grid of the keyboard's too: the arrows go from cell to cell, and what a cell says is read
- * out, shown as its tooltip, and handed to `reading`. The windows under it are in a table as well.
+ * The grid works with the keyboard: the arrows go from cell to cell. The text of a cell is read
+ * out, shown as its tooltip, and passed to `reading`. The windows below are in a table as well.
  */
 
 import { make, say, set } from "./dom.js";
@@ -11,7 +11,7 @@ import { bytes, count, counted, time } from "./format.js";
 
 const LEVELS = 5;
 const LANES = 8;
-/** Pixels: of a cell, of the names and a letter of them, and between two labels of the axis. */
+/** Pixels: widths of a cell, of the names and of a letter, and between two labels of the axis. */
 const NARROWEST = 13;
 const WIDEST = 46;
 const NAMES = 190;
@@ -31,8 +31,17 @@ export const WHY = {
 
 const MOVES = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
 
+/** Texts for the reasons why a window was closed. */
+export const REASONS = {
+  complete: "complete",
+  fidelity: "fidelity met",
+  latency: "latency over",
+  failure: "cannot get better",
+  time: "time has passed it",
+};
+
 export class HeatMap {
-  /** Draws into `host`, which scrolls when there is no room; `reading(words)` says a cell. */
+  /** Draws into `host`, which scrolls if it is too narrow; `reading(words)` gets a cell's text. */
   constructor(host, reading) {
     Object.assign(this, { host, reading, shape: "", cells: [], at: [0, 0] });
     this.grid = make("div", { class: "heat", role: "grid", "aria-label": "Panes by node" });
@@ -45,7 +54,7 @@ export class HeatMap {
     new ResizeObserver(() => this.label?.()).observe(host);
   }
 
-  /** Show a job as GET /jobs/NAME gives it. */
+  /** Shows a job, as GET /jobs/NAME returns it. */
   update(job) {
     const panes = job.panes.map(({ pane }) => pane);
     const shape = JSON.stringify([job.name, job.nodes, panes]);
@@ -77,7 +86,7 @@ export class HeatMap {
       const words = make("span", { class: "unseen" }, extent(axis, from, to));
       const kind = starts[column] ? "column start" : "column";
       const head = make("div", { role: "columnheader", class: kind }, label, words);
-      // A label reaches over the columns after its own.
+      // A label extends over the columns after its own.
       head.style.zIndex = panes.length - column;
       return head;
     });
@@ -102,10 +111,10 @@ export class HeatMap {
     this.#restore(focused);
   }
 
-  /** Times at the beginnings of windows, as many as have room. */
+  /** Labels the beginnings of windows with their times, as many as fit. */
   #label(axis, size, panes, starts) {
     const wide = this.cells[0][0].getBoundingClientRect().width + GAP;
-    // As wide as what is in it: the names stay at the side for as long as there is any of it.
+    // As wide as its content, so that the sticky names stay at the side over all of it.
     this.grid.style.minWidth = "";
     this.grid.style.minWidth = `${this.grid.scrollWidth}px`;
     let last = -Infinity;
@@ -124,7 +133,7 @@ export class HeatMap {
     set(cell, { "data-mark": one.mark, "data-why": one.why, "data-level": level, "data-gap": one.gap ? "" : null, title: words, "aria-label": words });
   }
 
-  /** The open windows and the last closed ones that have panes here, in lanes, none over another. */
+  /** Shows the open and the last closed windows with panes here, in lanes without overlap. */
   #windows({ axis, pane: size, windows }) {
     const [first, last] = [this.numbers[0], this.numbers.at(-1)];
     const ends = [];
@@ -143,14 +152,14 @@ export class HeatMap {
   #bar(one, axis, begin, end, lane) {
     const [first, last] = [this.numbers[0], this.numbers.at(-1)];
     const part = percent(one.coverage.area);
-    const said = one.state === "open" ? "open" : `closed: ${one.why}`;
+    const said = one.state === "open" ? "open" : `closed: ${REASONS[one.why] ?? one.why}`;
     const fill = make("span", { class: "fill" });
     fill.style.width = `${100 * one.coverage.area}%`;
     const title = `Window ${extent(axis, one.from, one.to)}: ${said}, ${part} of its panes`;
     const kinds = ["window", begin < first ? "cut-left" : "", end > last ? "cut-right" : ""];
     const bar = make("div", { class: kinds.join(" ").trim(), "data-state": one.state, title }, fill);
     const words = make("span", { class: "words" }, make("span", {}, part));
-    if (one.state !== "open") words.append(make("span", {}, `, ${one.why}`));
+    if (one.state !== "open") words.append(make("span", {}, `, ${REASONS[one.why] ?? one.why}`));
     bar.append(words);
     const column = (pane) => Math.min(Math.max(pane, first), last) - first;
     bar.style.gridColumn = `${column(begin) + 2} / ${column(end) + 3}`;
@@ -170,7 +179,7 @@ export class HeatMap {
     this.#read(target);
   }
 
-  /** The one cell that Tab leads to. */
+  /** Sets the one cell that Tab leads to. */
   #choose(row, column) {
     this.cells[this.at[0]]?.[this.at[1]]?.setAttribute("tabindex", -1);
     this.at = [row, column];
@@ -189,7 +198,7 @@ export class HeatMap {
     cell.focus();
   }
 
-  /** After the columns have moved on: the chosen cell is the same pane again, if it is there. */
+  /** After the columns have moved: chooses the cell of the same pane again, if it is there. */
   #restore(chosen) {
     const { node, pane } = this.chosen ?? {};
     const [row, column] = [this.nodes.indexOf(node), this.numbers.indexOf(pane)];
@@ -199,7 +208,7 @@ export class HeatMap {
   }
 }
 
-/** The records from which on a pane is among the fullest: one that has far more hides no others. */
+/** Returns the 95th percentile of the panes' records, so that one very full pane hides none. */
 function usual(cells) {
   const filled = cells.map(({ records }) => records).filter(Boolean).sort((a, b) => a - b);
   return filled[Math.floor(filled.length * 0.95)] ?? 1;
@@ -215,10 +224,10 @@ function inWords({ mark, why, records, bytes: size, shed, gap }) {
   return mark === "missing" ? "missing, its windows were closed without it" : "awaited";
 }
 
-/** A part in words; rounded down, so that 100 % is all of it. Null: it is not known. */
+/** Formats a part as a percentage, rounded down, so that 100 % is all of it. Null: not known. */
 export const percent = (part) => part === null ? "—" : `${Math.floor(1000 * part + 1e-6) / 10} %`;
 
-/** From and to on the axis of a job; of times, the day once and no more digits than they need. */
+/** Formats a range on the axis of a job; of times, the day once and no more digits than needed. */
 export function extent(axis, from, to) {
   if (axis !== "time") {
     return `${{ records: "record", bytes: "byte" }[axis] ?? "number"} ${count(from)} to ${count(to)}`;
@@ -229,7 +238,7 @@ export function extent(axis, from, to) {
   return `${begin} to ${end.startsWith(day) ? end.slice(day.length) : end}`;
 }
 
-/** A short label: of a time the clock alone, with seconds where panes are that short. */
+/** Formats a short label; of a time only the clock, with seconds if panes are that short. */
 function tick(axis, at, size) {
   if (axis !== "time") return axis === "bytes" ? bytes(at) : count(at);
   const clock = new Date(at / 1000).toTimeString();

@@ -1,5 +1,5 @@
 /**
- * An item of a feed as an element: who posted it, when, how it came here, what it says, and why.
+ * An item of a feed as an element: its producer and time, how it came here, its content, and why.
  */
 
 import { make, set } from "./dom.js";
@@ -12,10 +12,10 @@ const HOWS = {
   pending: "acknowledged, and not taken in by the application yet",
 };
 
-/** What tells an item from all others. */
+/** Returns the key that identifies an item. */
 export const keyOf = ({ ts, producer, id }) => JSON.stringify([ts, producer, id]);
 
-/** An answer with items; what they say keeps the digits of its numbers. */
+/** Parses an answer with items; numbers in their values keep all digits. */
 export function itemsIn(text) {
   const [plain, exact] = [JSON.parse(text), exactJson(text)];
   plain.items.forEach((item, at) => {
@@ -24,12 +24,12 @@ export function itemsIn(text) {
   return plain;
 }
 
-/** How an item came into the feed, or a pair is read, as a small label. */
+/** Returns a small label that says how an item came into the feed, or how a pair is read. */
 export function howLabel(how) {
   return make("span", { class: "how", "data-how": how, title: HOWS[how] }, how);
 }
 
-/** The element of an item; `changed` marks it for a moment. `of` is what the reasons speak of. */
+/** Returns the element of an item; `changed` marks it for a moment. `of`: see `why` (reasons.js). */
 export function itemRow(item, of, changed) {
   const node = make("li", { class: changed ? "item changed" : "item" }, head(item), ...said(item.value));
   set(node, { "data-unread": item.unread ? "" : null });
@@ -52,7 +52,7 @@ function head({ producer, via, ts, edited, how, unread }) {
   return make("div", { class: "head" }, make("div", { class: "who" }, name, about), howLabel(how));
 }
 
-/** The text, with the rest of it behind a button if it is long, and what else the post has. */
+/** Returns the text, shortened with a button if it is long, and the other fields of the post. */
 function said(value) {
   const { text, rest } = content(value);
   const parts = [];

@@ -1,23 +1,14 @@
 /**
- * Jobs over windows: the scoreboard as a heat map, the windows that are open, those that were
- * closed and why, and what became of each node's records. Read when a batch was committed.
+ * Jobs over windows: the scoreboard as a heat map, the open windows, the closed ones with the
+ * reason, and the accounts of each node's records. Read again after each committed batch.
  */
 
 import { NoAnswer, Refused, path, read } from "./api.js";
 import { byId, make, say, set } from "./dom.js";
 import { count, counted, exactTime } from "./format.js";
-import { HeatMap, extent, percent } from "./heatmap.js";
+import { HeatMap, REASONS, extent, percent } from "./heatmap.js";
 
 const MOST_CLOSED = 12;
-
-/** Why a window was closed, in words. */
-const REASONS = {
-  complete: "complete",
-  fidelity: "fidelity met",
-  latency: "latency over",
-  failure: "cannot get better",
-  time: "time has passed it",
-};
 
 export class Jobs {
   constructor() {
@@ -33,12 +24,12 @@ export class Jobs {
     this.accounts = new Rows(byId("jobs-accounts"), "Nothing was read yet.", ACCOUNTS);
   }
 
-  /** Know nothing: another server may have another store. */
+  /** Forgets everything: another server may have another store. */
   reset() {
     Object.assign(this, { batch: null, job: null, shown: "" });
   }
 
-  /** A status came: show the section if there is a job, and read it anew after a batch. */
+  /** Takes a status; shows the section if there is a job, and reads the job again after a batch. */
   async update({ jobs, batch }) {
     const names = Object.keys(jobs);
     this.section.hidden = !names.length;
@@ -94,7 +85,7 @@ export class Jobs {
     say(byId("jobs-warnings"), job.warnings.join(" "));
   }
 
-  /** Conservation, in a sentence. */
+  /** Says in a sentence if all records are accounted for. */
   #balance({ residual }) {
     const right = residual === 0;
     const words = right ? "every record is accounted for" : `${counted(residual, "record")} not accounted for`;
@@ -131,7 +122,7 @@ const ACCOUNTS = [
   ["Gaps", ({ gaps }) => count(gaps), "number"],
 ];
 
-/** Why a window was closed, and what it is missing. */
+/** Returns why a window was closed, and what it is missing. */
 function reason({ why, corrections, coverage }) {
   const words = [REASONS[why] ?? why];
   if (corrections) words.push(`corrected ${count(corrections)}×`);
@@ -139,25 +130,25 @@ function reason({ why, corrections, coverage }) {
   return words.join(", ") + (missing && `; missing ${missing}`);
 }
 
-/** Panes of nodes that are not in a window, by cause. */
+/** Lists the numbers of panes of nodes that are not in a window, by cause. */
 function missed({ missing }) {
   return Object.entries(missing).map(([cause, panes]) => `${count(panes)} ${cause}`).join(", ");
 }
 
 function when({ axis, from, to }) {
   const title = axis === "time" ? `${exactTime(from)} to ${exactTime(to)}` : null;
-  // If it must be broken, then after the day.
+  // A line break may only come after the day.
   return make("span", { title }, extent(axis, from, to).replace(" to ", "\u00a0to\u00a0"));
 }
 
-/** The part of the known records, or bytes; what some panes held is not known: then it may be less. */
+/** Formats the known part of the records, or bytes; an upper bound if some panes are unknown. */
 function known(completeness, of = "records") {
   const { [of]: part, unknown_panes: unknown } = completeness;
   const title = unknown ? `not known what ${counted(unknown, "pane")} of nodes held` : null;
   return make("span", { title }, part !== null && unknown ? `≤ ${percent(part)}` : percent(part));
 }
 
-/** The area as a bar and as a number; what it lacks, as a tooltip. */
+/** Shows the area as a bar and as a number; its tooltip says what is missing. */
 function meter({ area, ...coverage }) {
   const bar = make("span", { class: "share", "aria-hidden": "true" }, make("span", { class: "fill" }));
   bar.firstChild.style.width = `${100 * area}%`;
@@ -165,7 +156,7 @@ function meter({ area, ...coverage }) {
   return make("span", { class: "metered", title: missing ? `missing ${missing}` : null }, bar, percent(area));
 }
 
-/** A table whose rows are objects; a cell is text, or an element that says the same in other words. */
+/** A table whose rows are objects; the content of a cell is text or an element. */
 class Rows {
   constructor(table, none, columns) {
     Object.assign(this, { columns, none });

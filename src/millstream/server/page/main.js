@@ -1,13 +1,14 @@
 /**
- * The live page: asks for the status once a second and hands it to the parts of the page.
+ * The live page: requests the status once a second and passes it to the parts of the page.
  *
- * A part that has nothing new leaves the page as it is. While the tab is hidden nothing is asked.
- * When the server does not answer a banner says so, and all goes on when it is back.
+ * A part that has nothing new leaves the page as it is. While the tab is hidden, nothing is
+ * requested. When the server does not answer, a banner says so; the page continues when it is back.
  */
 
 import { NoAnswer, Refused, path, read } from "./api.js";
+import { Strip } from "./attention.js";
 import { Chart, roundMarks } from "./charts.js";
-import { byId, say } from "./dom.js";
+import { byId, make, say, set } from "./dom.js";
 import { Feeds } from "./feeds.js";
 import { Figures, announce } from "./figures.js";
 import { count, rate, span } from "./format.js";
@@ -19,9 +20,14 @@ import { Tables } from "./tables.js";
 import { Tails } from "./tails.js";
 
 const EVERY = 1000;
-const WINDOW = 300;
+/** The ranges of the charts: seconds in all, seconds per step, ticks between two requests. */
+const RANGES = {
+  "5 min": { seconds: 300, step: 1, every: 2 },
+  "1 h": { seconds: 3600, step: 15, every: 10 },
+};
 
 const figures = new Figures();
+const strip = new Strip();
 const graph = new Graph(byId("graph"));
 const tables = new Tables(byId("numbers"));
 const jobs = new Jobs();
@@ -36,8 +42,9 @@ const throughput = new Chart(byId("throughput"), {
   ticks: (highest) => roundMarks(Math.max(highest, 1)).map((at) => ({ at, text: axisCount(at) })),
 });
 const latency = new Chart(byId("latency"), {
-  name: "Latency of a batch",
+  name: "Latency, p50 and p99",
   words: span,
+  labels: ["p50", "p99"],
   ticks: (highest) => {
     const [scale, unit] = highest < 1 ? [1000, "ms"] : [1, "s"];
     const marks = roundMarks(Math.max(highest, 0.001) * scale);
@@ -50,6 +57,7 @@ let asking = false;
 let answers = true;
 let drawn = "";
 let ticks = 0;
+let range = RANGES["5 min"];
 
 async function tick() {
   clearTimeout(timer);
@@ -67,7 +75,7 @@ async function tick() {
 }
 
 async function show(status) {
-  // Another application, a changed one or another server: all that is drawn once is drawn anew.
+  // Another application, a changed one or another server: redraw what is otherwise drawn once.
   const names = (all) => all.map(({ name }) => name);
   const now = JSON.stringify([
     status.app,
@@ -80,20 +88,39 @@ async function show(status) {
     drawn = now;
   }
   figures.update(status);
+  strip.update(status);
   graph.update(status);
   tables.update(status);
   jobs.update(status);
   feeds.update(status);
   slates.update(status);
   letters.update(status);
-  if (ticks % 2 === 0) {
-    const { times, events, latency: waits } = await read(path(["history"], { seconds: WINDOW }));
-    const first = events.findIndex((one) => one !== null);
-    const known = first < 0 ? 0 : times.at(-1) - times[first];
-    throughput.update(times, events, known);
-    latency.update(times, waits, known);
-  }
+  if (ticks % range.every === 0) await showHistory();
   ticks += 1;
+}
+
+async function showHistory() {
+  const { seconds, step } = range;
+  const { times, events, p50, p99 } = await read(path(["history"], { seconds, step }));
+  if (seconds !== range.seconds) return; // another range was chosen meanwhile
+  const first = events.findIndex((one) => one !== null);
+  const known = first < 0 ? 0 : times.at(-1) - times[first];
+  throughput.update(times, events, known);
+  latency.update(times, p99, known, p50);
+}
+
+function offerRanges() {
+  const buttons = Object.entries(RANGES).map(([name, of]) => {
+    const button = make("button", { type: "button", "aria-pressed": of === range }, name);
+    button.addEventListener("click", () => {
+      range = of;
+      ticks = 0;
+      for (const one of buttons) set(one, { "aria-pressed": one === button });
+      tick();
+    });
+    return button;
+  });
+  byId("ranges").append(...buttons);
 }
 
 async function load() {
@@ -141,5 +168,6 @@ function axisCount(number) {
   return number < 10 ? String(Number(number.toPrecision(2))) : count(number);
 }
 
+offerRanges();
 document.addEventListener("visibilitychange", tick);
 tick();

@@ -1,6 +1,6 @@
 /**
- * Feeds in words: how often, why a pair is on push or on pull, what a post says. Nothing here touches
- * the page.
+ * Texts about feeds: how often something happens, why a pair is on push or on pull, what a post
+ * says. Nothing here touches the page.
  */
 
 import { count, counted, line } from "./format.js";
@@ -11,17 +11,17 @@ const UNITS = [
   [3600, "an hour"],
   [86400, "a day"],
 ];
-/** Two rates are told in one unit if none of them is more than this in it. */
+/** Two rates are given in one unit if neither is more than this in it. */
 const MOST_TIMES = 2000;
 const LONGEST_TEXT = 600;
 const LONGEST_NAME = 40;
 
-/** A number with two digits that matter: 0.04, 1.3, 12, 1,204. */
+/** Formats a number with two significant digits below 10: 0.04, 1.3, 12, 1,204. */
 export function rough(number) {
   return number >= 10 ? count(number) : String(Number(number.toPrecision(2)));
 }
 
-/** How often each of some things happens, all in one unit if that suits: 12 times an hour. */
+/** Formats rates, all in one unit if that suits: 12 times an hour. */
 export function often(...perSecond) {
   const some = perSecond.filter((rate) => rate > 0);
   const [least, most] = [Math.min(...some), Math.max(...some)];
@@ -29,7 +29,7 @@ export function often(...perSecond) {
   return perSecond.map((rate) => words(rate, most * one[0] < MOST_TIMES ? one : unitOf(rate)));
 }
 
-/** The shortest unit in which it happens once or more. */
+/** Returns the shortest unit in which something happens once or more. */
 function unitOf(rate) {
   return UNITS.find(([seconds]) => rate * seconds >= 0.995) ?? UNITS.at(-1);
 }
@@ -40,17 +40,17 @@ function words(rate, [seconds, unit]) {
   return `${{ 1: "once", 2: "twice" }[times] ?? `${times} times`} ${unit}`;
 }
 
-/** What a push is taken to cost beside a pull, or beside a look, which pulls from all. */
+/** Returns the cost of a push relative to a pull, or to a look, which pulls from all. */
 export function costs(ratio, beside = "pull") {
   return `a push counts as ${rough(ratio)} ${beside}${rough(ratio) === "1" ? "" : "s"}`;
 }
 
 /**
- * Why an item is here as it is: what was decided on its pair, by which rates. Parts of a sentence:
- * text, and names as `{ name }`, which may be in any script.
+ * Explains why an item was pushed or pulled: the decision on its pair, and the rates behind it.
+ * Returns parts of a sentence: text, and names as `{ name }`, which may be in any script.
  *
- * `of` says who looks, who posts, how the item was read, by which policy pairs are decided on, and
- * whether each by itself.
+ * `of` has the consumer, the producer, how the item was read, the policy, and if pairs are decided
+ * one by one.
  */
 export function why(reason, of) {
   return [...wayHere(reason, of), ...decision(reason, of)];
@@ -66,7 +66,7 @@ function wayHere({ side }, { how }) {
 function decision({ side, query_rate: looks, event_rate: rate, ratio }, of) {
   if (of.policy !== "hybrid") return [`all pairs are on ${of.policy} here.`];
   const [consumer, producer] = [{ name: short(of.consumer) }, { name: short(of.producer) }];
-  // Per consumer it is decided for all of a feed, by all that comes into it (Lemma 2).
+  // Per consumer, the decision is for the whole feed, by all that comes into it (Lemma 2).
   const together = of.decide === "per-consumer";
   const [looking, writing] = often(looks, rate);
   return [
@@ -78,7 +78,7 @@ function decision({ side, query_rate: looks, event_rate: rate, ratio }, of) {
   ];
 }
 
-/** What the other side would cost; `pulling` and `pushing` are costs, in pulls a second. */
+/** Returns what the other side would cost; `pulling` and `pushing` are costs, in pulls a second. */
 function verdict(side, pulling, pushing, { latency, decide }) {
   if (!(pushing > 0 && pulling > 0)) return "";
   const [other, times] = side === "push" ? ["pulling", pulling / pushing] : ["pushing", pushing / pulling];
@@ -89,13 +89,13 @@ function verdict(side, pulling, pushing, { latency, decide }) {
   return `: ${other} would be cheaper now, but ${when} past a margin`;
 }
 
-/** A name that fits into a sentence. */
+/** Shortens a name to fit into a sentence. */
 function short(name) {
   const signs = [...name];
   return signs.length <= LONGEST_NAME ? name : `${signs.slice(0, LONGEST_NAME - 1).join("")}…`;
 }
 
-/** What a post says: its text, and what else it has as JSON, each perhaps empty. */
+/** Returns the text of a post, and the rest of it as JSON; each may be empty. */
 export function content(value) {
   if (typeof value === "string") return { text: value, rest: "" };
   if (typeof value?.text !== "string") return { text: "", rest: line(value, 1000) };
@@ -103,11 +103,11 @@ export function content(value) {
   return { text, rest: Object.keys(others).length ? line(others, 1000) : "" };
 }
 
-/** The beginning of a long text, at a blank if there is one near; null if it is not long. */
+/** Returns the beginning of a long text, cut at a space if one is near; null if it is not long. */
 export function beginning(text) {
   if (text.length <= LONGEST_TEXT * 1.2) return null;
   const cut = text.lastIndexOf(" ", LONGEST_TEXT);
-  // Not within a pair of surrogates.
+  // Do not cut inside a surrogate pair.
   const end = cut > LONGEST_TEXT / 2 ? cut : LONGEST_TEXT - /[\uD800-\uDBFF]/.test(text[LONGEST_TEXT - 1]);
   return `${text.slice(0, end)} …`;
 }

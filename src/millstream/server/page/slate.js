@@ -1,5 +1,5 @@
 /**
- * One slate, live: the server sends it whenever a committed batch has changed it.
+ * One slate, live: the server sends it after each committed batch that has changed it.
  */
 
 import { follow, path } from "./api.js";
@@ -19,7 +19,7 @@ export class Slate {
     this.close();
   }
 
-  /** Show the slate of a key, and follow it. */
+  /** Shows the slate of a key, and follows it. */
   open(update, key) {
     if (this.following && update === this.update && key === this.key) return;
     this.following?.close();
@@ -40,7 +40,7 @@ export class Slate {
     }
   }
 
-  /** Follow nothing. */
+  /** Stops following. */
   close() {
     this.following?.close();
     Object.assign(this, { following: null, update: null, key: null });

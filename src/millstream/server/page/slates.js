@@ -1,10 +1,11 @@
 /**
- * The slate browser: an update, the keys that begin with something, a page at a time. The page that
- * is shown is read again when a batch has been committed; the chosen slate follows by itself.
+ * The slate browser: an update, the keys with a prefix, a page at a time. The shown page is read
+ * again after each committed batch; the chosen slate is followed separately.
  *
  * The list is one stop of the Tab key: arrows, Home and End go through it, Enter opens a slate.
  */
 
+import { named, note, onLink } from "./address.js";
 import { NoAnswer, Refused, path, read } from "./api.js";
 import { byId, make, say, set } from "./dom.js";
 import { announce } from "./figures.js";
@@ -14,7 +15,7 @@ import { Slate } from "./slate.js";
 const PAGE = 50;
 const PAUSE = 150;
 const START = { after: null, first: 1 };
-/** How many times as long as a read takes to wait before the next: huge slates are read seldom. */
+/** The pause before the next read, as a multiple of the last read: huge slates are read seldom. */
 const PACE = 10;
 
 export class Slates {
@@ -27,9 +28,11 @@ export class Slates {
     this.slate = new Slate(byId("slate"));
     Object.assign(this, { rows: new Map(), keys: [], pages: [START], following: null, batch: null });
     Object.assign(this, { seen: true, notBefore: 0 });
+    // Keep the list up to date up to a screen away, so that it is current when scrolled to.
+    const near = { rootMargin: "100% 0px" };
     new IntersectionObserver(([{ isIntersecting }]) => {
       this.seen = isIntersecting;
-    }).observe(byId("slates"));
+    }, near).observe(byId("slates"));
     let typing = 0;
     this.search.addEventListener("input", () => {
       clearTimeout(typing);
@@ -48,9 +51,11 @@ export class Slates {
     this.back.addEventListener("click", () => this.#turn(this.pages.slice(0, -1)));
     this.list.addEventListener("click", (event) => this.#open(event.target.closest("li")));
     this.list.addEventListener("keydown", (event) => this.#key(event));
+    this.linked = named("slate");
+    onLink("slate", (update, key) => this.#goTo(update, key));
   }
 
-  /** Learn which updates there are, and begin with the first. */
+  /** Loads the list of updates, and begins with the first. */
   async load() {
     const { updates } = await read("slates");
     const chosen = this.chooser.value;
@@ -59,11 +64,26 @@ export class Slates {
     if (names.includes(chosen)) this.chooser.value = chosen;
     byId("slates-form").hidden = !names.length;
     this.pages = [START];
+    const linked = this.linked;
+    this.linked = null;
+    if (linked) this.#goTo(...linked);
     if (names.length) await this.#read();
     else this.#none("This application has no update, so it keeps no slates.");
   }
 
-  /** A status came: read the page again if a batch was committed since. */
+  /** Shows the slate of a link, whatever the list shows. */
+  #goTo(update, key = "") {
+    const known = [...this.chooser.options].some(({ value }) => value === update);
+    if (!known) return announce(`There is no update ${update}.`);
+    if (this.chooser.value !== update) {
+      this.chooser.value = update;
+      this.#search();
+    }
+    this.slate.open(update, key);
+    return byId("slates").scrollIntoView();
+  }
+
+  /** Takes a status; reads the page again if a batch was committed since. */
   update({ batch, functions }) {
     const one = functions.find(({ name }) => name === this.chooser.value);
     const total = one && one.slates !== null ? `${counted(one.slates, "slate")} of ${one.name}` : "";
@@ -76,7 +96,7 @@ export class Slates {
     this.#turn([START]);
   }
 
-  /** Show another page, as the user asked, and say what is there. */
+  /** Shows another page on the user's request, and announces its content. */
   async #turn(pages) {
     this.pages = pages;
     await this.#read();
@@ -101,7 +121,7 @@ export class Slates {
     } catch (error) {
       if (error instanceof Refused) this.#none(error.message);
       else if (!(error instanceof NoAnswer)) throw error;
-      // Else a later search has taken over, or the server is gone: the banner says so.
+      // Otherwise a later search has taken over, or the server is gone, which the banner says.
     } finally {
       if (this.reading === mine) this.reading = null;
     }
@@ -132,14 +152,14 @@ export class Slates {
     else this.#none(`${update} has no slates yet.`);
   }
 
-  /** A button that is switched off under the focus would lose it: the list takes it. */
+  /** Enables or disables a button. A disabled button would lose the focus: the list takes it. */
   #allow(button, allowed) {
     const held = button === document.activeElement && !allowed;
     button.disabled = !allowed;
     if (held) this.list.querySelector("[tabindex='0']")?.focus();
   }
 
-  /** Other keys than before: keep the rows that stay, and the focus. */
+  /** Shows these keys; keeps the rows of keys that stay, and the focus. */
   #arrange(keys) {
     const held = this.list.contains(document.activeElement) ? document.activeElement : null;
     const rows = new Map(keys.map((key) => [key, this.rows.get(key) ?? freshRow(key)]));
@@ -149,7 +169,7 @@ export class Slates {
     if (held) (this.list.contains(held) ? held : this.list.firstElementChild)?.focus();
   }
 
-  /** Mark the chosen slate, and let Tab lead to one row: the chosen, the focused or the first. */
+  /** Marks the chosen slate. Tab leads to one row: the focused, the chosen or the first. */
   #mark() {
     const chosen = this.slate.update === this.shownUpdate ? this.slate.key : null;
     for (const [key, { node }] of this.rows) set(node, { "aria-selected": key === chosen, tabindex: -1 });
@@ -162,6 +182,7 @@ export class Slates {
     const key = this.#keyOf(row);
     if (key === undefined) return;
     this.slate.open(this.shownUpdate, key);
+    note("slate", this.shownUpdate, key);
     announce(`Showing the slate of ${key || "the empty key"}`);
     this.#mark();
   }

@@ -1,10 +1,11 @@
 /**
- * All numbers as tables: sources, streams and functions. The text alternative of the graph, and the
- * place to look closer. Cells are changed in place, so a selection or a screen reader is not lost.
+ * All numbers as tables: sources, streams and functions. They are the text alternative of the
+ * graph, with more detail. Cells are changed in place, so a selection or a screen reader is not
+ * lost.
  */
 
 import { make, say } from "./dom.js";
-import { NOTHING, bytes, count, exactTime, rate, span } from "./format.js";
+import { NOTHING, bytes, count, counted, exactTime, rate, span } from "./format.js";
 
 export class Tables {
   constructor(host) {
@@ -12,7 +13,7 @@ export class Tables {
     this.tables = [];
   }
 
-  /** Begin anew for an application; what a stream connects is known from its description. */
+  /** Builds the tables of an application; its description says what each stream connects. */
   show({ sources, functions, outputs }) {
     const publishers = (stream) => [
       ...sources.filter(({ name }) => name === stream).map(() => "source"),
@@ -34,6 +35,7 @@ export class Tables {
       ),
       new Table("Functions", FUNCTION_COLUMNS, 2, (status) => status.functions.map(functionRow)),
       new Table("Sources", SOURCE_COLUMNS, 2, (status) => status.sources.map(sourceRow)),
+      new Table("Outputs", ["Output", "Goes to", "State"], 3, outputRows),
     ];
     this.host.replaceChildren(...this.tables.map((table) => table.node));
   }
@@ -73,12 +75,28 @@ function sourceRow(one) {
     count(one.events),
     rate(one.rate),
     span(one.lag_seconds).join(" ").trim(),
-    behind + size || NOTHING,
+    behind + size + (one.lost ? `; ${count(one.lost)} lost` : "") || NOTHING,
     one.highest === null ? NOTHING : exactTime(one.highest),
   ];
 }
 
-/** A table whose rows come from a status; its columns from `numeric` on are numbers. */
+/** Returns the rows of outputs and actions: name, address, state. */
+function outputRows({ outputs, actions }) {
+  return outputs.map(({ name, address, error }) => {
+    const action = actions.find((one) => one.name === name);
+    const state = action ? actionState(action) : error ?? "working";
+    return [name, address || action?.address || "its log", error ?? state];
+  });
+}
+
+function actionState({ done, waiting, failed, retrying, trouble }) {
+  if (trouble) return trouble;
+  const tried = retrying ? `failing after ${counted(retrying.tries, "try", "tries")}: ${retrying.error}` : "";
+  const counts = `${count(done)} done, ${count(waiting)} waiting, ${count(failed)} given up`;
+  return tried ? `${tried}; ${counts}` : counts;
+}
+
+/** A table whose rows come from a status; the columns from `numeric` on are numbers. */
 class Table {
   constructor(caption, columns, numeric, rows) {
     this.rows = rows;

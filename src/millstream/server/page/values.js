@@ -1,5 +1,5 @@
 /**
- * A value as indented JSON, a line an element, so that the lines that changed can be marked.
+ * A value as indented JSON, one element per line, so that changed lines can be marked.
  */
 
 import { make } from "./dom.js";
@@ -7,7 +7,7 @@ import { counted } from "./format.js";
 
 const MOST = 1000;
 
-/** The lines of a value: what each stands for (its path), its text, and a comma or nothing. */
+/** Returns the lines of a value, each with its path in the value, its text, and perhaps a comma. */
 export function linesOf(value) {
   const lines = [];
   walk(value, "", "", "", lines);
@@ -41,7 +41,7 @@ export class ValueView {
     this.lines = null;
   }
 
-  /** Begin with another value: nothing is marked. */
+  /** Starts with another value: nothing is marked. */
   reset() {
     this.lines = null;
     this.node.replaceChildren();
@@ -56,7 +56,7 @@ export class ValueView {
       return make("span", { class: changed ? "line changed" : "line" }, `${text}${comma}\n`);
     };
     if (this.lines?.length === lines.length && this.total === all.length) {
-      // Lines that stay are left alone: a mark goes on fading, a selection holds.
+      // Unchanged lines are not touched: a mark continues to fade, a selection is kept.
       lines.forEach((line, number) => {
         const old = this.lines[number];
         const same = old.path === line.path && old.text === line.text && old.comma === line.comma;

@@ -1,0 +1,32 @@
+"""Environments for peers: one each, made the first time, under MILLSTREAM_PEERS or in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+
+
+def interpreter(peer: str) -> Path:
+    """The Python of a peer's environment, which has what PEER.txt names."""
+    wanted = (FOLDER / f"{peer}.txt").read_bytes()
+    tag = hashlib.sha256(wanted + sys.version.encode()).hexdigest()[:12]
+    place = _cache() / f"{peer}-{tag}"
+    python = place / "bin" / "python"
+    if not (place / "made").exists():
+        shutil.rmtree(place, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
+        install = ["-m", "pip", "install", "-q", "--disable-pip-version-check"]
+        subprocess.run([str(python), *install, "-r", str(FOLDER / f"{peer}.txt")], check=True)
+        (place / "made").touch()
+    return python
+
+
+def _cache() -> Path:
+    given = os.environ.get("MILLSTREAM_PEERS")
+    return Path(given) if given else Path.home() / ".cache" / "millstream-peers"

@@ -1,0 +1,31 @@
+"""Counts the records of each key with Quix Streams: state in RocksDB, with a changelog topic."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from progress import Progress
+from quixstreams import Application, State, message_context
+
+slots = Progress(os.environ["PEER_PROGRESS"]).slots
+app = Application(
+    broker_address=os.environ["PEER_SERVERS"],
+    consumer_group=os.environ["PEER_GROUP"],
+    auto_offset_reset="earliest",
+    state_dir=os.environ["PEER_STATE"],
+    loglevel="WARNING",
+)
+records = app.topic(os.environ["PEER_TOPIC"], key_deserializer="str", value_deserializer="json")
+
+
+def count(value: Any, state: State) -> None:
+    state.set("count", state.get("count", 0) + 1)
+    context = message_context()
+    slots[context.partition] = context.offset + 1
+
+
+app.dataframe(records).update(count, stateful=True)
+
+if __name__ == "__main__":
+    app.run()

@@ -1,0 +1,58 @@
+"""Reports what a user should know of an agent's log, each fact once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from millstream.agent.dead_letters import DeadLetters
+from millstream.agent.log_follower import LogFollower
+from millstream.agent.outbox import Say
+from millstream.agent.pane_reader import PaneReader
+from millstream.model.place import shown_path
+from millstream.windows.lateness import late_warning
+
+
+class FileNotes:
+    """Reports files that are not read. Used by one thread."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._not_read: set[str] = set()
+
+    def of_files(self, follower: LogFollower) -> None:
+        """Report files that match the patterns and are not read."""
+        not_read = {name: f"cannot be read: {why}" for name, why in follower.unreadable.items()}
+        not_read |= dict.fromkeys(
+            follower.left_alone, "is compressed, but not as .gz, .bz2 or .xz, and is not read"
+        )
+        for name in sorted(not_read.keys() - self._not_read):
+            self._say(f"{name} {not_read[name]}")
+        self._not_read |= not_read.keys()
+
+
+class Telling:
+    """Reports dead letters and late records of a job. Used by one thread."""
+
+    def __init__(self, say: Say, node: str, folder: Path) -> None:
+        """`folder` has the file of dead letters."""
+        self._say, self._node, self._folder = say, node, folder
+        self._warned = False
+
+    def of_letters(self, letters: DeadLetters) -> None:
+        """Report the first dead letter."""
+        if letters.first is not None:
+            path = shown_path(self._folder / "dead-letters.jsonl")
+            self._say(
+                f"the first dead letter is {letters.first}; it is in {path}, like all that follow"
+            )
+            letters.first = None
+
+    def of_late(self, reading: PaneReader, before: int) -> None:
+        """Warn once if many records are late; `before` is the number in panes that were sent."""
+        if self._warned:
+            return
+        late = before + reading.panes.counts.late
+        warning = late_warning(self._node, reading.making.read, late, reading.behind)
+        if warning is not None:
+            self._warned = True
+            self._say(f"warning: {warning}")

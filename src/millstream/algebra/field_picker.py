@@ -1,0 +1,165 @@
+"""Picks an algebra's input from an event: a field, a path, a function, or the whole value.
+
+If it is missing or has the wrong type, InputError is raised. The event then becomes a dead letter,
+whose message says what to fix. The `gathering` functions pick from many values at once. They only
+have to fail where the others would, since the events are then lifted one by one.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from millstream.codec import encode_value
+from millstream.errors import CodecError, DefinitionError, InputError
+from millstream.model.event import Event
+from millstream.model.path import picker as path_picker
+
+Of = str | Callable[[Any], Any] | None
+Number = int | float
+
+LARGEST = int(sys.float_info.max)
+"""Greater ints are refused: no float is near them."""
+
+
+def given(**arguments: Any) -> tuple[tuple[str, Any], ...]:
+    """Returns the arguments of an algebra that are not None, in the form that it stores."""
+    return tuple((name, value) for name, value in arguments.items() if value is not None)
+
+
+def where_of(name: str, of: Of) -> str:
+    """Returns the name of an algebra for messages: `sum('amount')`."""
+    if of is None:
+        return f"{name}()"
+    return f"{name}({of!r})" if isinstance(of, str) else f"{name}({_name_of(of)})"
+
+
+def picker(name: str, of: Of) -> Callable[[Event], Any]:
+    """Returns a function that picks from an event's value what `of` names."""
+    if of is None:
+        return itemgetter(3)  # the value; attribute access would be slower
+    where = where_of(name, of)
+    if callable(of):
+        return _calling(of, where)
+    if not isinstance(of, str) or not of:
+        raise DefinitionError(
+            f"{name}(of=) must be a field, a dotted path or a function of the value; got {of!r}"
+        )
+    pick = path_picker(of, where)
+    return lambda event: pick(event.value)
+
+
+def _calling(of: Callable[[Any], Any], where: str) -> Callable[[Event], Any]:
+    def pick(event: Event) -> Any:
+        try:
+            return of(event.value)
+        except Exception as error:
+            raise InputError(
+                f"{where}: its function raised {type(error).__name__}: {error}"
+            ) from error
+
+    return pick
+
+
+def number_picker(name: str, of: Of) -> Callable[[Event], Number]:
+    """Returns a function that picks a finite number."""
+    pick = picker(name, of)
+    where = where_of(name, of)
+
+    def pick_number(event: Event) -> Number:
+        return finite(pick(event), where)
+
+    return pick_number
+
+
+def finite(value: Any, where: str) -> Number:
+    """Returns the value if it is a finite number. Otherwise raises InputError."""
+    if type(value) is int:
+        if -LARGEST <= value <= LARGEST:
+            return value
+        raise InputError(f"{where}: an int must be below 2**1024; got {value.bit_length()} bits")
+    if type(value) is float:
+        if math.isfinite(value):
+            return value
+        raise InputError(f"{where}: must be a finite number; got {value!r}")
+    raise InputError(f"{where}: must be a number; got {_shown(value)}")
+
+
+def item_picker(name: str, of: Of) -> Callable[[Event], str]:
+    """Returns a function that picks an item, as canonical JSON text."""
+    pick = picker(name, of)
+    where = where_of(name, of)
+
+    def pick_item(event: Event) -> str:
+        return item_text(pick(event), where)
+
+    return pick_item
+
+
+def item_text(item: Any, where: str) -> str:
+    """Returns an item's canonical JSON: two items are the same if theirs are. Raises InputError if
+    it has none."""
+    if type(item) is bytes:
+        raise InputError(f"{where}: must be what JSON can carry; got bytes: name a function of it")
+    try:
+        return encode_value(item).decode()
+    except CodecError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def gathering(of: Of) -> Callable[[Sequence[Any]], Iterable[Any]]:
+    """Returns a function that picks from each of many values."""
+    if of is None:
+        return lambda values: values
+    if callable(of):
+        return lambda values: map(of, values)
+    steps = of.split(".")
+
+    def pick_all(values: Iterable[Any]) -> Iterable[Any]:
+        for step in steps:
+            values = map(itemgetter(step), values)
+        return values
+
+    return pick_all
+
+
+def gathering_numbers(of: Of) -> Callable[[Sequence[Any]], tuple[list[Number], bool]]:
+    """Returns a function of many values that picks finite numbers, and tells whether all are
+    ints."""
+    pick_all = gathering(of)
+
+    def pick_numbers(values: Sequence[Any]) -> tuple[list[Number], bool]:
+        numbers = list(pick_all(values))
+        kinds = set(map(type, numbers))
+        if not kinds <= {int, float}:
+            raise TypeError("not all are numbers")
+        whole = float not in kinds
+        if whole and numbers and not (min(numbers) >= -LARGEST and max(numbers) <= LARGEST):
+            raise OverflowError("an int is too great")
+        if not whole and not all(map(math.isfinite, numbers)):  # too great an int raises
+            raise ValueError("not all are finite")
+        return numbers, whole
+
+    return pick_numbers
+
+
+def gathering_items(of: Of) -> Callable[[Sequence[Any]], list[str]]:
+    """Returns a function of many values that picks the text of each item."""
+    pick_all = gathering(of)
+
+    def pick_items(values: Sequence[Any]) -> list[str]:
+        return [item_text(item, "") for item in pick_all(values)]
+
+    return pick_items
+
+
+def _name_of(function: Callable[[Any], Any]) -> str:
+    return getattr(function, "__name__", None) or repr(function)
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 60 else text[:57] + '...'}"

@@ -1,0 +1,43 @@
+"""The archive that brings the code to the executors of a cluster: packed, or made for a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from millstream import __version__
+from millstream.cluster_options import INSTALLED
+from millstream.config import load
+from millstream.model.place import shown_path
+from millstream.model.size import MIB
+from millstream.notices import say
+from millstream.settings import Settings
+
+
+def pack_runtime(app: str, output: Path | None, include: tuple[Path, ...]) -> None:
+    """Writes the archive of an application."""
+    from millstream.packages.runtime_archive import runtime_files, write_runtime
+
+    path = output or Path(f"{load(app).app.name}.runtime.zip")
+    files = runtime_files(app, __version__, include)
+    write_runtime(path, files)
+    runtime = files.runtime
+    say(
+        f"{shown_path(path)}: {path.stat().st_size / MIB:.0f} MiB, for Python {runtime.python} on "
+        f"{runtime.platform}: millstream {runtime.millstream}, "
+        + ", ".join(f"{name} {version}" for name, version in runtime.libraries.items())
+    )
+
+
+def with_runtime(target: str | None, settings: Settings) -> Settings:
+    """Returns the settings with the archive for executors on other machines, if there are any."""
+    if settings.runtime == INSTALLED or not (settings.listen or settings.runtime):
+        return settings
+    from millstream.packages.runtime_archive import check_runtime, kept_runtime, runtime_files
+
+    if settings.runtime:
+        check_runtime(Path(settings.runtime), __version__)
+        return settings
+    folder = settings.store.parent / "runtime"
+    path = kept_runtime(folder, runtime_files(target, __version__))
+    return replace(settings, runtime=str(path))

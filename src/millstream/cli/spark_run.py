@@ -1,0 +1,73 @@
+"""A run on Spark together with its display, its server and its stop signals."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from millstream.cli.progress import display
+from millstream.cli.stop_signals import stoppable
+from millstream.model.app import AppDefinition
+from millstream.notices import say
+from millstream.service.app_description import describe_app
+from millstream.service.run_server import RunServer
+from millstream.service.server_settings import options_of
+from millstream.settings import Settings
+
+if TYPE_CHECKING:
+    from millstream.driver.report import BatchSummary, RunSummary
+
+
+def run_served(
+    app: AppDefinition,
+    settings: Settings,
+    *,
+    served: Callable[[str, threading.Event], None] | None = None,
+    also: Callable[[BatchSummary], None] | None = None,
+    stop: threading.Event | None = None,
+) -> RunSummary:
+    """Runs an application until it ends or is stopped, with a server if the settings ask for one.
+
+    `served` is called when the store is open and the server is up, with its address (empty without
+    a server) and the event that stops the run; `also` is called with each batch, as the display is.
+    With `stop` the caller stops the run: no signal is handled and nothing is displayed.
+    """
+    serve = not settings.available_now if settings.serve is None else settings.serve
+    with ExitStack() as open_:
+        options = replace(options_of(settings), wait=True)
+        serving = open_.enter_context(RunServer(options)) if serve else None
+
+        def title() -> str:
+            where = (serving and serving.url) or settings.shown_store
+            return f"{app.name} is running: {where}"
+
+        shown = None if stop else display(settings.available_now, time.monotonic, title)
+        if shown is not None:
+            open_.callback(shown.close)
+
+        def report(batch: BatchSummary) -> None:
+            if shown is not None:
+                shown(batch)
+            if also is not None:
+                also(batch)
+
+        def work(stop: threading.Event) -> RunSummary:
+            from millstream.spark.runner import run as run_on_spark
+
+            def ready() -> None:
+                describe_app(app, settings)
+                if serving is not None and settings.place:
+                    serving.start_later(lambda: served and served(serving.url, stop))
+                    return
+                if serving is not None:
+                    serving.start()
+                if served is not None:
+                    served(serving.url if serving is not None else "", stop)
+
+            return run_on_spark(app, settings, report, stop=stop, ready=ready, say=say)
+
+        return stoppable(work) if stop is None else work(stop)

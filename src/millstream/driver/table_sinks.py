@@ -1,0 +1,50 @@
+"""Opens the database table for an output's address."""
+
+from __future__ import annotations
+
+from millstream.databases.options import CASSANDRA, POSTGRES, database_options
+from millstream.model.slate import Table
+from millstream.sinks.cassandra_table import cassandra_sink
+from millstream.sinks.postgres_table import postgres_sink
+from millstream.sinks.sqlite_table import sqlite_sink
+from millstream.sinks.table_layout import (
+    ENTRIES,
+    LATEST,
+    TableLayout,
+    event_layout,
+    slate_layout,
+)
+from millstream.sinks.tables import TableSink
+from millstream.sources.address import SQLITE, Address
+
+TABLES = (SQLITE, POSTGRES, CASSANDRA)
+"""The address formats that name a table."""
+
+
+def opened_table(
+    name: str,
+    address: Address,
+    query: str,
+    slate: type | None = None,
+    value: type | None = None,
+) -> TableSink:
+    """Opens the table of an output.
+
+    With `slate`, the output has changes of slates of that type. Otherwise it has events; `value` is
+    the declared type of their values, if any.
+    """
+    where = f"sink {name!r}"
+    if address.format == SQLITE:
+        layout = LATEST if slate is None else _changes_layout(slate, where, typed=True)
+        return sqlite_sink(address.path, query, name, layout)
+    options = database_options(address.format, address.path, dict(address.options), where)
+    if slate is None:
+        layout = event_layout(value, where, typed=options.typed)
+    else:
+        layout = _changes_layout(slate, where, typed=options.typed)
+    make = postgres_sink if address.format == POSTGRES else cassandra_sink
+    return make(options, query, layout)
+
+
+def _changes_layout(slate: type, where: str, *, typed: bool) -> TableLayout:
+    return ENTRIES if slate is Table else slate_layout(slate, where, typed=typed)

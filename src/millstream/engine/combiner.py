@@ -1,0 +1,270 @@
+"""Merges an aggregate's events where they are read, before they are sent to their shards.
+
+DESIGN
+------
+A `Combiner` holds the partials of one aggregate in one task. Events are buffered and then merged
+many at a time: `Algebra.gather` takes them in bulk. If there is no `gather`, or if it raises, the
+events are lifted one by one, and an event that fails is a dead letter. The task sends on one
+partial per key, so one key with most of the events costs no more than many keys (Muppet,
+example 6).
+
+Partials are sent as `Columns`, like deliveries: `streams` holds how many events each stands for,
+`ts` the greatest time, `values` the encoded result of `write`; with a ttl, the least time comes
+before it.
+
+With a ttl the order of events matters: a slate that has expired starts afresh. So partials are then
+kept separately for spans of `ttl + 1` microseconds. Two events within one span cannot be more than
+`ttl` apart, so no slate expires inside it; whether one expires between two spans follows from their
+least and greatest times.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from millstream.codec import decode_value, decode_values, encode_slates, slate_codec
+from millstream.engine.columns import Columns
+from millstream.engine.key_counts import KeyCounts
+from millstream.errors import FunctionError
+from millstream.model.algebra import Algebra
+from millstream.model.event import Event
+from millstream.model.function import Update
+from millstream.model.place import described
+from millstream.model.rules import FAILURES
+
+BUFFERED = 1 << 17
+"""The number of events, with their values, that are buffered before they are merged."""
+BUFFERED_KEYS = 1 << 18
+"""The number of events without values that are buffered before they are merged."""
+MOST_PARTIALS, MOST_COUNTS = 1 << 16, 1 << 18
+"""The number of partials that are held before they are sent on; those of values may be large."""
+LEAST: Final = struct.Struct(">q")
+Fail = Callable[[Event, BaseException], None]
+"""Makes a dead letter of an event."""
+FailPartial = Callable[[str, int, Any, int, BaseException], None]
+"""Makes a dead letter of a partial: key, greatest time, partial, number of events, error."""
+_encode: Final = slate_codec(dict).encode
+
+
+class PartialSpan:
+    """The partials of one span of time (without a ttl: of all time), by key."""
+
+    __slots__ = ("marks", "partials")
+
+    def __init__(self, *, least: bool) -> None:
+        self.partials: dict[str, Any] = {}
+        self.marks = KeyCounts(least=least)
+
+
+class Combiner:
+    """The partials of one aggregate in one task."""
+
+    def __init__(
+        self, update: Update, streams: tuple[str, ...], fail: Fail, fail_partial: FailPartial
+    ) -> None:
+        assert update.algebra is not None
+        self._update = update
+        self._algebra: Algebra = update.algebra
+        self._streams = streams
+        self._fail = fail
+        self._fail_partial = fail_partial
+        self._width = None if update.ttl is None else update.ttl + 1
+        self._most = MOST_PARTIALS if self._algebra.needs_values else MOST_COUNTS
+        self._spans: dict[int, PartialSpan] = {}
+        self._events = Columns()
+        self._values: list[Any] = []
+        self._keys: list[str] = []
+        self._times: list[int] = []
+        self._processed = 0
+
+    @property
+    def full(self) -> bool:
+        """True if there are so many partials that they should be sent on."""
+        return sum(len(span.marks) for span in self._spans.values()) >= self._most
+
+    def add(self, events: Columns, decoded: list[Any] | None) -> None:
+        """Takes events in. `decoded`: their values, if they are decoded and nobody changes them."""
+        algebra = self._algebra
+        if not events:
+            return
+        if not algebra.needs_values and algebra.gather is not None:
+            self.add_keys(events.keys, events.ts)
+            return
+        if algebra.gather is None:
+            decoded = None  # a user's lift may change them
+        self._events.extend(events)
+        self._values += decode_values(events.values) if decoded is None else decoded
+        if len(self._events) >= BUFFERED:
+            self._merge_events()
+
+    def add_keys(self, keys: list[str], times: list[int]) -> None:
+        """Takes in events of which only key and time are needed."""
+        if self._algebra.counted is not None:
+            for span, span_keys, span_times in self._by_span(keys, times):
+                span.marks.add(span_keys, span_times)
+            self._processed += len(keys)
+            return
+        self._keys += keys
+        self._times += times
+        if len(self._keys) >= BUFFERED_KEYS:
+            self._merge_keys()
+
+    def take(self) -> Columns:
+        """Takes out the partials so far; the combiner is empty then."""
+        self._merge_events()
+        self._merge_keys()
+        out = Columns()
+        for span in self._spans.values():
+            self._write(span, out)
+        self._spans = {}
+        return out
+
+    def take_processed(self) -> int:
+        """Returns how many events were merged into partials since the last call."""
+        processed, self._processed = self._processed, 0
+        return processed
+
+    def _span(self, number: int) -> PartialSpan:
+        span = self._spans.get(number)
+        if span is None:
+            span = self._spans[number] = PartialSpan(least=self._width is not None)
+        return span
+
+    def _merge_keys(self) -> None:
+        keys, times = self._keys, self._times
+        if not keys:
+            return
+        self._keys, self._times = [], []
+        gather = self._algebra.gather
+        assert gather is not None
+        try:
+            for span, span_keys, span_times in self._by_span(keys, times):
+                held, merge = span.partials, self._algebra.merge
+                for key, partial in gather(span_keys, ()).items():
+                    held[key] = merge(held[key], partial) if key in held else partial
+                span.marks.add(span_keys, span_times)
+        except FAILURES as error:
+            raise FunctionError(
+                f"{self._update.where}: an algebra that needs no values must not fail, and "
+                f"{self._algebra.name!r} raised {described(error)}: say needs_values=True"
+            ) from error
+        self._processed += len(keys)
+
+    def _merge_events(self) -> None:
+        events, values = self._events, self._values
+        if not events:
+            return
+        self._events, self._values = Columns(), []
+        if self._algebra.gather is None:
+            self._lift(events, values)
+            return
+        for number, indices in self._numbers(events.ts):
+            part = events if indices is None else events.pick(indices)
+            part_values = values if indices is None else [values[i] for i in indices]
+            try:
+                fresh = self._algebra.gather(part.keys, part_values)
+            except FAILURES:  # one of them is wrong: lifting them one by one finds it
+                self._lift(part, decode_values(part.values))
+                continue
+            self._processed += len(part)
+            self._merge_fresh(self._span(number), fresh, part)
+
+    def _merge_fresh(self, span: PartialSpan, fresh: dict[str, Any], events: Columns) -> None:
+        partials, merge = span.partials, self._algebra.merge
+        span.marks.add(events.keys, events.ts)
+        for key, partial in fresh.items():
+            if key not in partials:
+                partials[key] = partial
+                continue
+            try:
+                partials[key] = merge(partials[key], partial)
+            except FAILURES as error:
+                count = Counter(events.keys)[key]
+                span.marks.take_back(key, count)
+                self._processed -= count
+                self._fail_partial(key, max(events.of(key).ts), partial, count, error)
+
+    def _lift(self, events: Columns, values: list[Any]) -> None:
+        """Lifts and merges events one by one; an event that fails is a dead letter."""
+        lift, merge, width = self._algebra.lift, self._algebra.merge, self._width
+        good: dict[int, tuple[list[str], list[int]]] = {}
+        for stream, ts, key, encoded, value in zip(
+            events.streams, events.ts, events.keys, events.values, values, strict=True
+        ):
+            number = 0 if width is None else ts // width
+            partials = self._span(number).partials
+            try:
+                partial = lift(Event(self._streams[stream], ts, key, value))
+                if key in partials:
+                    partial = merge(partials[key], partial)
+            except FAILURES as error:
+                self._fail(Event(self._streams[stream], ts, key, decode_value(encoded)), error)
+                continue
+            partials[key] = partial
+            keys, times = good.setdefault(number, ([], []))
+            keys.append(key)
+            times.append(ts)
+        for number, (keys, times) in good.items():
+            self._span(number).marks.add(keys, times)
+            self._processed += len(keys)
+
+    def _by_span(
+        self, keys: list[str], times: list[int]
+    ) -> Iterable[tuple[PartialSpan, list[str], list[int]]]:
+        for number, indices in self._numbers(times):
+            if indices is None:
+                yield self._span(number), keys, times
+            else:
+                yield self._span(number), [keys[i] for i in indices], [times[i] for i in indices]
+
+    def _numbers(self, times: list[int]) -> Iterable[tuple[int, list[int] | None]]:
+        """Returns each span with the indices of its events; None: all events are in it."""
+        width = self._width
+        if width is None:
+            return [(0, None)]
+        first, last = min(times) // width, max(times) // width
+        if first == last:
+            return [(first, None)]
+        chosen: dict[int, list[int]] = {}
+        for index, time in enumerate(times):
+            chosen.setdefault(time // width, []).append(index)
+        return chosen.items()
+
+    def _write(self, span: PartialSpan, out: Columns) -> None:
+        marks, counted = span.marks, self._algebra.counted
+        keys, counts = marks.keys, marks.counts
+        partials = map(counted, counts) if counted else map(span.partials.__getitem__, keys)
+        values, bad = written(self._algebra, partials)
+        if self._width is not None:
+            pairs = zip(marks.least, values, strict=True)
+            values = [LEAST.pack(least) + value for least, value in pairs]
+        columns = Columns(counts, marks.last, keys, values)
+        if bad:
+            for index, error in bad.items():
+                self._processed -= counts[index]
+                self._fail_partial(keys[index], columns.ts[index], None, counts[index], error)
+            columns = columns.pick([i for i in range(len(keys)) if i not in bad])
+        out.extend(columns)
+
+
+def written(
+    algebra: Algebra, partials: Iterable[Any]
+) -> tuple[list[bytes], dict[int, BaseException]]:
+    """Encodes the slates of partials; also returns the errors of those that fail, by index."""
+    write, held = algebra.write, list(partials)
+    try:
+        return encode_slates(list(map(write, held))), {}
+    except FAILURES:  # at least one is wrong: encoding them one by one finds it
+        pass
+    values: list[bytes] = []
+    bad: dict[int, BaseException] = {}
+    for index, partial in enumerate(held):
+        try:
+            values.append(_encode(write(partial)))
+        except FAILURES as error:
+            values.append(b"")
+            bad[index] = error
+    return values, bad

@@ -1,0 +1,123 @@
+"""Takes in retried letters: delivers each, as an event, to the functions that missed it.
+
+- A *dead letter* of a function, and an event that a function *dropped* or *diverted*, go to that
+  function alone: the other readers of the stream have had them.
+- A *late* event, and a record that *never became an event*, go to all readers of their stream: none
+  has had them. A record is turned into an event again, as its source is defined now.
+
+They keep their own times: in event-time order they come after later events, as a late event would,
+but do not count as late again. Each counts as a retried delivery (`retried`); what becomes of it is
+counted as for any other.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from millstream.codec import decode_value, encode_value
+from millstream.engine.columns import Columns
+from millstream.engine.intake import Intake, LateEvent
+from millstream.engine.plan import SOURCE
+from millstream.engine.router import Router
+from millstream.errors import InputError
+from millstream.model.line_records import line_reader
+from millstream.model.rules import DeadLetter
+from millstream.model.source import Source
+
+Row = Mapping[str, Any]
+
+
+class RetryIntake:
+    """Takes in letters for one batch; the rest of a task uses it like any other intake."""
+
+    def __init__(self, source: Source, router: Router, clock: int) -> None:
+        """`source` represents the log that holds the letters."""
+        self.source = source
+        self.events = 0
+        self.highest: int | None = None
+        self.late: list[LateEvent] = []
+        self.bytes = self.lost = 0
+        self._router = router
+        self._clock = clock
+        plan = router.plan
+        self._numbers = {
+            former: plan.number[update.name]
+            for update in plan.workflow.updates
+            for former in update.formerly
+        } | plan.number
+        self._sources = {source.name: source for source in plan.workflow.sources}
+
+    def take(self, rows: Iterable[Row], file: str, first: int) -> None:
+        """Routes letters; `file` and `first` are their file and the line of the first."""
+        for line, row in enumerate(rows, first):
+            function, stream = row.get("function"), str(row.get("stream"))
+            if function is not None and function not in self._numbers:
+                why = f"retried for function {function!r}, which the application does not have"
+                self._refuse(row, why, file, line)
+            elif stream not in self._router.plan.stream_number:
+                why = f"retried on stream {stream!r}, which the application does not have"
+                self._refuse(row, why, file, line)
+            elif function is not None:
+                self._router.deliver_again(self._numbers[function], self._event(row))
+            elif "error" in row:
+                self._take_record(stream, row, file, line)
+            else:
+                events = self._event(row)
+                self._router.route(SOURCE, events)
+                self._router.count_again(events.streams[0], 1)
+
+    def _event(self, row: Row) -> Columns:
+        number = self._router.plan.stream_number[str(row["stream"])]
+        return Columns([number], [row["ts"]], [row["key"]], [encode_value(_value(row))])
+
+    def _take_record(self, stream: str, row: Row, file: str, line: int) -> None:
+        """Tries once more to turn a record that never became an event into one."""
+        source = self._sources.get(stream)
+        if source is None:
+            self._refuse(row, f"{stream!r} is not a source any more", file, line)
+            return
+        intake = Intake(source, self._router, self._clock, None)
+        where = row.get("file") or file, row.get("line") or line
+        try:
+            record = _record(source, _value(row))
+        except InputError as error:
+            intake.refuse(str(_value(row)), str(error), *where)
+        else:
+            intake.take([record], None, where[0], lambda index: where[1])
+        self._router.count_again(self._router.plan.stream_number[stream], 1)
+
+    def _refuse(self, row: Row, why: str, file: str, line: int) -> None:
+        self._router.dead.append(
+            DeadLetter(
+                None,
+                str(row.get("stream")),
+                row.get("ts") or self._clock,
+                row.get("key") or "",
+                _value(row),
+                why,
+                batch=self._router.batch,
+                file=file,
+                line=line,
+            )
+        )
+
+
+def _value(row: Row) -> Any:
+    return base64.b64decode(row["bytes"]) if "bytes" in row else row.get("value")
+
+
+def _record(source: Source, value: Any) -> Any:
+    """Parses the record in a letter's text: JSON or, for a source of text, the line itself."""
+    if not isinstance(value, str):
+        return value
+    pattern = source.text.pattern
+    try:
+        record = decode_value(value.encode())
+        if pattern is None or isinstance(record, dict):
+            return record
+    except ValueError as error:
+        if pattern is None:
+            raise InputError(f"not JSON: {error}") from None
+    return line_reader(pattern)(value.encode())

@@ -1,0 +1,170 @@
+"""Aggregated producers (Feeding Frenzy, 2.4): producers that show their sources' posts with their
+own.
+
+A record `aggregate` names the sources. Sending it again replaces them; an empty list ends the
+aggregation. A source's table records the aggregated producers its posts go `into`; the table of the
+aggregated producer records its sources. The aggregated producer is told of each new post of a
+source. It keeps a *reference* to it among its own posts, and is pushed and pulled as any producer;
+so it also has a rate and followers.
+
+A reference contains nothing of the post. Readers take that from the origin's table, as of the same
+batch (see `references`). So an edit, a delete, a block or the end of the aggregation leaves no
+trace, although the aggregated producer learns of it a batch later.
+
+The upstream edges always push. "If we decide to push for a given edge, we cannot decide to pull for
+any adjacent upstream edges" (3.4). So each downstream edge is free to be either, is decided on its
+own, and the lemmas hold for it.
+
+- The aggregated producer is told of a post in the batch after the one that took it in. Until then
+  the post is `ON_WAY` (see `fanouts`), where readers find it; so a feed shows it at once, in its
+  place.
+- A new source brings its newest `backfill` posts, and all posts after it has joined.
+- Aggregation is one level deep: an aggregated producer that is a source passes on its own posts,
+  not its references.
+- References to a former source are not shown. They are swept out of the aggregated producer's table
+  in steps, newest first. In feeds they stay until the feeds are trimmed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from millstream.feeds.fanouts import ON_WAY
+from millstream.feeds.fanouts import SOURCES as SOURCES_KEY
+from millstream.feeds.names import (
+    after,
+    is_reference,
+    on_way_entry,
+    parts,
+    post_entry,
+    prefix,
+    reference,
+    referred_to,
+    time_text,
+)
+from millstream.model.event import Emit, emit
+from millstream.model.slate import Table
+
+INTO, POSTS, SOURCES = prefix("into"), prefix("post"), prefix("source")
+TOGETHER = 100
+"""The maximum number of posts in one event."""
+LOOKED_AT = 1_000
+"""The number of entries that a new source scans for its own posts, which may lie between
+references."""
+Told = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregating:
+    """The part of a producer's table about its sources, and about the producers whose source it
+    is."""
+
+    name: str
+    key: str
+    table: Table
+
+    def replaced(self, told: Told) -> Generator[Emit, None, bool]:
+        """At an aggregated producer: replaces the sources. Returns True if any source was
+        removed."""
+        since, named = told["at"], set(told["sources"])
+        known = {name[len(SOURCES) :]: at for name, at in self.table.scan(SOURCES, after(SOURCES))}
+        for source, at in known.items():
+            if source not in named:
+                del self.table[SOURCES + source]
+                yield self._tell(source, {"kind": "parted", "into": self.key, "since": at})
+        for source in sorted(named - known.keys()):
+            self.table[SOURCES + source] = since
+            yield self._tell(source, {"kind": "joined", "into": self.key, "since": since})
+        return not known.keys() <= named
+
+    def joined(self, told: Told, backfill: int) -> Iterator[Emit]:
+        """At a source: records the aggregated producer, and sends the posts that it brings."""
+        into, since = told["into"], told["since"]
+        if not self.is_source():
+            yield self._keep(SOURCES_KEY, self.key, 1)
+        self.table[INTO + into] = since
+        divide = POSTS + time_text(since)
+        newer = list(self._own(divide, after(POSTS), reverse=False))
+        older = islice(self._own(POSTS, divide, reverse=True), backfill)
+        items = [[at, post, True] for at, post in (*older, *newer)]
+        for start in range(0, len(items), TOGETHER):
+            yield self._tell(into, self._referred(since, items[start : start + TOGETHER]))
+
+    def parted(self, told: Told) -> Iterator[Emit]:
+        """At a source: removes the aggregated producer."""
+        name = INTO + told["into"]
+        if self.table.get(name) == told["since"]:
+            del self.table[name]
+            if not self.is_source():
+                yield self._keep(SOURCES_KEY, self.key, None)
+
+    def is_source(self) -> bool:
+        return any(True for _ in self.table.scan(INTO, after(INTO), limit=1))
+
+    def passed_on(self, at: int, post: str, there: bool) -> Iterator[Emit]:
+        """At a source: tells the aggregated producers of a post that is new or deleted."""
+        for name, since in self.table.scan(INTO, after(INTO)):
+            into = name[len(INTO) :]
+            yield self._tell(into, self._referred(since, [[at, post, there]], on_way=there))
+            if there:
+                yield self._keep(ON_WAY, on_way_entry(into, at, self.key, post), {"s": since})
+
+    def arrived(self, told: Told) -> Iterator[Emit]:
+        """At an aggregated producer: removes the posts of this event from the table of posts on
+        their way."""
+        for at, post, _ in told["items"] if told.get("on_way") else ():
+            yield self._keep(ON_WAY, on_way_entry(self.key, at, told["origin"], post), None)
+
+    def taken(self, told: Told) -> Iterator[tuple[int, str, int]]:
+        """At an aggregated producer: stores or deletes references. Yields the time and name of each
+        one that changed, and the change in their number: 1, -1, or 0 for a reference of an earlier
+        membership."""
+        origin, since = told["origin"], told["since"]
+        if self.table.get(SOURCES + origin) != since:
+            return
+        for at, post, there in told["items"]:
+            part = reference(self.key, origin, post)
+            name = post_entry(at, part)
+            known = self.table.get(name)
+            if there and known != {"s": since}:
+                self.table[name] = {"s": since}
+                yield at, part, int(known is None)
+            elif not there and known is not None:
+                del self.table[name]
+                yield at, part, -1
+
+    def swept(self, stop: str, most: int) -> tuple[str | None, int]:
+        """Deletes references to former sources among the `most` entries before `stop`. Returns
+        where to go on, None at the end, and the number of deleted references."""
+        entries = list(self.table.scan(POSTS, stop, reverse=True, limit=most))
+        count = 0
+        for name, value in entries:
+            post = parts(name)[2]
+            if not is_reference(post):
+                continue
+            if self.table.get(SOURCES + referred_to(post)[0]) != value["s"]:
+                del self.table[name]
+                count += 1
+        return (entries[-1][0] if len(entries) == most else None), count
+
+    def _own(self, start: str, stop: str, *, reverse: bool) -> Iterator[tuple[int, str]]:
+        entries = self.table.scan(
+            start, stop, reverse=reverse, limit=LOOKED_AT if reverse else None
+        )
+        for name, _ in entries:
+            _, ts, post = parts(name)
+            if not is_reference(post):
+                yield int(ts), post
+
+    def _referred(self, since: int, items: list[list[Any]], *, on_way: bool = False) -> Told:
+        message = {"kind": "referred", "origin": self.key, "since": since, "items": items}
+        return message | {"on_way": True} if on_way else message
+
+    def _keep(self, key: str, name: str, kept: Any) -> Emit:
+        return emit(f"{self.name}.fanout", key=key, value={"entry": name, "kept": kept})
+
+    def _tell(self, producer: str, told: Told) -> Emit:
+        return emit(f"{self.name}.told", key=producer, value=told)

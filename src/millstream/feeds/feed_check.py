@@ -1,0 +1,218 @@
+"""Verifies a feed: compares what a reader sees with a brute-force query.
+
+The brute force reads every post of every producer that a consumer follows. It ignores what was
+pushed, how far back, and to whom. The feed must show the same posts, read in pages from the newest
+and in pages from the oldest: in their current state, newest first, each of them once (Feeding
+Frenzy, 2.2). With per-producer coherency it must show the newest posts of each producer.
+`table_checks` checks the tables themselves too: a feed that is right today may rest on an entry
+that makes it wrong tomorrow.
+
+Everything is read as of one batch. Messages that are then still on their way between consumers and
+producers do not count as differences: see `settled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter
+from typing import Any
+
+from millstream.feeds.differences import Difference, shortened
+from millstream.feeds.diversity import DiverseQuery
+from millstream.feeds.fanouts import ON_WAY
+from millstream.feeds.items import FeedItem
+from millstream.feeds.names import (
+    Position,
+    after,
+    entry,
+    is_reference,
+    parts,
+    post_entry,
+    prefix,
+    reference,
+    referred_to,
+)
+from millstream.feeds.options import FeedOptions
+from millstream.feeds.placement import PlacedFeeds
+from millstream.feeds.query import FeedQuery, FeedSlice
+from millstream.feeds.table_checks import check_tables, followed_in
+from millstream.feeds.tables import Tables
+
+PAGES = 50
+"""A long feed is read in about this many pages, a short one in pages of the usual size."""
+OLDEST: Position = (0, "", "")
+EVERYONE = 1 << 40
+"""No limit on the producers that are pulled from: nothing is left out here."""
+
+Posts = dict[Position, tuple[Any, int | None]]
+"""By position: the value of a post, and the time of its last edit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The result for one consumer: what was checked, and the differences."""
+
+    consumer: str
+    follows: int
+    posts: int
+    differences: tuple[Difference, ...] = ()
+
+
+def verify_feed(
+    placed: PlacedFeeds, tables: Tables, consumer: str, *, settled: bool = False
+) -> Verified:
+    """Verifies the feed of a consumer and its tables.
+
+    `settled` says that as of this batch nothing is on its way from consumers to producers, between
+    producers, or from a producer to itself. Only then can the check tell whether their tables
+    agree.
+    """
+    lines = brute_force(placed, tables, consumer)
+    expected = merged(lines)
+    size = max(placed.options.limit, len(expected) // PAGES)
+
+    def query() -> FeedQuery:
+        return FeedQuery(placed, tables, consumer, most_pulled=EVERYONE)
+
+    differences = [
+        *compared(consumer, "from the newest", expected, from_newest(query().older, size)),
+        *compared(consumer, "from the oldest", expected, from_oldest(query().newer, size)),
+        *compared_diverse(consumer, lines, query(), placed.options, size),
+        *check_tables(placed, tables, consumer, settled=settled),
+    ]
+    return Verified(consumer, len(lines), len(expected), tuple(differences))
+
+
+def brute_force(placed: PlacedFeeds, tables: Tables, consumer: str) -> dict[str, Posts]:
+    """Returns every post of each producer that a consumer follows.
+
+    For an aggregated producer this includes the posts that it refers to or is about to: posts that
+    exist, of a current source that the consumer neither blocks nor follows itself.
+    """
+    posts, update = prefix("post"), placed.producers
+    posts_of: dict[str, Posts] = {}
+    followed = followed_in(placed, tables, consumer)
+    own = set(followed)
+    for producer in followed:
+        line = posts_of[producer] = {}
+        stored_posts = tables.scan(update, producer, posts, after(posts))
+        for name, stored in chain(stored_posts, _on_way(placed, tables, producer)):
+            _, ts, post = parts(name)
+            origin, value = producer, stored
+            if is_reference(post):
+                origin, post = referred_to(post)
+                if origin in own:
+                    continue  # it is shown as a post of its own producer
+                is_source = tables.get(update, producer, entry("source", origin)) == stored["s"]
+                is_blocked = tables.get(placed.consumers, consumer, entry("block", origin))
+                value = tables.get(update, origin, post_entry(int(ts), post))
+                if value is None or not is_source or is_blocked is not None:
+                    continue
+            line[int(ts), origin, post] = value["v"], value.get("e")
+    return posts_of
+
+
+def _on_way(placed: PlacedFeeds, tables: Tables, producer: str) -> Iterator[tuple[str, Any]]:
+    """Yields what is on its way to an aggregated producer, in the form that it will be stored
+    there."""
+    begin = prefix(producer)
+    for name, stored in tables.scan(placed.fanouts, ON_WAY, begin, after(begin)):
+        _, ts, origin, post = parts(name)
+        yield post_entry(int(ts), reference(producer, origin, post)), stored
+
+
+def merged(lines: Mapping[str, Posts]) -> Posts:
+    """Merges the posts of all producers. A post that two of them share is there once."""
+    return {position: post for line in lines.values() for position, post in line.items()}
+
+
+def from_newest(
+    older: Callable[[Position | None, int], FeedSlice], size: int
+) -> Iterator[FeedItem]:
+    """Reads a whole feed in pages, newest first. Stops at a page that does not go on."""
+    before: Position | None = None
+    while True:
+        page = older(before, size)
+        yield from page.items
+        if not page.more or not page.items:
+            return
+        last = page.items[-1].position
+        if before is not None and last >= before:
+            return
+        before = last
+
+
+def from_oldest(newer: Callable[[Position, int], FeedSlice], size: int) -> Iterator[FeedItem]:
+    """Reads a whole feed in pages in the other direction. The result is newest first, too."""
+    pages, than = list[list[FeedItem]](), OLDEST
+    while True:
+        page = newer(than, size)
+        pages.append(page.items)
+        if not page.more or not page.items or page.items[0].position <= than:
+            break
+        than = page.items[0].position
+    return (item for page in reversed(pages) for item in page)
+
+
+def compared(
+    consumer: str, read: str, expected: Posts, items: Iterable[FeedItem]
+) -> Iterator[Difference]:
+    """Yields the differences between a whole feed and the expected posts."""
+    left, last = dict(expected), None
+    place = Difference(consumer, f"the feed, {read}")
+    for item in items:
+        position, post = item.position, (item.value, item.edited)
+        where = replace(place, producer=item.producer, post=item.id)
+        if last is not None and position > last:
+            yield where.of(f"must come before {_at(last)}", f"after it, at {_at(position)}")
+        last = position
+        if position not in expected:
+            yield where.of("must not be there", shortened(item.value))
+        elif position not in left:
+            yield where.of("must be there once", f"again, at {_at(position)}")
+        elif (must_be := left.pop(position)) != post:
+            yield where.of(f"must be {_said(must_be)}", _said(post))
+    for position, missing in left.items():
+        where = replace(place, producer=position[1], post=position[2])
+        yield where.of(f"must be {_said(missing)}, of {position[0]}", "nothing")
+
+
+def compared_diverse(
+    consumer: str, lines: Mapping[str, Posts], query: FeedQuery, options: FeedOptions, size: int
+) -> Iterator[Difference]:
+    """Yields the differences with per-producer coherency. The feed must have the k newest posts of
+    each producer, and no page may have a lead after a page with posts that are not leads
+    (k,t-diversity)."""
+    newest = [sorted(line, reverse=True)[: options.k] for line in lines.values() if line]
+    chosen = set(chain(*newest))
+    expected = {position: post for position, post in merged(lines).items() if position in chosen}
+    fresh = max((line[0][0] for line in newest), default=0) - options.t_us
+    leads = {line[0] for line in newest if line[0][0] >= fresh}
+    diverse = DiverseQuery(query, k=options.k, t=options.t_us)
+    pages, key, others = list[FeedItem](), None, False
+    while True:
+        page = diverse.older(key, size)
+        pages += page.items
+        for item in page.items if others else ():
+            if item.position in leads:
+                place = Difference(
+                    consumer, "the feed, per producer", "", "", item.producer, item.id
+                )
+                yield place.of("must come before all that is not the newest of a producer", "later")
+        others = others or any(item.position not in leads for item in page.items)
+        if not page.more or page.last is None or (key is not None and page.last >= key):
+            break
+        key = page.last
+    pages.sort(key=attrgetter("position"), reverse=True)
+    yield from compared(consumer, "per producer", expected, pages)
+
+
+def _said(post: tuple[Any, int | None]) -> str:
+    value, edited = post
+    return shortened(value) + ("" if edited is None else f", edited at {edited}")
+
+
+def _at(position: Position) -> str:
+    return f"({position[0]}, {position[1]}, {position[2]})"

@@ -1,0 +1,52 @@
+"""Filters letters by function, error, key and time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+Kind = Literal["deadletters", "late", "dropped", "diverted"]
+KINDS: tuple[Kind, ...] = ("deadletters", "late", "dropped", "diverted")
+
+
+class LetterFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The criteria for letters to retry. A criterion that is left out matches all."""
+
+    kind: Kind = "deadletters"
+    function: str | None = None
+    """The map or update that failed, or that dropped or diverted the event."""
+    stream: str | None = None
+    error: str | None = None
+    """A part of the error's text."""
+    key: str | None = None
+    since: int | None = None
+    """Set aside at this time or later, in microseconds."""
+    until: int | None = None
+    """Set aside before this time."""
+    limit: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)] | None = None
+    """The maximum number of letters, oldest first."""
+    dry_run: bool = False
+    """True to only count the letters."""
+
+    def takes(self, row: Mapping[str, Any], stamp: int) -> bool:
+        """True if a letter that was set aside at `stamp` matches."""
+        if self.kind != "diverted" and self.function not in (None, row.get("function")):
+            return False
+        if self.stream not in (None, row.get("stream")) or self.key not in (None, row.get("key")):
+            return False
+        if self.error is not None and self.error not in (row.get("error") or ""):
+            return False
+        return (self.since is None or stamp >= self.since) and (
+            self.until is None or stamp < self.until
+        )
+
+
+def why_not(row: Mapping[str, Any]) -> str | None:
+    """Returns the reason why a letter cannot be retried; None if it can."""
+    if row.get("timer") is not None:
+        return "a timer, which is spent once it has fired"
+    if row.get("stream") == "":
+        return "a merge of several events of an aggregate, which can no longer be told apart"
+    return None

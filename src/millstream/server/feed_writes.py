@@ -1,0 +1,118 @@
+"""Sending records to feeds over HTTP: POST /feeds/events, PUT and DELETE of follows.
+
+Each request becomes records in the log of `NAME.events` (see millstream.feeds.records), which are
+stamped here. It is answered when they are on disk. Every read that begins after the answer sees
+them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from millstream.feeds.names import entry
+from millstream.feeds.pending_records import Pending
+from millstream.feeds.tables import Tables
+from millstream.log.writer import Appended, Entry
+from millstream.server.answers import Refusal, json_answer
+from millstream.server.catalogue import Catalogue
+from millstream.server.feed_networks import Networks, ServedFeeds, name_in
+from millstream.server.feed_stamps import FeedCheck, FeedRecords, stamped
+from millstream.server.paths import query
+from millstream.server.records import CheckedBody
+from millstream.server.streams import Posting, answer_of
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+READ_BYTES = 4 << 20
+
+
+class FeedPosting:
+    """Accepts records of feeds."""
+
+    def __init__(self, networks: Networks, catalogue: Catalogue, posting: Posting) -> None:
+        self._networks, self._catalogue, self._posting = networks, catalogue, posting
+
+    async def events(self, request: Request) -> Response:
+        network = self._networks.named(query(request, ("feeds",)).get("feeds"))
+        source = network.placed.events
+        path = self._catalogue.source_log(source)
+        await network.log.now()  # so that no stamp is below one in the log
+        check = FeedCheck(network.log.stamps, lambda: network.costs.stamp)
+        checked, appended = await self._posting.taken(request, source, path, check)
+        answer = answer_of(source, checked, appended)
+        return json_answer({**answer, "ids": await self._ids(network, checked, appended)})
+
+    async def follow(self, request: Request) -> Response:
+        return await self._follow(request, "follow")
+
+    async def unfollow(self, request: Request) -> Response:
+        return await self._follow(request, "unfollow")
+
+    async def append(self, feeds: str, records: list[dict[str, Any]]) -> None:
+        """Appends records that the server itself creates; raises Refusal if it cannot now."""
+        network = self._networks.named(feeds)
+        source = network.placed.events
+        path = self._catalogue.source_log(source)
+        self._posting.refuse_behind(source, path)
+        await network.log.now()
+        stamps, ratio = network.log.stamps, network.costs.stamp
+        for record in records:
+            if record["kind"] == "view" and network.costs.wholesale(record["consumer"]):
+                record["wholesale"] = True
+            record |= stamped(record, stamps, ratio)
+        lines = [_encode(record) for record in records]
+        await self._posting.append(path, Entry(lines), sum(map(len, lines)))
+
+    async def _follow(self, request: Request, kind: str) -> Response:
+        network = self._networks.named(query(request, ("feeds",)).get("feeds"))
+        consumer = name_in(request.path_params, "consumer")
+        producer = name_in(request.path_params, "producer")
+        if kind == "follow":
+            await self._refuse_blocked(network, consumer, producer)
+        record = {"kind": kind, "consumer": consumer, "producer": producer}
+        await self.append(network.name, [record])
+        follows = kind == "follow"
+        return json_answer({"consumer": consumer, "producer": producer, "follows": follows})
+
+    async def _refuse_blocked(self, network: ServedFeeds, consumer: str, producer: str) -> None:
+        update = network.placed.consumers
+
+        def is_blocked(tables: Tables, pending: Pending) -> bool:
+            known = pending.blocks.get(consumer, {}).get(producer)
+            stored = tables.get(update, consumer, entry("block", producer)) is not None
+            return stored if known is None else known
+
+        if (await network.read(consumer, is_blocked)).value:
+            raise Refusal(
+                409,
+                f"consumer {consumer!r} has blocked producer {producer!r}, and cannot follow it; "
+                "send a record of kind unblock to POST /feeds/events first",
+            )
+
+    async def _ids(
+        self, network: ServedFeeds, checked: CheckedBody, appended: Appended
+    ) -> list[str]:
+        """Returns the ids of the accepted posts, in order.
+
+        For a repeated request they are those of the first one, or none if its records are no
+        longer in the log.
+        """
+        assert isinstance(checked, FeedRecords)
+        if not appended.repeated:
+            return checked.ids
+        log = self._catalogue.log_of(network.placed.events)
+        await log.locate(appended.first, self._networks.service)
+        at, end = appended.first, appended.first + appended.count
+        ids: list[str] = []
+        while at < end:
+            lines = log.lines(at, end - at, READ_BYTES)
+            if not lines:
+                return []
+            records = map(_decode, lines)
+            ids += [record["id"] for record in records if record["kind"] == "post"]
+            at += len(lines)
+        return ids

@@ -1,0 +1,213 @@
+"""A table of Cassandra: `cassandra:KEYSPACE.TABLE?server=HOST:PORT,...&consistency=QUORUM&ttl=7d`.
+
+Cassandra has no transactions over rows, and needs none here: every write carries its batch's number
+as the time of writing (USING TIMESTAMP), by which Cassandra itself decides between two writes. So
+the same batch again changes nothing, and an older one never overwrites a newer one, in whatever
+order they arrive, from whatever driver. The batch is recorded in `millstream_published` after all
+of its rows are acknowledged with the requested consistency. Readers may see a batch in part.
+
+Statements are prepared, and many are in flight at once. Up to ten rows on the same node go into one
+unlogged batch: it guarantees no more than separate writes do, and costs the client and the node a
+tenth of the messages. A key of more than 60,000 bytes, which Cassandra does not accept, is cut and
+ends with the hash of the whole key.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from millstream.databases import cassandra
+from millstream.databases.cassandra import Opened, quoted
+from millstream.databases.options import DatabaseOptions
+from millstream.errors import StoreError
+from millstream.sinks.table_layout import ColumnKind, TableLayout, TableRows
+from millstream.sinks.tables import RECORD, Noted, TableSink, check_owner, fitted
+
+MOST_KEY = 60_000
+TOGETHER_ROWS = 10
+"""The most rows of a message; a node logs a warning for more partitions than this."""
+TOGETHER_BYTES = 4_000
+"""The most bytes of a message; a node also logs a warning past 5 KiB."""
+UNDER_WAY = 64
+"""The most messages that are not acknowledged yet."""
+_TYPES: dict[ColumnKind, str] = {
+    "text": "text",
+    "integer": "bigint",
+    "real": "double",
+    "boolean": "boolean",
+    "json": "text",
+    "bytes": "blob",
+    "time": "bigint",
+}
+
+
+def cassandra_sink(options: DatabaseOptions, query: str, layout: TableLayout) -> TableSink:
+    """Returns the sink of an output."""
+    return TableSink(CassandraTable(options, query, layout), layout, wait=True)
+
+
+class CassandraTable:
+    """A table and the session that writes to it."""
+
+    advice = "see that enough nodes run, are reached and let this user write there"
+
+    def __init__(self, options: DatabaseOptions, query: str, layout: TableLayout) -> None:
+        cassandra.client(options.shown)
+        self.shown = options.shown
+        self._options = options
+        self._query = query
+        self._layout = layout
+        self._keyspace = options.schema or ""
+        self._table = f"{quoted(self._keyspace)}.{quoted(options.table)}"
+        self._record = f"{quoted(self._keyspace)}.{quoted(RECORD)}"
+        self._opened: Opened | None = None
+        self._put: Any = None
+        self._delete: Any = None
+        self._note: Any = None
+
+    def open(self) -> int:
+        self.close()
+        opened = self._opened = cassandra.connect(self._options)
+        last = self._make(opened)
+        self._prepare(opened.session)
+        return last
+
+    def write(self, batch: int, rows: TableRows) -> None:
+        assert self._opened is not None
+        self._send(self._opened, self._statements(rows))
+        self._opened.session.execute(self._note, (batch + 1, batch, self._options.table))
+
+    def is_passing(self, error: Exception) -> bool:
+        return cassandra.is_passing(error)
+
+    def close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.close()
+
+    def _make(self, opened: Opened) -> int:
+        """Creates what does not exist; returns the last batch."""
+        session, metadata = opened.session, opened.cluster.metadata
+        if self._keyspace not in metadata.keyspaces:
+            if self._options.replication is None:
+                raise StoreError(
+                    f"sink {self.shown}: there is no keyspace {self._keyspace!r}; create it, or "
+                    "give the option replication=3 and it is made with three copies"
+                )
+            copies = self._options.replication
+            session.execute(
+                f"CREATE KEYSPACE IF NOT EXISTS {quoted(self._keyspace)} WITH replication = "
+                f"{{'class': 'NetworkTopologyStrategy', 'replication_factor': {copies}}}"
+            )
+        session.execute(
+            f"CREATE TABLE IF NOT EXISTS {self._record} "
+            '(table_name text PRIMARY KEY, query text, "batch" bigint)'
+        )
+        noted = self._noted(session)
+        known = metadata.keyspaces[self._keyspace].tables.get(self._options.table)
+        check_owner(self.shown, self._query, noted, known is not None)
+        if noted is None:  # of two stores that start at once only one becomes the writer
+            session.execute(
+                f"INSERT INTO {self._record} (table_name, query) VALUES (%s, %s) IF NOT EXISTS",
+                (self._options.table, self._query),
+            )
+            check_owner(self.shown, self._query, self._noted(session), known is not None)
+        columns, key = self._layout.columns, self._layout.key
+        defined = [f"{quoted(column.name)} {_TYPES[column.kind]}" for column in columns]
+        keys = ", ".join(quoted(column.name) for column in columns[:key])
+        session.execute(
+            f"CREATE TABLE IF NOT EXISTS {self._table} ({', '.join(defined)}, PRIMARY KEY ({keys}))"
+        )
+        for column, definition in zip(columns[key:], defined[key:], strict=True):
+            if known is not None and column.name not in known.columns:
+                # The dataclass has a new field.
+                session.execute(f"ALTER TABLE {self._table} ADD {definition}")
+        return -1 if noted is None else noted.batch
+
+    def _noted(self, session: Any) -> Noted | None:
+        row = session.execute(
+            f'SELECT query, "batch" FROM {self._record} WHERE table_name = %s',
+            (self._options.table,),
+        ).one()
+        return None if row is None else Noted(row[0], -1 if row[1] is None else row[1])
+
+    def _prepare(self, session: Any) -> None:
+        names = [quoted(name) for name in self._layout.names]
+        ttl = "" if self._options.ttl is None else f" AND TTL {self._options.ttl}"
+        self._put = session.prepare(
+            f"INSERT INTO {self._table} ({', '.join(names)}) "
+            f"VALUES ({', '.join('?' * len(names))}) USING TIMESTAMP ?{ttl}"
+        )
+        where = " AND ".join(f"{name} = ?" for name in names[: self._layout.key])
+        self._delete = session.prepare(f"DELETE FROM {self._table} USING TIMESTAMP ? WHERE {where}")
+        # A condition would not be idempotent; the time of writing keeps the highest batch.
+        self._note = session.prepare(
+            f'UPDATE {self._record} USING TIMESTAMP ? SET "batch" = ? WHERE table_name = ?'
+        )
+
+    def _statements(self, rows: TableRows) -> Iterator[Any]:
+        columns, key = self._layout.columns, self._layout.key
+        texts = [number for number, column in enumerate(columns) if column.kind == "json"]
+        at = self._layout.names.index("batch")
+        for row in rows.put:
+            values = list(row)
+            for number in texts:
+                if values[number] is not None:
+                    values[number] = values[number].decode()
+            values[0] = fitted(values[0], MOST_KEY)
+            values.append(row[at] + 1)
+            yield self._put.bind(values)
+        for row in rows.gone:
+            yield self._delete.bind((row[-1] + 1, fitted(row[0], MOST_KEY), *row[1:key]))
+
+    def _send(self, opened: Opened, statements: Iterable[Any]) -> None:
+        """Sends all, many at once; raises the first failure once none is in flight."""
+        under_way: deque[Any] = deque()
+        failed: Exception | None = None
+        for message in self._messages(opened, statements):
+            under_way.append(opened.session.execute_async(message))
+            if len(under_way) >= UNDER_WAY:
+                failed = failed or _failure(under_way.popleft())
+            if failed is not None:
+                break
+        for future in under_way:
+            failed = failed or _failure(future)
+        if failed is not None:
+            raise failed
+
+    def _messages(self, opened: Opened, statements: Iterable[Any]) -> Iterator[Any]:
+        """Yields messages, each with statements for rows on the same node."""
+        from cassandra.query import BatchStatement, BatchType
+
+        metadata = opened.cluster.metadata
+        together: dict[Any, tuple[Any, list[int]]] = {}
+        for statement in statements:
+            replicas = metadata.get_replicas(self._keyspace, statement.routing_key)
+            node = replicas[0].host_id if replicas else None
+            size = sum(len(value) for value in statement.values if value)
+            if node in together:
+                batch, counts = together[node]
+                if counts[0] >= TOGETHER_ROWS or counts[1] + size > TOGETHER_BYTES:
+                    yield batch
+                    del together[node]
+            if node not in together:
+                batch = BatchStatement(
+                    BatchType.UNLOGGED, consistency_level=self._put.consistency_level
+                )
+                together[node] = batch, [0, 0]
+            batch, counts = together[node]
+            batch.add(statement)
+            counts[0] += 1
+            counts[1] += size
+        for batch, _ in together.values():
+            yield batch
+
+
+def _failure(future: Any) -> Exception | None:
+    try:
+        future.result()
+    except Exception as error:
+        return error
+    return None

@@ -1,0 +1,253 @@
+"""The columns of a table in any database: for events, slates and entries of tables.
+
+    events    key, ts, batch, number, value, bytes          one row per event, appended
+    events whose type is declared: one column per field before `value`
+    slates    key, slate, ts, batch                         one row per key, upserted or deleted
+    a dataclass's slates: key, one column per field, ts, batch
+    entries   key, entry, value, bytes, ts, batch           one row per entry, upserted or deleted
+    latest    key, ts, value                                in SQLite: one row per key
+
+`ts` is whole microseconds; `batch` is the batch of the row. `value` and `slate` are JSON; if a
+value is bytes, `bytes` has it and `value` is null. `number` counts the events of a batch in content
+order, so that `(batch, number)` identifies an event, also when the batch is written again.
+
+A field of a dataclass is a column of its type, if that is text, a whole number, a number or a
+Boolean, each also with None; anything else is JSON. The value of an event may be anything, whatever
+type is declared: a value that fits is only in the columns, and one that does not is in `value`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_type_hints
+
+import msgspec
+
+from millstream.codec import BYTES_TAG, encode_value
+from millstream.column_types import READ_AS, ColumnTypeKind, column_type
+from millstream.errors import DefinitionError, StoreError
+from millstream.sinks.row_files import Row
+from millstream.slate_changes import SlateChange, SlateChanges
+
+ColumnKind = Literal["text", "integer", "real", "boolean", "json", "bytes", "time"]
+Mode = Literal["append", "upsert", "latest"]
+Values = tuple[Any, ...]
+"""A row's values in the order of the columns; JSON is bytes."""
+_SCALARS: dict[ColumnTypeKind, tuple[ColumnKind, Any]] = {
+    "text": ("text", str),
+    "integer": ("integer", READ_AS["integer"]),
+    "real": ("real", float),
+    "boolean": ("boolean", bool),
+    **dict.fromkeys(("moment", "day", "clock", "decimal", "uuid"), ("text", str)),
+}
+"""For each type of a field: the kind of its column, and the type as which its JSON is read. Other
+types are JSON."""
+
+
+class TableColumn(NamedTuple):
+    """A column of a table."""
+
+    name: str
+    kind: ColumnKind
+
+
+class TableRows(NamedTuple):
+    """The rows that a batch writes to a table and deletes from it."""
+
+    put: list[Values]
+    gone: list[Values]
+    """For each row to delete: the key columns and the batch; in mode "latest", the ts instead."""
+
+
+KEY, ENTRY = TableColumn("key", "text"), TableColumn("entry", "text")
+TS, BATCH = TableColumn("ts", "time"), TableColumn("batch", "integer")
+NUMBER = TableColumn("number", "integer")
+VALUE, BYTES = TableColumn("value", "json"), TableColumn("bytes", "bytes")
+SLATE = TableColumn("slate", "json")
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """The columns of a table, of which the first ones are its key; turns events and changes into
+    rows."""
+
+    mode: Mode
+    columns: tuple[TableColumn, ...]
+    key: int
+    """The number of key columns."""
+    cells: Callable[[SlateChange], Values] | None = None
+    """For changes: returns the cells between the key and the ts."""
+    fields: RecordCells | None = None
+    """For events: reads the fields that are columns, if a type is declared."""
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def events(self, batch: int, rows: Iterable[Row]) -> TableRows:
+        """Returns the rows of a batch's events; in mode "latest", the latest of each key."""
+        if self.mode == "latest":
+            return _latest(rows)
+        put, fields = list[Values](), self.fields
+        for number, row in enumerate(rows):
+            encoded = encode_value(row["value"])
+            cells: Values = ()
+            value, raw = _value_cells(encoded)
+            if fields is not None:
+                cells, fits = _event_cells(fields, encoded)
+                value = None if fits else value
+            put.append((row["key"], row["ts"], batch, number, *cells, value, raw))
+        return TableRows(put, [])
+
+    def changes(self, changes: SlateChanges) -> TableRows:
+        """Returns the rows for the last change of each slate or entry."""
+        put: list[Values] = []
+        gone: list[Values] = []
+        cells, entries = self.cells, self.key == 2
+        assert cells is not None
+        for change in changes.latest():
+            key = (change.key, change.entry) if entries else (change.key,)
+            if change.slate is None:
+                gone.append((*key, change.batch))
+            else:
+                put.append((*key, *cells(change), change.ts, change.batch))
+        return TableRows(put, gone)
+
+
+def _event_cells(fields: RecordCells, encoded: bytes) -> tuple[Values, bool]:
+    """Returns the cells of an event's value, and True if the value fits the fields."""
+    try:
+        if encoded[:1] != BYTES_TAG:
+            return fields.read(encoded), True
+    except msgspec.ValidationError:
+        pass
+    return (None,) * len(fields.columns), False
+
+
+EVENTS = TableLayout("append", (KEY, TS, BATCH, NUMBER, VALUE, BYTES), 4)
+LATEST = TableLayout("latest", (KEY, TS, VALUE), 1)
+
+
+def _latest(rows: Iterable[Row]) -> TableRows:
+    """Returns the last row of each key in content order; null deletes. The rows may be of several
+    batches."""
+    values: dict[str, tuple[int, bytes]] = {}
+    for row in rows:
+        key, value = row["key"], (row["ts"], encode_value(row["value"]))
+        if key not in values or values[key] < value:
+            values[key] = value
+    latest = TableRows([], [])
+    for key, (ts, encoded) in values.items():
+        if encoded == b"null":
+            latest.gone.append((key, ts))
+        else:
+            is_bytes = encoded[:1] == BYTES_TAG
+            latest.put.append((key, ts, encoded[1:] if is_bytes else encoded.decode()))
+    return latest
+
+
+def _value_cells(encoded: bytes) -> tuple[bytes | None, bytes | None]:
+    return (None, encoded[1:]) if encoded[:1] == BYTES_TAG else (encoded, None)
+
+
+def _entry_cells(change: SlateChange) -> Values:
+    return _value_cells(change.slate or b"null")
+
+
+def _slate_cells(change: SlateChange) -> Values:
+    return (change.slate,)
+
+
+ENTRIES = TableLayout("upsert", (KEY, ENTRY, VALUE, BYTES, TS, BATCH), 2, _entry_cells)
+SLATES = TableLayout("upsert", (KEY, SLATE, TS, BATCH), 1, _slate_cells)
+
+
+def slate_layout(slate: type, where: str, *, typed: bool = True) -> TableLayout:
+    """Returns the layout for changes of slates of that type, which is dict or a dataclass."""
+    if not typed or not dataclasses.is_dataclass(slate):
+        return SLATES
+    fields = record_cells(slate, (KEY, TS, BATCH), where)
+
+    def cells(change: SlateChange) -> Values:
+        try:
+            return fields.read(change.slate or b"null")
+        except msgspec.ValidationError as error:
+            raise StoreError(
+                f"{where}: the slate of {change.key!r} must fit its columns: {error}; make a new "
+                "table with the option columns=json"
+            ) from None
+
+    return TableLayout("upsert", (KEY, *fields.columns, TS, BATCH), 1, cells)
+
+
+def event_layout(value: type | None, where: str, *, typed: bool = True) -> TableLayout:
+    """Returns the layout for events whose values have the declared dataclass, if there is one."""
+    if value is None or not typed:
+        return EVENTS
+    first = (KEY, TS, BATCH, NUMBER)
+    fields = record_cells(value, (*first, VALUE, BYTES), where)
+    return TableLayout("append", (*first, *fields.columns, VALUE, BYTES), 4, fields=fields)
+
+
+class RecordCells(NamedTuple):
+    """The fields of a dataclass as columns."""
+
+    columns: tuple[TableColumn, ...]
+    read: Callable[[bytes], Values]
+    """Returns the cells of a JSON value; ValidationError if it does not fit."""
+
+
+def record_cells(record: type, others: Iterable[TableColumn], where: str) -> RecordCells:
+    """Returns the columns of a dataclass's fields; DefinitionError if `others` has one of their
+    names."""
+    hints = get_type_hints(record)
+    columns: list[TableColumn] = []
+    fields: list[tuple[str, Any, Any]] = []
+    for number, field in enumerate(dataclasses.fields(record)):
+        kind, read_as = _column_kind(hints[field.name])
+        columns.append(TableColumn(field.name, kind))
+        is_json = kind == "json"
+        reading = (read_as, msgspec.Raw(b"null")) if is_json else (read_as | None, None)
+        fields.append((f"field{number}", *reading))
+    _check_names(
+        [column.name for column in columns], [column.name for column in others], record, where
+    )
+    reader = msgspec.defstruct(
+        record.__name__,
+        fields,
+        rename={f"field{number}": column.name for number, column in enumerate(columns)},
+    )
+    decode = msgspec.json.Decoder(reader).decode
+    astuple = msgspec.structs.astuple
+    raws = any(column.kind == "json" for column in columns)
+
+    def read(encoded: bytes) -> Values:
+        values = astuple(decode(encoded))
+        return tuple([_cell(value) for value in values]) if raws else values
+
+    return RecordCells(tuple(columns), read)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, msgspec.Raw):
+        encoded = bytes(value)
+        return None if encoded == b"null" else encoded
+    return value
+
+
+def _column_kind(hint: Any) -> tuple[ColumnKind, Any]:
+    """Returns the kind of a field's column, and the type as which the field is read."""
+    return _SCALARS.get(column_type(hint).kind, ("json", msgspec.Raw))
+
+
+def _check_names(fields: list[str], others: list[str], record: type, where: str) -> None:
+    taken = set(others)
+    for name in fields:
+        if name.lower() in taken:
+            raise DefinitionError(
+                f"{where}: the field {name!r} of {record.__name__} cannot be a column, since there "
+                "is one of that name; rename the field, or set the option columns=json"
+            )
+        taken.add(name.lower())

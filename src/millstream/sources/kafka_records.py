@@ -1,0 +1,200 @@
+"""Converts records of a Kafka topic into chunks: decoded values, keys, times and headers.
+
+A source that declares no key uses the record's key, and one that declares no time the record's
+time; with `key=record` and `time=record` in the address, a source that declares them does too. A
+wrong record is a `Bad` with its offset as the line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from millstream.errors import InputError
+from millstream.json_depth import DEEPEST, too_deep
+from millstream.kafka.topic import RECORD, SourceTopic
+from millstream.model.line_records import line_reader
+from millstream.model.path import LONGEST_KEY
+from millstream.model.source import Source
+from millstream.sources.formats import Bad, Chunk, shown
+from millstream.sources.json_lines import Fields
+from millstream.sources.picked import picker
+
+_decode = msgspec.json.Decoder().decode
+_BYTES_TAG = b"\x00"  # the same as codec.BYTES_TAG
+
+
+def taken_source(source: Source, topic: SourceTopic) -> Source:
+    """Returns the source without the key or time that the Kafka record itself provides."""
+    key = None if topic.key == RECORD else source.key
+    ts = None if topic.time == RECORD else source.ts
+    return source if (key, ts) == (source.key, source.ts) else replace(source, key=key, ts=ts)
+
+
+class TopicRecordReader:
+    """Makes chunks of the messages of one source."""
+
+    def __init__(
+        self, topic: SourceTopic, source: Source, clock: int, fields: Fields | None
+    ) -> None:
+        """`source` comes from `taken_source`. With `fields`, only these are needed."""
+        self._topic = topic
+        self._keyed = source.key is None
+        self._stamped = source.ts is None
+        self._clock = clock
+        self._latest = None if source.ahead is None else clock + source.ahead
+        plain = topic.format == "json" and not topic.headers and not self._keyed
+        self._pick = None
+        if plain and not self._stamped and fields is not None:
+            self._pick = picker(*fields)
+        form = source.text
+        self._line = line_reader(form.pattern, encoding=form.line_encoding)
+
+    def chunk(self, messages: list[Any]) -> tuple[Chunk, int]:
+        """Returns the records of some messages of one partition, and their bytes."""
+        kind = type(messages[0])
+        values: list[bytes | None] = list(map(kind.value, messages))
+        if None in values:  # a deletion, in a compacted topic
+            whole = [b"null" if value is None else value for value in values]
+        else:
+            whole = values  # type: ignore[assignment]
+        size = sum(map(len, whole))
+        if self._pick is not None and None not in values:
+            picked = self._pick(b"\n".join(whole))
+            if picked is not None and len(picked.keys or picked.times or ()) == len(whole):
+                later = partial(self._decoded, messages, values, whole)
+                return Chunk([], None, [], None, picked=picked, whole=later), size
+        return self._decoded(messages, values, whole), size
+
+    def _decoded(
+        self, messages: list[Any], values: list[bytes | None], whole: list[bytes]
+    ) -> Chunk:
+        chunk = self._plain(messages, whole) if None not in values else None
+        return chunk or self._each(messages, values)
+
+    def _plain(self, messages: list[Any], values: list[bytes]) -> Chunk | None:
+        """Returns the chunk if all values are valid; None if one is not."""
+        if self._topic.headers:
+            return None
+        raw: list[bytes] | None = values
+        try:
+            if self._topic.format == "json":
+                records: list[Any] = list(map(_decode, values))
+                if any(map(too_deep, values)):
+                    return None
+            elif self._topic.format == "bytes":
+                records, raw = list(values), [_BYTES_TAG + value for value in values]
+            else:
+                records, raw = list(map(self._line, values)), None
+            keys = self._keys(messages) if self._keyed else None
+        except (ValueError, RecursionError, InputError):
+            return None
+        stamps = self._stamps(messages) if self._stamped else None
+        if stamps is not None and self._latest is not None and max(stamps) > self._latest:
+            return None
+        first, last = messages[0].offset(), messages[-1].offset()
+        lines = None
+        if last - first != len(messages) - 1:  # some offsets have no record
+            lines = [message.offset() for message in messages]
+        return Chunk(records, raw, [], lines, first, _from_zero, stamps, keys=keys)
+
+    def _each(self, messages: list[Any], values: list[bytes | None]) -> Chunk:
+        """Returns the chunk, made record by record: wrong records are set aside."""
+        chunk = Chunk([], [], [], [], 0, _from_zero, [], keys=[] if self._keyed else None)
+        assert chunk.lines is not None
+        assert chunk.raw is not None
+        assert chunk.stamps is not None
+        for message, value in zip(messages, values, strict=True):
+            try:
+                record, raw = self._record(message, value)
+                key = _key(message.key()) if self._keyed else ""
+                stamp = self._stamp(message)
+            except (ValueError, RecursionError, InputError) as error:
+                bad = Bad(message.offset(), shown(value or b""), _reason(value, error))
+                chunk.bad.append(bad)
+                continue
+            chunk.records.append(record)
+            chunk.raw.append(raw)
+            chunk.lines.append(message.offset())
+            chunk.stamps.append(stamp)
+            if chunk.keys is not None:
+                chunk.keys.append(key)
+        return chunk if self._stamped else chunk._replace(stamps=None)
+
+    def _record(self, message: Any, value: bytes | None) -> tuple[Any, bytes]:
+        """Returns a record and its encoding."""
+        headers = self._topic.headers
+        record: Any
+        if value is None:
+            record, raw = None, b"null"
+        elif self._topic.format == "json":
+            record, raw = _decode(value), value
+            if too_deep(value):
+                raise ValueError(f"it is nested more than {DEEPEST} deep")
+        elif self._topic.format == "bytes":
+            record, raw = value, _BYTES_TAG + value
+        else:
+            record = self._line(value)
+            raw = msgspec.json.encode(record)
+        if headers:
+            if not isinstance(record, dict):
+                raise InputError(
+                    f"{self._topic.where}: the headers go into the field {headers!r}, so a value "
+                    f"must be an object; got {type(record).__name__}"
+                )
+            record[headers] = {
+                name: None if header is None else bytes(header).decode(errors="replace")
+                for name, header in message.headers() or ()
+            }
+            raw = msgspec.json.encode(record)
+        return record, raw
+
+    def _keys(self, messages: list[Any]) -> list[str]:
+        return list(map(_key, map(type(messages[0]).key, messages)))
+
+    def _stamps(self, messages: list[Any]) -> list[int]:
+        clock = self._clock
+        timestamps = map(type(messages[0]).timestamp, messages)
+        return [1_000 * ms if kind else clock for kind, ms in timestamps]
+
+    def _stamp(self, message: Any) -> int:
+        kind, ms = message.timestamp()
+        stamp = 1_000 * ms if kind else self._clock
+        if self._stamped and self._latest is not None and stamp > self._latest:
+            raise InputError(
+                f"{self._topic.where}: the record's time must not be more than a source's ahead= "
+                f"after the clock; got {ms} milliseconds since 1970: a producer with a wrong clock?"
+            )
+        return int(stamp)
+
+
+def _from_zero() -> int:
+    return -1  # offsets are counted from 0, lines from 1
+
+
+def _key(key: bytes | str | None) -> str:
+    if key is None:
+        return ""
+    if len(key) > LONGEST_KEY:
+        raise InputError(f"a record's key must have at most {LONGEST_KEY} bytes; got {len(key)}")
+    if isinstance(key, str):
+        return key
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        raise InputError(f"a record's key must be text in UTF-8; got {key[:40]!r}") from None
+
+
+def _reason(value: bytes | None, error: Exception) -> str:
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, UnicodeDecodeError):
+        got = "bytes that are not UTF-8"
+    elif not value:
+        got = "an empty value"
+    else:
+        got = f"this: {str(error)[:200]}"
+    return f"a record's value must be one whole JSON value; got {got}"

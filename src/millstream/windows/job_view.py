@@ -1,0 +1,368 @@
+"""The view of a job for people: the tables of its root as one JSON object. Pure.
+
+    panes       around where most nodes are: for each pane and node its `mark`
+    windows     the newest open ones, then the last closed ones, each in order
+    accounts    for each node, where its records went; `totals` is the sum over all nodes
+
+A mark is one of a manifest's (`data`, `empty`, `lost`), or `awaited`, or `missing`: all windows of
+the pane were closed without it. After the end of a log, panes are `empty`, and `why` is `over`.
+Each reducer of a job has the marks of all nodes, so the view shows those of the first. A window is
+open as long as any of its reducers has it open.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median_low
+from typing import Any
+
+from millstream.windows.accounts import (
+    BYTES,
+    COUNTS,
+    GAP,
+    MARK,
+    RECORDS,
+    SHED,
+    WHY,
+    account,
+    added,
+    residual,
+    window_in,
+    window_of,
+)
+from millstream.windows.lateness import late_warning
+from millstream.windows.missing_panes import UNKNOWN, cause_of
+from millstream.windows.node_places import places_in
+from millstream.windows.pane_marks import pane_in, shown_panes, state_of
+from millstream.windows.reducers import BEGINNING, NEVER
+from millstream.windows.span import Span
+
+Entries = Mapping[str, Any]
+View = dict[str, Any]
+Schedule = Sequence[Sequence[int]]
+
+MOST_OPEN, MOST_CLOSED = 24, 24
+SHOWN = ("account|", "board|", "meta", "node|", "past|", "window|")
+"""The prefixes of the entries of the root's table that are needed here. Entries of values are
+not."""
+_NOTHING = dict.fromkeys(COUNTS, 0)
+
+
+def shown(
+    name: str,
+    described: Mapping[str, Any],
+    tables: Mapping[str, Entries],
+    batch: int,
+    schedule: Schedule = (),
+) -> View:
+    """Returns the view of a job. `described` is its `PlacedJob.described`, `tables` are by reducer,
+    and `schedule` is the current schedule of the reducers (see `reducers`)."""
+    board = _board(described, tables)
+    accounts = {node: _with_residual(board.account(node)) for node in board.nodes}
+    totals = _NOTHING
+    for counts in accounts.values():
+        totals = added(totals, counts)
+    windows = board.windows()
+    still_open = [window for window in windows if window["state"] == "open"]
+    copied = ("agents", "axis", "range", "slide", "pane", "latency", "fidelity")
+    return {
+        "name": name,
+        "batch": batch,
+        **{field: described[field] for field in copied},
+        "nodes": list(board.nodes),
+        "ended": {
+            node: None if pane == -board.span.furthest else pane * board.span.pane
+            for node, pane in sorted(board.over.items())
+        },
+        "reducers": board.reducers,
+        "change": board.change(schedule),
+        "panes": [board.pane(pane) for pane in board.columns()],
+        "windows": [
+            *still_open[-MOST_OPEN:],
+            *[window for window in windows if window["state"] == "closed"][-MOST_CLOSED:],
+        ],
+        "open": len(still_open),
+        "closed": sum(end - first for table in board.first for first, end in _closed(table)),
+        "accounts": accounts,
+        "totals": _with_residual(totals),
+        "warnings": [*board.warnings()],
+        "silent": board.silent() if described["agents"] else [],
+    }
+
+
+def summary(view: Mapping[str, Any]) -> View:
+    """Returns a view in short: the accounts of the nodes, the residual, the numbers of windows, and
+    the nodes that need attention."""
+    return {
+        "nodes": view["accounts"],
+        "silent": view["silent"],
+        "warnings": view["warnings"],
+        "residual": view["totals"]["residual"],
+        "open": view["open"],
+        "closed": view["closed"],
+    }
+
+
+@dataclass(frozen=True)
+class _Board:
+    """The tables of a job's reducers, with values from them that are needed repeatedly."""
+
+    span: Span
+    nodes: tuple[str, ...]
+    every: Sequence[Entries]
+    first: Sequence[Entries]
+    """The table of the first reducer, for each number of reducers that there was."""
+    marks: Mapping[int, Mapping[str, Sequence[Any]]]
+    """The marks by pane and node."""
+    start: int
+    """The very first pane: windows that begin before it do not exist."""
+    begun: Mapping[str, int]
+    """The first pane of each node, if it was not there before."""
+    over: Mapping[str, int]
+    """The pane at which a node's log ends, if it has ended."""
+    at: Mapping[str, int]
+    """The pane that a node has reached, if it is known."""
+    kept: int
+    """Nothing is known of panes before this one any more."""
+    why: Mapping[int, str | None]
+    """The reason why a window was closed, for windows with an entry. None: it is open."""
+
+    @property
+    def reducers(self) -> int | None:
+        """The number of reducers of the newest windows."""
+        known = [table["meta"]["schedule"] for table in self.first if "meta" in table]
+        newest = max((schedule[-1] for schedule in known if schedule), default=None)
+        return None if newest is None else newest[1]
+
+    def change(self, schedule: Schedule) -> View | None:
+        """Returns the next number of reducers, and the position from which it holds. None: no
+        change is pending."""
+        ahead = [entry for entry in schedule if entry[0] > max(self.at.values(), default=entry[0])]
+        if not ahead:
+            return None
+        first, number = ahead[-1]
+        return {"reducers": number, "from": first * self.span.pane}
+
+    def account(self, node: str) -> dict[str, int]:
+        counts = _NOTHING
+        for table in self.first:
+            counts = added(counts, table.get(account(node), _NOTHING))
+        return counts
+
+    def warnings(self) -> Iterator[str]:
+        """Yields warnings about the nodes' logs."""
+        for node in self.nodes:
+            counts = self.account(node)
+            behind = counts.get("behind", 0) if self.span.axis == "time" else 0
+            warning = late_warning(node, counts["read"], counts["late"], behind)
+            if warning is not None:
+                yield warning
+
+    def silent(self) -> list[str]:
+        """Returns the nodes that are more than a window behind the furthest one, or began that
+        late, and whose log has not ended. On axes other than time nodes differ naturally, so none
+        counts as silent."""
+        if self.span.axis != "time" or not self.at:
+            return []
+        furthest = max(self.at.values())
+        return [
+            node
+            for node in self.nodes
+            if node not in self.over and furthest - self.at.get(node, self.start) > self.span.panes
+        ]
+
+    def columns(self) -> range:
+        """Returns the panes to show: up to where most nodes are, and on to the end of the window
+        there."""
+        if not self.at:
+            return range(0)
+        most = shown_panes(len(self.nodes))
+        last = median_low(self.at.values()) - 1
+        ahead = max(self.marks, default=last)
+        here = [window for window in self.span.windows_of(last) if self.why.get(window, "") is None]
+        end = self.span.panes_of(here[0])[-1] if here else last
+        last = max(last, *(pane for pane in (ahead, end) if pane <= last + most // 3), last)
+        known = max(self.kept, min(self.marks, default=last))
+        return range(max(last - most + 1, min(known, last)), last + 1)
+
+    def pane(self, pane: int) -> View:
+        """Returns a column: the state of a pane at each node."""
+        windows = [
+            window
+            for window in self.span.windows_of(pane)
+            if self.span.panes_of(window)[0] >= self.start
+        ]
+        silent = "missing"
+        if any(not self._is_closed(window) for window in windows):
+            silent = "awaited"
+        elif any(self.why.get(window) == "time" for window in windows):
+            silent = "empty"  # event time has passed it: a silent node had no records
+        return {
+            "pane": pane,
+            "from": pane * self.span.pane,
+            "to": (pane + 1) * self.span.pane,
+            "nodes": {node: self._cell(node, pane, silent) for node in self.nodes},
+        }
+
+    def windows(self) -> list[View]:
+        """Returns all windows with an entry, in order. Windows of which the nodes have only reached
+        the beginning are left out: they may stay empty."""
+        entries: dict[int, list[Mapping[str, Any]]] = {}
+        for table in self.every:
+            for entry, stored in table.items():
+                if entry.startswith("window|"):
+                    entries.setdefault(window_in(entry), []).append(stored)
+        return [
+            self._window(number, entries[number])
+            for number in sorted(entries)
+            if any(stored["why"] for stored in entries[number]) or any(self._boards(number))
+        ]
+
+    def _is_closed(self, window: int) -> bool:
+        ranges = (closed for table in self.first for closed in _closed(table))
+        return any(first <= window < end for first, end in ranges)
+
+    def _cell(self, node: str, pane: int, silent: str) -> View:
+        mark = self.marks.get(pane, {}).get(node)
+        if mark is None:
+            state, why = silent, None
+            if pane < self.begun.get(node, pane):
+                state, why = "lost", "absent"
+            elif pane >= self.over.get(node, pane + 1):
+                state, why = "empty", "over"
+            return {"mark": state, "why": why, "records": 0, "bytes": 0, "shed": 0, "gap": 0}
+        return {
+            "mark": mark[MARK],
+            "why": mark[WHY] or None,
+            "records": mark[RECORDS],
+            "bytes": mark[BYTES],
+            "shed": mark[SHED],
+            "gap": mark[GAP],
+        }
+
+    def _window(self, number: int, reducers: Sequence[Mapping[str, Any]]) -> View:
+        begin, end = self.span.bounds(number)
+        waiting = [stored for stored in reducers if not stored["why"]]
+        entry = (waiting or reducers)[0]
+        return {
+            "window": number,
+            "from": begin,
+            "to": end,
+            "state": "open" if waiting else "closed",
+            "why": entry["why"] or None,
+            "corrections": max(stored["corrections"] for stored in reducers),
+            "coverage": {"missing": {}, **(entry["coverage"] or self._coverage(number, entry))},
+            "completeness": {
+                "late": 0.0,
+                "misdated": 0.0,
+                **(entry["completeness"] or self._completeness(number, entry)),
+            },
+            "account": _with_residual(
+                {**{count: entry[count] for count in COUNTS}, "gaps": self._torn(number)}
+            ),
+        }
+
+    def _coverage(self, number: int, window: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the measures of `coverage.Tally`. The nodes are counted here, since not every job
+        keeps their counts."""
+        responded = {
+            node
+            for marks in self._boards(number)
+            for node, mark in marks.items()
+            if state_of(mark) == "received"
+        }
+        return {
+            "area": window["received"] / (len(self.nodes) * self.span.panes),
+            "time": window["some"] / self.span.panes,
+            "space": len(responded) / len(self.nodes),
+            "missing": dict(sorted(self._missing(number).items())),
+        }
+
+    def _completeness(self, number: int, window: Mapping[str, Any]) -> dict[str, float | None]:
+        """Returns the completeness of an open window, computed as in `answers`."""
+        size = sum(mark[BYTES] for marks in self._boards(number) for mark in marks.values())
+        missing = self._missing(number)
+        unknown = sum(missing[cause] for cause in UNKNOWN)
+        return window_of({**window}).complete(window["on_time"], size, unknown)
+
+    def _missing(self, number: int) -> Counter[str]:
+        """Returns the missing panes of nodes by cause, as the module `missing_panes` does for a
+        closed window."""
+        causes = Counter[str]()
+        for pane in self.span.panes_of(number):
+            marks = self.marks.get(pane, {})
+            for node in self.nodes:
+                mark = marks.get(node)
+                if mark is not None:
+                    causes.update([] if state_of(mark) == "received" else [cause_of(mark)])
+                elif node not in self.begun or pane < self.begun[node]:
+                    causes["absent"] += 1
+                elif pane < self.over.get(node, pane + 1):
+                    causes["awaited"] += 1
+        return causes
+
+    def _torn(self, window: int) -> int:
+        """Counts the panes of nodes that have a gap."""
+        return sum(mark[GAP] != 0 for marks in self._boards(window) for mark in marks.values())
+
+    def _boards(self, window: int) -> Iterator[Mapping[str, Sequence[Any]]]:
+        return (self.marks[pane] for pane in self.span.panes_of(window) if pane in self.marks)
+
+
+def _board(described: Mapping[str, Any], tables: Mapping[str, Entries]) -> _Board:
+    span = Span(described["axis"], described["range"], described["slide"], described["pane"])
+    first: dict[str, Entries] = {}
+    for reducer in sorted(tables):
+        first.setdefault(reducer.partition("/")[0], tables[reducer])
+    marks: dict[int, dict[str, Sequence[Any]]] = {}
+    starts: list[int] = []
+    kept: list[int] = []
+    begun: dict[str, int] = {}
+    over: dict[str, int] = {}
+    at: dict[str, int] = {}
+    why: dict[int, str | None] = {}
+    for table in first.values():
+        meta = table.get("meta", {})
+        starts += [] if meta.get("first") is None else [meta["first"]]
+        past = [pane_in(entry) for entry in table if entry.startswith("past|")]
+        kept += [min([*past, meta["kept"]])] if "kept" in meta else []
+        for node, place in places_in(table):
+            begun[node] = place.begun
+            if place.over != NEVER:
+                over[node] = place.over
+        at |= {node: pane for node, pane in begun.items() if pane != BEGINNING and node not in at}
+        at |= meta.get("at", {})  # stored by an earlier version
+        for entry, stored in table.items():
+            if entry.startswith(("board|", "past|")):
+                pane = pane_in(entry)
+                marks.setdefault(pane, {}).update(stored)
+                at.update({node: max(pane + 1, at.get(node, pane)) for node in stored})
+            elif entry.startswith("window|"):
+                why[window_in(entry)] = stored["why"] or None
+    start = min(starts, default=0)
+    return _Board(
+        span,
+        tuple(described["nodes"]),
+        every=[tables[reducer] for reducer in sorted(tables)],
+        first=[*first.values()],
+        marks=marks,
+        start=start,
+        begun=begun,
+        over=over,
+        at=at,
+        kept=max(kept, default=start),
+        why=why,
+    )
+
+
+def _closed(table: Entries) -> list[list[int]]:
+    """Returns the ranges of closed windows."""
+    ranges: list[list[int]] = table.get("meta", {}).get("closed", [])
+    return ranges
+
+
+def _with_residual(counts: Mapping[str, int]) -> dict[str, int]:
+    shown = {name: counts[name] for name in COUNTS}
+    return {**shown, "residual": residual(counts), "gaps": counts.get("gaps", 0)}

@@ -1,0 +1,74 @@
+"""A store that can be read and not written: another user's, or one whose rights were taken away."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from held_lock import hold
+from served import MadeStore
+
+from millstream.stores.home import Home
+from millstream.stores.reader import SlateReader
+
+NOBODY = 65_534
+READ = """
+import os, sys
+from pathlib import Path
+from millstream.errors import StoreError
+from millstream.server.lock import ServerLock
+from millstream.stores.reader import SlateReader
+path = Path(sys.argv[1])
+if os.geteuid() == 0:
+    os.setuid(int(sys.argv[2]))
+try:
+    with SlateReader(path) as reader:
+        print(reader.get("count", "a").value)
+    ServerLock(path).close()
+except StoreError as error:
+    print(error)
+"""
+
+
+@pytest.fixture
+def made() -> Iterator[MadeStore]:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        made = MadeStore(Path(folder) / "store", {"count": "dict"})
+        made.commit({"count": {"a": {"n": 1}}})
+        yield made
+        for path in [made.path, *made.path.rglob("*")]:
+            path.chmod(stat.S_IRWXU)
+
+
+def read(made: MadeStore) -> str:
+    """What one is told who may look at the store, and not change it."""
+    for path in [made.path, *made.path.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    command = [sys.executable, "-c", READ, str(made.path), str(NOBODY)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return found.stdout + found.stderr
+
+
+def test_it_can_be_read(made):
+    """And served."""
+    assert read(made) == "{'n': 1}\n"
+
+
+def test_not_beside_its_application(made):
+    """LMDB's readers must write a lock for that: it is said what to do."""
+    hold(made.path)
+    assert "its application runs" in read(made)
+
+
+def test_a_store_that_is_just_being_made_has_no_slate(tmp_path: Path) -> None:
+    """Its facts are there before the folder of its shards: that is no lack of rights."""
+    Home.make(tmp_path / "store", "shop", 2, {"count": "dict"}).shards.rmdir()
+    hold(tmp_path / "store")
+    with SlateReader(tmp_path / "store") as reader:
+        assert reader.get("count", "a") is None

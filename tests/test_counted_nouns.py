@@ -1,0 +1,54 @@
+"""Messages count one thing as one: no "1 events" anywhere that a user reads."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import millstream
+from millstream.driver.change_plan import _count, _read
+
+ROOT = Path(millstream.__file__).parent
+NOUNS = "events letters slates records files rows tries shards objects batches functions nodes"
+PLURAL = re.compile(rf"^(?: (?:dead|late|dead late))? ({'|'.join(NOUNS.split())})\b")
+ALWAYS_MANY = {
+    # A bound, a constant or a rate, or a sentence that is only said of several.
+    "a package: must have at most",
+    "events a second",
+    "events/s",
+}
+
+
+def plurals_after_numbers(path: Path) -> Iterator[str]:
+    """Texts such as f"{count} slates", whatever the count is."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.JoinedStr):
+            continue
+        for before, after in zip(node.values, node.values[1:], strict=False):
+            if isinstance(before, ast.FormattedValue) and isinstance(after, ast.Constant):
+                number = ast.unparse(before.value)
+                bound = number.isupper() or number.lstrip("_").isupper() or "most" in number
+                if PLURAL.match(str(after.value)) and not bound:
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}: {{{number}}}{after.value}"
+
+
+FOLDERS = ("cli", "driver", "actions", "verifying", "graph", "client", "letters", "backups")
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_message_says_one_events(folder: str) -> None:
+    """A number with a noun in the plural comes from `counted`, or is said of several only."""
+    found = [text for path in (ROOT / folder).rglob("*.py") for text in plurals_after_numbers(path)]
+    assert [text for text in found if not any(known in text for known in ALWAYS_MANY)] == []
+
+
+def test_the_plan_counts_one_slate_as_one() -> None:
+    """Nouns and verbs go with their number."""
+    assert _count({"a": 1}, "a", " stays", " stay") == "1 slate stays"
+    assert _count({"a": 1200}, "a", " stays", " stay") == "1,200 slates stay"
+    assert _read(1) == "1 slate that was read"
+    assert _read(2) == "2 slates that were read"
