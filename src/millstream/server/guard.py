@@ -38,8 +38,9 @@ MOST_HEADERS = 100
 LONGEST_URL = 16 << 10
 WRONG_TOKENS = 20.0
 """Wrong tokens that an address may send at once; afterwards, half as many per second."""
-BODIES = 4
-"""Bodies of the largest size that fit in memory at once, over all requests."""
+BODIES = 2
+"""Bodies of the largest size that are held at once, over all requests. Parsing a body takes up to
+three times its size, so this bounds the server's memory."""
 
 SECURITY_HEADERS = [
     ("x-content-type-options", "nosniff"),
