@@ -112,15 +112,15 @@ def reshard(home: Home, shards: int, say: Callable[[str], None]) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def begun(home: Home, shards: int, batch: int) -> Resharding:
-    """Returns the interrupted resharding to continue, or a new one."""
+def begun(home: Home, shards: int, batch: int, prefix: str = "shards") -> Resharding:
+    """Returns the interrupted resharding to continue, or a new one, in a folder of that prefix."""
     stored = read_record(home.path / NOTE)
     if stored is not None:
         note = msgspec.json.decode(stored, type=Resharding)
         if (note.shards, note.batch) == (shards, batch):
             return note
         shutil.rmtree(home.path / note.folder, ignore_errors=True)
-    note = Resharding(shards, batch, f"shards-{shards}-at-{batch}")
+    note = Resharding(shards, batch, f"{prefix}-{shards}-at-{batch}")
     shutil.rmtree(home.path / note.folder, ignore_errors=True)
     write_record(home.path / NOTE, msgspec.json.encode(note))
     return note

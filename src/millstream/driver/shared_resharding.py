@@ -7,6 +7,7 @@ makes it, so a former leader cannot commit any more.
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ import msgspec
 
 from millstream.counted_nouns import counted
 from millstream.driver.leadership import LOOK_SECONDS, LeaderWatch
-from millstream.driver.resharding import begun, write_resharded
+from millstream.driver.resharding import NOTE, begun, write_resharded
 from millstream.errors import StoreLocked
 from millstream.places.host_cache import working_folder
 from millstream.places.place import Place
@@ -53,8 +54,14 @@ def reshard_shared(
             return facts.shards
         home = SharedHome.take(place, work / "driver", facts.app, None, {}, cache)
         progress = decoded(home.read_progress())
+        if progress.batch != mirror.batch:
+            raise StoreLocked(
+                f"{place.address}: a driver has committed batch {progress.batch} meanwhile; stop "
+                "the application, and then reshard its store"
+            )
         source = Home.open(mirror.path)
-        note = begun(source, shards, progress.batch)
+        # A mirror takes the folders shards-* for its own.
+        note = begun(source, shards, progress.batch, prefix="resharded")
         counts = write_resharded(source, progress, note, home.next_epoch, say)
         rows = counted(sum(counts.rows.values()), "row")
         say(f"{rows} moved, and compared; writing to the place")
@@ -66,6 +73,8 @@ def reshard_shared(
             store.close()
         home.replace_shards(shards, bases)
         home.take_over(progress)
+        (source.path / NOTE).unlink(missing_ok=True)
+        shutil.rmtree(source.path / note.folder, ignore_errors=True)
     return facts.shards
 
 

@@ -1,0 +1,139 @@
+"""A shared store whose resharding is cut off, or meets a driver, keeps what was committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from millstream import App
+from millstream.driver import resharding, shared_resharding
+from millstream.driver.in_process import run
+from millstream.driver.shared_resharding import reshard_shared
+from millstream.errors import StoreLocked
+from millstream.places.directory_place import DirectoryPlace
+from millstream.settings import Settings
+from millstream.stores.reader import SlateReader
+from millstream.stores.shared.store_mirror import StoreMirror
+
+USERS = 300
+
+
+class SharedCounts:
+    """Clicks counted by user, on a shared store of four shards."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.place = DirectoryPlace(folder / "place")
+        self.cache = str(folder / "cache")
+        (folder / "in").mkdir()
+        self._files = 0
+
+    def run(self) -> None:
+        """Let each user click three times more, and count that."""
+        app = App("counts", order="arrival")
+        app.source("clicks", key="user")
+
+        @app.update("clicks")
+        def count(event: object, slate: dict[str, int]) -> None:
+            slate["n"] = slate.get("n", 0) + 1
+
+        lines = "".join(f'{{"user": "u{number % USERS}"}}\n' for number in range(3 * USERS))
+        self._files += 1
+        (self.folder / "in" / f"{self._files}.json").write_text(lines)
+        options: dict[str, Any] = {"shards": None if self._files > 1 else 4, "available_now": True}
+        options |= {"place": self.place.address, "cache": self.cache, "batch_bytes": 4_000}
+        sources = {"clicks": f"json:{self.folder / 'in'}"}
+        run(app, Settings("counts", self.folder / f"work{self._files}", sources, {}, **options))
+
+    def reshard(self, shards: int, say: Callable[[str], None] = lambda sentence: None) -> None:
+        reshard_shared(self.place, shards, say, lease=0.1, cache=self.cache)
+
+    def slates(self) -> dict[str, Any]:
+        with (
+            closing(StoreMirror(self.place, self.folder / "read", 0.0)) as mirror,
+            SlateReader(mirror.path) as reader,
+        ):
+            return {slate.key: slate.value for slate in reader.scan("count")}
+
+
+@pytest.fixture
+def counts(tmp_path: Path) -> SharedCounts:
+    return SharedCounts(tmp_path)
+
+
+@pytest.mark.parametrize("after", range(6))
+def test_a_shared_resharding_that_is_cut_off_goes_on(
+    counts: SharedCounts, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut off at any of its records, the store is as it was; started again, it comes to the same
+    slates."""
+    counts.run()
+    before, writes, original = counts.slates(), 0, resharding.write_record
+
+    def counting(path: Path, data: bytes, **options: bool) -> None:
+        nonlocal writes
+        if writes == after:
+            raise KeyboardInterrupt
+        writes += 1
+        original(path, data, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(resharding, "write_record", counting)
+        try:
+            counts.reshard(7)
+        except KeyboardInterrupt:
+            assert counts.slates() == before
+    counts.reshard(7)
+    assert counts.slates() == before
+    counts.run()
+    assert counts.slates() == {key: {"n": 6} for key in before}
+
+
+def test_a_resharding_goes_on_after_its_last_shard(
+    counts: SharedCounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was moved before the cut is not moved again."""
+    counts.run()
+    before = counts.slates()
+
+    def cut_off(*given: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shared_resharding, "write_base", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            counts.reshard(7)
+    moved: list[int] = []
+    original = resharding._move
+
+    def noted(view: Any, folder: Path, note: Any, rows: Any, done: bool) -> None:
+        if not done:
+            moved.append(1)
+        original(view, folder, note, rows, done)
+
+    monkeypatch.setattr(resharding, "_move", noted)
+    counts.reshard(7)
+    assert moved == []
+    assert counts.slates() == before
+
+
+def test_a_driver_that_ran_meanwhile_is_not_undone(
+    counts: SharedCounts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Batches that were committed after the rows were fetched stay: the resharding is refused."""
+    counts.run()
+    original = shared_resharding.StoreMirror.close
+
+    def then_run(mirror: StoreMirror) -> None:
+        original(mirror)
+        monkeypatch.undo()
+        counts.run()
+
+    monkeypatch.setattr(shared_resharding.StoreMirror, "close", then_run)
+    with pytest.raises(StoreLocked, match="meanwhile"):
+        counts.reshard(7)
+    assert {value["n"] for value in counts.slates().values()} == {6}
