@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from uuid import uuid4
 
 from millstream.actions.action_threads import carried_out
 from millstream.actions.address import addresses_of
@@ -15,7 +14,7 @@ from millstream.driver.addresses import check_places
 from millstream.driver.dead_input import dead_sentence, dead_share
 from millstream.driver.driver import Driver, OnReport
 from millstream.driver.followed_logs import LogFollowing
-from millstream.driver.leadership import Leading, stand_by
+from millstream.driver.leadership import stand_by
 from millstream.driver.report import RunSummary
 from millstream.driver.runner import OpenRunner, Runner
 from millstream.driver.start import start
@@ -77,8 +76,6 @@ def run(
             with start_checks(home) as checks:
                 finish_checks(checks)
         started = open_.enter_context(start(home, workflow, settings, say, stop, logs))
-        if home.place is not None:
-            open_.enter_context(Leading(home.place, uuid4().hex))
         if logs is not None and not settings.available_now:
             open_.enter_context(LogFollowing(logs, started.planner.streams, say))
         before = started.progress

@@ -11,12 +11,15 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from types import TracebackType
+from uuid import uuid4
 
 from millstream.driver.addresses import addresses
 from millstream.driver.change_plan import ChangePlan, plan_changes, refusal, rename_counts
 from millstream.driver.compatibility import check_continues, lasting
 from millstream.driver.flush import Flushing, take_back
 from millstream.driver.format_upgrade import upgrade
+from millstream.driver.leadership import Leading
 from millstream.driver.output_sinks import change_columns, slate_types, value_types
 from millstream.driver.planner import Planner
 from millstream.driver.publisher import Publisher
@@ -57,8 +60,13 @@ class Started:
     def __enter__(self) -> Started:
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        self._open.close()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._open.__exit__(kind, error, traceback)
 
 
 def start(
@@ -113,6 +121,8 @@ def start(
         planner.register(flushing.durable(progress))
         changes = _changes(home, workflow, settings, progress, flushing, say)
         epoch = home.take_over(progress)
+        if home.place is not None:  # from now on: the rest may have to wait for a sink
+            opened.enter_context(Leading(home.place, uuid4().hex))
         flushing.recover(epoch, progress)
         _say_if(say, upgrade(home, progress))
         retired = (*workflow.retired, *changes.orphaned)
