@@ -4,8 +4,9 @@ DESIGN
 ------
 `head length (u32) | head | frames`. The head has the position of each shard's frames, so that a
 reader that needs some shards of a large object reads only their bytes. A frame has the changes of
-one commit in one shard, `length (u32) | crc32 (u32) | body`. It has its own checksum, since frames
-are read without the rest of their object, and copied from object to object.
+one commit in one shard, `length (u32) | crc32 (u32) | body`. Head and frames have checksums of
+their own, since they are read without the rest of their object, and frames are copied from object
+to object.
 
 A pack is an object of the same form with the frames of many batches, by shard and then in the order
 in which they must be applied. Packing copies frames without parsing them.
@@ -60,6 +61,8 @@ class ObjectHead(msgspec.Struct, frozen=True, array_like=True):
     """The position of each shard's frames: (start, end), counted from the end of the head."""
 
     shards: dict[int, tuple[int, int]]
+    check: int | None = None
+    """The CRC-32 of the encoded positions; None in objects of earlier versions."""
 
 
 _frames = msgspec.msgpack.Decoder(ChangeFrame)
@@ -100,7 +103,10 @@ def section(data: bytes, shard: int) -> bytes:
 
 
 def section_bounds(beginning: bytes) -> dict[int, tuple[int, int]] | None:
-    """The position of each shard's frames, from an object's first bytes; None if too few bytes."""
+    """The position of each shard's frames, from an object's first bytes; None if too few bytes.
+
+    Raises ValueError if the head is damaged: the object's own checksum is not read here.
+    """
     if len(beginning) < _LENGTH.size:
         return None
     (size,) = _LENGTH.unpack_from(beginning)
@@ -108,6 +114,8 @@ def section_bounds(beginning: bytes) -> dict[int, tuple[int, int]] | None:
     if len(beginning) < length:
         return None
     head, _ = _head(beginning)
+    if head.check not in (None, _check(head.shards)):
+        raise ValueError("the head does not fit its checksum")
     return {number: (length + start, length + end) for number, (start, end) in head.shards.items()}
 
 
@@ -144,8 +152,12 @@ def _joined(frames: Mapping[int, Iterable[bytes]]) -> bytes:
         bounds[number] = at, at + len(whole)
         pieces.append(whole)
         at += len(whole)
-    head = msgspec.msgpack.encode(ObjectHead(bounds))
+    head = msgspec.msgpack.encode(ObjectHead(bounds, _check(bounds)))
     return b"".join([_LENGTH.pack(len(head)), head, *pieces])
+
+
+def _check(shards: Mapping[int, tuple[int, int]]) -> int:
+    return crc32(msgspec.msgpack.encode(shards))
 
 
 def _encoded(frame: ChangeFrame) -> bytes:

@@ -48,12 +48,16 @@ class SegmentReader:
         guess = HEAD_GUESS
         while True:
             beginning = self._got(segment.name, 0, guess)
-            bounds = section_bounds(beginning)
+            try:
+                bounds = section_bounds(beginning)
+            except ValueError as error:
+                raise self._damaged(segment.name, str(error)) from None
             if bounds is not None:
-                start, end = bounds.get(shard, (0, 0))
-                return self._got(segment.name, start, end) if end > start else b""
+                if shard not in bounds:
+                    raise self._damaged(segment.name, f"it must have frames of shard {shard}")
+                return self._got(segment.name, *bounds[shard])
             if len(beginning) < guess:
-                raise self._damaged(segment.name)
+                raise self._damaged(segment.name, "it ends within its head")
             guess *= 4
 
     def _whole(self, name: str) -> bytes:
@@ -80,8 +84,8 @@ class SegmentReader:
             )
         return data
 
-    def _damaged(self, name: str) -> PlaceDamaged:
+    def _damaged(self, name: str, why: str) -> PlaceDamaged:
         return PlaceDamaged(
-            f"{self._place.address}/{name}: ends within its head: the object is truncated; restore "
-            "it from a copy or an earlier version of the bucket"
+            f"{self._place.address}/{name}: is damaged: {why}; restore it from a copy or an "
+            "earlier version of the bucket"
         )
