@@ -111,6 +111,27 @@ def test_answers_are_kept_and_are_ones_own() -> None:
     assert keys == ["a", "a"]
 
 
+def test_the_age_of_an_answer_counts_from_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row may have changed as soon as it was read, however long its answer was on the way."""
+    now, keys = 100.0, list[str]()
+    monkeypatch.setattr("millstream.lookups.lookup.time.monotonic", lambda: now)
+
+    def read(key: str) -> Any:
+        nonlocal now
+        keys.append(key)
+        now += 8.0
+        return 7
+
+    people = ms.lookup("people", read, max_age="10s")
+    asked(people, "a")
+    now += 1.0
+    asked(people, "a")
+    assert keys == ["a"]
+    now += 2.0
+    asked(people, "a")
+    assert keys == ["a", "a"]
+
+
 def test_it_is_tried_again() -> None:
     """A failure that passes is not seen."""
     failures = [OSError("away"), OSError("away")]

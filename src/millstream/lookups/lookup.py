@@ -126,12 +126,11 @@ class Lookup:
         if kept is not None and (now - kept[0]) * SECOND <= self.max_age:
             self._cache.move_to_end(key)
             return _decode(kept[1])
-        encoded = self._asked(key, now + self.timeout)
-        self._cache[key] = (time.monotonic(), encoded)
+        answer = self._cache[key] = self._asked(key, now + self.timeout)
         self._cache.move_to_end(key)
         while len(self._cache) > self.max_size:
             self._cache.popitem(last=False)
-        return _decode(encoded)
+        return _decode(answer[1])
 
     @property
     def __modules__(self) -> tuple[str, ...]:
@@ -158,11 +157,13 @@ class Lookup:
     def __hash__(self) -> int:
         return hash(self.name)
 
-    def _asked(self, key: str, deadline: float) -> bytes:
+    def _asked(self, key: str, deadline: float) -> tuple[float, bytes]:
+        """The answer, and the time at which it was asked for: it may be as old as that."""
         pause = FIRST_PAUSE
         while True:
+            asked_at = time.monotonic()
             try:
-                return _encode(self._backend.read(key))
+                return asked_at, _encode(self._backend.read(key))
             except Exception as error:
                 self._backend.close()
                 left = deadline - time.monotonic()
