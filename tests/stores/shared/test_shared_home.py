@@ -1,18 +1,20 @@
-"""A driver that was overtaken cannot commit, however long it slept."""
+"""A driver on a shared store: one that was overtaken cannot commit, however long it slept."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from millstream.errors import StoreLocked
+from millstream.errors import PlaceError, StoreLocked
 from millstream.places.elapsed import ClockReading
 from millstream.places.memory_place import MemoryPlace
 from millstream.stores.progress import Progress, decoded
 from millstream.stores.shared import shared_home
 from millstream.stores.shared.commit_record import COMMITS, commit_name
 from millstream.stores.shared.shared_home import SharedHome
+from millstream.stores.shared.staged_objects import staged_name
 
 
 def driver(place: MemoryPlace, folder: Path) -> tuple[SharedHome, Progress]:
@@ -58,3 +60,27 @@ def test_one_that_slept_until_its_commits_were_deleted(
         commit(old, before)
     assert place.get(commit_name(before.batch)) is None
     commit(new, after)
+
+
+class AwayPlace(MemoryPlace):
+    """A place whose deletes fail some times."""
+
+    failures = 0
+
+    def delete(self, names: Iterable[str]) -> None:
+        if self.failures > 0:
+            self.failures -= 1
+            raise PlaceError("memory: it is away (a test made it so); try again")
+        super().delete(names)
+
+
+def test_a_place_that_is_away_when_staged_output_is_dropped(tmp_path: Path) -> None:
+    """The sinks have the batch by then: the run waits for the place, as for any other request."""
+    place = AwayPlace()
+    home, _ = driver(place, tmp_path / "home")
+    name = "000000000001-driver.rows"
+    home.stage(name, bytes(shared_home.INLINE_BYTES + 1))
+    assert [listed.name for listed in place.list("staged/")] == [staged_name(name)]
+    place.failures = 2
+    home.drop_staged([name])
+    assert [*place.list("staged/")] == []

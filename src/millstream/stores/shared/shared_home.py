@@ -197,7 +197,9 @@ class SharedHome(Home):
 
     def drop_staged(self, names: list[str]) -> None:
         super().drop_staged(names)
-        self._place.delete(staged_name(name) for name in names if name not in self._inline)
+        objects = [staged_name(name) for name in names if name not in self._inline]
+        if objects:
+            persistent(lambda: self._place.delete(objects), PATIENCE)
         for name in names:
             self._output.pop(name, None)
             self._inline.discard(name)
