@@ -11,7 +11,7 @@ import httpx
 import msgspec
 import pytest
 from client.live_server import LiveServer
-from confluent_kafka import Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from server.served import until
 from services.topics import Sender, address
 
@@ -109,6 +109,26 @@ def test_a_server_that_died_while_it_sent(
     server.start()
     answer = post(server, key="one").json()
     assert (answer["accepted"], answer["repeated"]) == (2, False)
+    assert venues(kafka, topic) == ["a", "b"]
+
+
+def test_an_open_transaction_of_another_hides_nothing(
+    server: LiveServer, kafka: KafkaBrokers, topic: str
+) -> None:
+    """Records that came after one are in the topic, though no reader of committed records has them
+    yet: a repeat at the next server sends none of them again."""
+    other = Producer({"bootstrap.servers": kafka.servers, "transactional.id": topic})
+    other.init_transactions(30)
+    other.begin_transaction()
+    for partition in range(2):
+        other.produce(topic, b'{"venue": "z"}', partition=partition)
+    other.flush(30)
+    server.start()
+    assert post(server, key="one").status_code == 200
+    server.kill()
+    server.start()
+    assert post(server, key="one").json()["repeated"] is True
+    other.abort_transaction(30)
     assert venues(kafka, topic) == ["a", "b"]
 
 

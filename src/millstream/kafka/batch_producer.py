@@ -168,6 +168,7 @@ class BatchProducer:
             | {
                 "group.id": self._name,
                 "enable.auto.commit": False,
+                "enable.partition.eof": True,
                 "isolation.level": "read_committed",
             }
         )
@@ -196,20 +197,30 @@ class BatchProducer:
         return last
 
     def _searched_partition(self, consumer: Consumer, place: TopicPartition, high: int) -> int:
+        """Searches to the end, however slow the brokers are: a batch that is overlooked would be
+        sent again."""
+        from confluent_kafka import KafkaError, KafkaException
+
         consumer.assign([place])
         last, begin = NOTHING, f"{self._owner}:".encode()
+        until = monotonic() + self._seconds
         try:
-            while consumer.position([place])[0].offset < high:
-                messages = consumer.consume(SEARCHED, self._seconds / 10)
-                for message in messages:
+            while monotonic() < until:
+                message = consumer.poll(RETRY_SECONDS)
+                if message is None or message.partition() != place.partition:
+                    continue
+                error = message.error()
+                if error is None:
                     source = dict(message.headers() or ()).get(BATCH)
                     if isinstance(source, bytes) and source.startswith(begin):
                         last = max(last, int(source[len(begin) :]))
-                if not messages:
-                    break  # only transaction markers are left
+                    if (message.offset() or 0) + 1 >= high:
+                        return last
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    return last  # only transaction markers are left
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         finally:
             consumer.unassign()
-        return last
 
     def _transact(self, batch: int, records: Iterable[TopicRecord]) -> None:
         from confluent_kafka import TopicPartition

@@ -127,7 +127,9 @@ def found_records(topic: SourceTopic, tag: str, begin: Sequence[int]) -> set[int
     """The numbers of a request's records in the topic, searched from the offsets `begin` on."""
     kafka = library()
     settings = client_settings(topic.options, topic.where)
-    consumer = kafka.Consumer({**settings, "group.id": "millstream"})
+    # Open transactions of others must not hide records that came after them.
+    own = {"group.id": "millstream", "isolation.level": "read_uncommitted"}
+    consumer = kafka.Consumer({**settings, **own})
     try:
         known = consumer.list_topics(topic.name, timeout=AWAY_SECONDS).topics[topic.name]
         ranges = []
