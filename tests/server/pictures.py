@@ -1,7 +1,7 @@
-"""Draws pictures of the page for the documentation: docs/pictures/live.png and windows.png, from
-applications as they are in the tests and in examples/.
+"""Draws pictures of the page for the documentation: docs/pictures/live.png, windows.png and
+feeds.png, from applications as they are in the tests and in examples/.
 
-    PYTHONPATH=tests:tests/server:. .venv/bin/python tests/server/pictures.py [live] [windows]
+    PYTHONPATH=tests:tests/server:. .venv/bin/python tests/server/pictures.py [NAME ...]
 
 `live` runs the retail example for some minutes, in one process, with check-ins as in `make demo`.
 """
@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
+import httpx
 from browser import launched, opened
 from playwright.sync_api import Page, expect
 
@@ -28,8 +29,8 @@ MINUTE = 60
 
 
 def main() -> None:
-    asked = sys.argv[1:] or ["live", "windows"]
-    makers = {"live": live, "windows": windows}
+    makers = {"live": live, "windows": windows, "feeds": feeds}
+    asked = sys.argv[1:] or list(makers)
     with tempfile.TemporaryDirectory() as folder:
         for name in asked:
             makers[name](Path(folder), PICTURES / f"{name}.png")
@@ -103,6 +104,17 @@ def windows(folder: Path, picture: Path) -> None:
         expect(page.locator("#jobs")).to_be_visible()
         expect(page.locator("#jobs-map [role=gridcell]").first).to_be_visible()
         page.locator("#jobs").screenshot(path=picture)
+
+
+def feeds(folder: Path, picture: Path) -> None:
+    from served import served
+    from town_store import town
+
+    with served(town(folder / "town", k=20).path) as url, page_at(f"{url}/#feed=ana", 1280) as page:
+        post = {"producer": "Tram line 7", "value": {"text": "Service is back to normal."}}
+        httpx.post(f"{url}/feeds/events", json={"kind": "post", **post}).raise_for_status()
+        expect(page.locator("#feed-items > li").filter(has_text="pending")).to_be_visible()
+        page.locator("#feeds").screenshot(path=picture)
 
 
 if __name__ == "__main__":
