@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +251,17 @@ def test_slates_migrate_when_they_are_used_and_in_bulk(tmp_path: Path, kind: str
     assert slates(tmp_path, "count", kind)["bob"] == {"visits": 2, "label": "new"}
     if kind == "local":
         assert verify(tmp_path / "store").found == []
+
+
+@pytest.mark.parametrize("kind", ["local", "shared"])
+def test_a_migration_in_bulk_needs_no_sources(tmp_path: Path, kind: str) -> None:
+    """Whoever runs with `--source buys=json:in` may migrate without it, and goes on with it."""
+    go(tmp_path, first(), kind)
+    app = first(Visits, version=2, migrations={(1, 2): lambda slate: {"visits": slate["n"]}})
+    elsewhere = replace(given(tmp_path, kind), sources={"buys": "log:"})
+    assert migrate(app, elsewhere, lambda text: None).changed == {"count": 2}
+    go(tmp_path, app, kind)
+    assert slates(tmp_path, "count", kind)["ann"] == {"visits": 4, "label": "new"}
 
 
 def test_tables_and_ranked_slates_migrate_in_bulk(tmp_path: Path) -> None:

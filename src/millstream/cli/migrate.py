@@ -31,8 +31,9 @@ def migrate(app: str, **flags: Any) -> None:
 
     Slates migrate by themselves when they are next used. This migrates all of them at once, for
     their readers, and so that old migrations can be removed. The application must not run
-    meanwhile; give the sources and sinks with which it is run. The command may be stopped at any
-    moment and started again. Slates that cannot be read stay unchanged, and it exits with 1.
+    meanwhile. Give the sinks with which it is run: if the last run was killed, they get what they
+    lack. The command may be stopped at any moment and started again. Slates that cannot be read
+    stay unchanged, and it exits with 1.
 
     \b
     Examples:

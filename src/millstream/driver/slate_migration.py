@@ -62,7 +62,9 @@ def migrate(app: AppDefinition, settings: Settings, say: Callable[[str], None]) 
         if logs is not None:
             opened.callback(logs.close)
         stop = threading.Event()
-        started = opened.enter_context(start(home, workflow, settings, say, stop, logs))
+        started = opened.enter_context(
+            start(home, workflow, settings, say, stop, logs, take_in=False)
+        )
         for update in workflow.updates:
             if update.algebra is None:
                 _migrate(home, started, update, done, say)

@@ -76,19 +76,22 @@ def start(
     say: Callable[[str], None],
     stop: threading.Event,
     logs: PlaceLogs | None = None,
+    *,
+    take_in: bool = True,
 ) -> Started:
     """Rolls every shard back to the last committed batch, and brings the sinks up to it.
 
     Raises StoreError, without changing anything, if that is not possible. `say` is called with
     messages on what was done; `stop` ends the wait for a sink. `logs`: set if the store is in a
-    place.
+    place. `take_in`: False to leave the sources alone, for a caller that plans no batches.
     """
     with ExitStack() as opened:
         if home.place is None:
             check_recoverable(home)
         committed = read_committed(home.path)
         sources = addresses(settings.sources, home.path)
-        planner = Planner(home, workflow, settings, sources, say, logs=logs)
+        taken_in = sources if take_in else {}
+        planner = Planner(home, workflow, settings, taken_in, say, logs=logs)
         opened.callback(planner.close)
         planner.check(committed)
         # Sinks identify batches by this; in a store of format 2 it is the id of Spark's query.
