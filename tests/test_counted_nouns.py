@@ -11,6 +11,7 @@ import pytest
 
 import millstream
 from millstream.driver.change_plan import _count, _read
+from millstream.verifying.findings import Findings
 
 ROOT = Path(millstream.__file__).parent
 NOUNS = "events letters slates records files rows tries shards objects batches functions nodes"
@@ -52,3 +53,11 @@ def test_the_plan_counts_one_slate_as_one() -> None:
     assert _count({"a": 1200}, "a", " stays", " stay") == "1,200 slates stay"
     assert _read(1) == "1 slate that was read"
     assert _read(2) == "2 slates that were read"
+
+
+def test_a_check_of_a_store_counts_one_commit_as_one() -> None:
+    """The summary of `millstream verify` has the singular too."""
+    findings = Findings()
+    findings.looked.update({"commits": 1, "changes objects": 1, "rows in bases": 1, "files": 2})
+    text = "looked at 1 commit, 1 changes object, 1 row in bases, 2 files: all is well"
+    assert findings.summary() == text

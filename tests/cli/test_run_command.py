@@ -268,6 +268,7 @@ def test_moments_and_summaries():
     assert summary(RunSummary(1, 5, 0, 0, 0.0)) == "5 events in 1 batch, 0.0 s"
     assert summary(RunSummary(1, 5, 0, 0, 8.0)) == "5 events in 1 batch, 8.0 s"
     assert summary(RunSummary(1, 5, 0, 0, 8.0, evicted=2)).endswith("8.0 s, 2 slates evicted")
+    assert summary(RunSummary(1, 0, 0, 1, 8.0, retried=5)).endswith("5 retried, 1 dead letter")
 
 
 def test_one_event_is_one_event():

@@ -106,7 +106,8 @@ def test_a_dead_letter_goes_to_the_function_that_failed_once(tmp_path: Path) -> 
     assert retry(tmp_path, function="count") == (0, 0)
     assert retry(tmp_path, error="KeyError") == (2, 0)
     assert retry(tmp_path) == (0, 2)
-    run(shop(), settings(tmp_path))
+    again = run(shop(), settings(tmp_path))
+    assert (again.events, again.retried, again.dead_letters) == (0, 2, 1)
     assert slate(tmp_path, "score") == {"seen": [0, 3, 1]}
     assert slate(tmp_path, "count") == {"n": 4}
     progress = balanced(tmp_path / "store")

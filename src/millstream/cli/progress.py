@@ -193,7 +193,8 @@ def summary(result: RunSummary) -> str:
     # With a few events only, the rate would measure the start of Spark.
     rate = f" ({speed:,.0f} events/s)" if speed >= 1 else ""
     events, batches = counted(result.events, "event"), counted(result.batches, "batch", "batches")
-    return f"{events} in {batches}, {result.seconds:.1f} s{rate}" + _troubles(
+    retried = f", {result.retried:,} retried" if result.retried else ""
+    return f"{events} in {batches}, {result.seconds:.1f} s{rate}{retried}" + _troubles(
         result.late, result.dead_letters, result.dropped, result.diverted, result.evicted
     )
 

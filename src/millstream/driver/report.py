@@ -60,6 +60,8 @@ class RunSummary:
     """True if event-time timers are left that wait for event time to advance."""
     ended: int | None = None
     """The time at which event time was ended (event-time order): input up to it is now late."""
+    retried: int = 0
+    """Deliveries of dead letters, and of late, dropped and diverted events, that were retried."""
     dead_input: str | None = None
     """A warning if nearly all input became dead letters."""
 

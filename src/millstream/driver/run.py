@@ -98,6 +98,7 @@ def run(
         sum(after.evicted.values()) - sum(before.evicted.values()),
         after.least_timer is not None,
         after.horizon if settings.final and workflow.order == "event-time" else None,
+        sum(after.retried.values()) - sum(before.retried.values()),
         dead_sentence(*dead_share(before, after), driver.last_error),
     )
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from millstream.counted_nouns import counted
 
 COPY = "restore it from a copy of the store"
 
@@ -33,6 +36,15 @@ class Findings:
 
     def summary(self) -> str:
         """The counts of what was checked, in one line."""
-        counts = ", ".join(f"{number:,} {noun}" for noun, number in self.looked.items())
+        counts = ", ".join(counted(n, _singular(nouns), nouns) for nouns, n in self.looked.items())
         wrong = f"{len(self.found)} wrong" if self.found else "all is well"
         return f"looked at {counts or 'nothing'}: {wrong}"
+
+
+def _singular(nouns: str) -> str:
+    """Returns the singular of what was counted.
+
+    >>> _singular("changes objects"), _singular("rows in bases")
+    ('changes object', 'row in bases')
+    """
+    return re.sub(r"s(?= (?:of|in) |$)", "", nouns, count=1)
