@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from asking import STARTED, Store, Told
 from server.served import asked
 
 from millstream.actions.attempt import AttemptOutcome
 from millstream.actions.record import retry_until
+from millstream.client import Client
+from millstream.errors import ClientError
 
 
 def test_a_server_tells_how_actions_are(tmp_path: Path) -> None:
@@ -66,6 +69,10 @@ def test_what_an_action_gave_up_is_read_and_put_back_over_http(tmp_path: Path) -
             ("b", "HTTP 404"),
         ]
         assert client.post("/streams/notify.failed", json={}).status_code == 404
+        with Client(str(client.base_url)) as millstream:
+            assert millstream.retry_action("notify", dry_run=True) == 2
+            with pytest.raises(ClientError, match="there is no action 'other'"):
+                millstream.retry_action("other")
         retry = "/actions/notify/retry"
         assert client.post(retry, json={"dry_run": True}).json() == {"given": 2}
         assert retry_until(store.path, "notify") == 0

@@ -70,6 +70,36 @@ def test_putting_back(store: Store) -> None:
     assert carrier.carried[0].id == store.id(1, "-r1")
 
 
+def test_they_are_dead_letters_as_others_are(store: Store) -> None:
+    """`millstream deadletters` mentions them, lists them and puts them back."""
+
+    def deadletters(*words: str, code: int = 0) -> Result:
+        result = CliRunner().invoke(main, ["deadletters", *words, "--store", str(store.path)])
+        assert result.exit_code == code, result.output
+        return result
+
+    said = deadletters().stderr
+    assert "action 'notify' gave up 1 event; see them with millstream deadletters --action" in said
+    assert deadletters("--action", "notify").stdout.splitlines() == [
+        "action notify, key 'b', 1970-01-01T00:00:00.000001Z",
+        "  HTTP 404 (1 try, the last at 2023-11-14T22:13:20Z)",
+        '  value {"n":1}',
+    ]
+    (line,) = deadletters("--action", "notify", "--json").stdout.splitlines()
+    assert json.loads(line)["id"] == store.id(1)
+    retry = ("retry", "--action", "notify")
+    assert "must have no other filter" in deadletters(*retry, "--key", "b", code=2).output
+    assert deadletters(*retry, "--dry-run").stdout == (
+        "1 dead letter of action 'notify' would be put back\n"
+    )
+    assert "1 dead letter of action 'notify' is put back" in deadletters(*retry).stdout
+    assert "0 dead letters of action" in deadletters(*retry).stdout
+    assert "gave up" not in deadletters().stderr
+    assert "given again" in deadletters("--action", "notify").stdout
+    assert "no dead letters" in deadletters("--action", "notify", "--left").stderr
+    assert "there is no action 'notfy'" in deadletters("--action", "notfy", code=2).output
+
+
 def test_a_run_wants_an_address(tmp_path: Path) -> None:
     """`--action` says what it must be; without an address nothing is started."""
     app = tmp_path / "app.py"

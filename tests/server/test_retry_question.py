@@ -7,6 +7,7 @@ from msgspec import structs
 from served import asked
 from shop_store import stocked
 
+from millstream.client import Client
 from millstream.letters.selection import LetterFilter
 from millstream.server.retries import RetryQuestion
 
@@ -41,3 +42,12 @@ def test_what_is_taken(tmp_path, question, status):
         assert found.status_code == status, found.text
         if status == 200:
             assert found.json()["given"] == 1
+
+
+def test_a_client_retries(tmp_path):
+    """With the same filters, and each letter once."""
+    with asked(stocked(tmp_path / "store").path) as served, Client(str(served.base_url)) as client:
+        assert client.retry(stream="elsewhere").given == 0
+        assert client.retry(dry_run=True).given == 1
+        assert client.retry().given == 1
+        assert client.retry().given == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ def actions(ctx: click.Context, store: str | None, app: str | None) -> None:
     """
     ctx.obj = (store, app)
     if ctx.invoked_subcommand is None:
-        with _opened(store, app) as chosen:
+        with opened_actions(store, app) as chosen:
             _list(chosen, as_lines=False)
 
 
@@ -67,7 +67,7 @@ def failed(
 
     shown = 0
     with _store(ctx, store, app) as chosen:
-        path = _known(chosen, action)
+        path = known_action(chosen, action)
         start = 0 if every else retry_until(path, action)
         for _, letter in letters(path, action, start):
             click.echo(msgspec.json.encode(letter).decode())
@@ -90,13 +90,7 @@ def retry(ctx: click.Context, action: str, store: str | None, app: str | None) -
     Example:
         millstream actions retry notify
     """
-    from millstream.actions.retry import put_back
-    from millstream.places.place_address import place_at
-
-    named = named_store(*_options(ctx, store, app))
-    place = None if isinstance(named, Path) else place_at(named)
-    with _store(ctx, store, app) as chosen:
-        count = put_back(_known(chosen, action), action, place)
+    count = put_back_letters(*_options(ctx, store, app), action)
     if not count:
         click.echo(f"no dead letters of action {action!r}", err=True)
         return
@@ -104,14 +98,28 @@ def retry(ctx: click.Context, action: str, store: str | None, app: str | None) -
     click.echo(f"{letters} put back under new ids, which end in -r and a number", err=True)
 
 
+def put_back_letters(
+    store: str | None, app: str | None, action: str, *, dry_run: bool = False
+) -> int:
+    """Puts the dead letters of an action back. Returns their number."""
+    from millstream.actions.retry import put_back
+    from millstream.places.place_address import place_at
+
+    named = named_store(store, app)
+    place = None if isinstance(named, Path) else place_at(named)
+    with opened_actions(store, app) as chosen:
+        return put_back(known_action(chosen, action), action, place, dry_run=dry_run)
+
+
 def _store(ctx: click.Context, store: str | None, app: str | None) -> AbstractContextManager[Path]:
     """Opens the store of the command's own options, or of those before its name."""
-    return _opened(*_options(ctx, store, app))
+    return opened_actions(*_options(ctx, store, app))
 
 
 @contextmanager
-def _opened(store: str | None, app: str | None) -> Iterator[Path]:
-    """Opens a store with the records of its actions; those of a shared store are fetched."""
+def opened_actions(store: str | None, app: str | None, logs: Sequence[str] = ()) -> Iterator[Path]:
+    """Opens a store with the records of its actions and these logs; those of a shared store are
+    fetched."""
     from millstream.actions.place_records import fetch_action_records
     from millstream.actions.record import known
     from millstream.log.logs_follower import bring_logs
@@ -121,7 +129,7 @@ def _opened(store: str | None, app: str | None) -> Iterator[Path]:
     from millstream.stores.shared.mirror_folder import followed_here
 
     named = named_store(store, app)
-    with chosen_store(store, app) as chosen:
+    with chosen_store(store, app, logs=logs) as chosen:
         if not isinstance(named, Path) and followed_here(named) != chosen:
             place = place_at(named)
             fetch_action_records(place, chosen)
@@ -137,7 +145,8 @@ def _options(
     return (store, app) if store or app else ctx.obj
 
 
-def _known(store: Path, action: str) -> Path:
+def known_action(store: Path, action: str) -> Path:
+    """Returns the store if it has this action, else raises CommandError."""
     from millstream.actions.record import known
 
     names = known(store)

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
+from millstream.cli.actions import known_action, opened_actions, put_back_letters
 from millstream.cli.progress import moment
 from millstream.cli.slates import as_json
-from millstream.cli.store import chosen_store, mirrored, named_store, store_options
+from millstream.cli.store import mirrored, named_store, store_options
 from millstream.cli.which_server import open_client, url_instead_options
 from millstream.counted_nouns import counted, verb
 from millstream.errors import CommandError
@@ -53,6 +55,7 @@ VALUE_WIDTH = 200
 )
 @click.option("--json", "as_lines", is_flag=True, help="One complete JSON object a line.")
 @click.option("--left", is_flag=True, help="Only those that were not given again.")
+@click.option("--action", metavar="NAME", help="Those of this action instead: what it gave up.")
 def deadletters(
     ctx: click.Context,
     store: str | None,
@@ -61,6 +64,7 @@ def deadletters(
     limit: int,
     as_lines: bool,
     left: bool,
+    action: str | None,
 ) -> None:
     """Show the events that failed: the error, the user's line, the key and the value.
 
@@ -72,11 +76,17 @@ def deadletters(
         millstream deadletters
         millstream deadletters --function count --json | jq .error
         millstream deadletters retry --function count --error KeyError
+        millstream deadletters --action notify
     """
+    from millstream.actions.overview import action_states
+
     if ctx.invoked_subcommand is not None:
         return
     failed: set[str] = set()
-    with chosen_store(store, app, logs=["deadletters", RETRIED]) as chosen:
+    with opened_actions(store, app, logs=["deadletters", RETRIED]) as chosen:
+        if action is not None:
+            _list_given_up(known_action(chosen, action), action, limit, as_lines, left)
+            return
         wanted = (row for row in _rows(chosen) if not (left and row.get("given_again")))
         rows = _chosen(wanted, function, failed)
         shown = 0
@@ -88,6 +98,11 @@ def deadletters(
             click.echo(f"no dead letters{owner}{' that were not given again' * left}", err=True)
         elif next(rows, None) is not None:
             click.echo(f"... and more: raise --limit above {limit}", err=True)
+        for state in action_states(chosen):
+            if state.failed:
+                events = counted(state.failed, "event")
+                advice = f"see them with millstream deadletters --action {state.name}"
+                click.echo(f"action {state.name!r} gave up {events}; {advice}", err=True)
 
 
 @deadletters.command()
@@ -110,8 +125,16 @@ def deadletters(
     "--limit", type=click.IntRange(1), help="At most this many, the oldest.  [default: all]"
 )
 @click.option("--dry-run", is_flag=True, help="Only say how many there are.")
+@click.option(
+    "--action", metavar="NAME", help="All events that this action gave up, without other filters."
+)
 def retry(
-    store: str | None, app: str | None, url: str | None, token_file: Path | None, **wanted: Any
+    store: str | None,
+    app: str | None,
+    url: str | None,
+    token_file: Path | None,
+    action: str | None,
+    **wanted: Any,
 ) -> None:
     """Give letters to their functions again: each only once, however often this is called.
 
@@ -128,13 +151,21 @@ def retry(
         millstream deadletters retry --since 2026-01-05T09:00:00Z --dry-run
         millstream deadletters retry --kind late
         millstream deadletters retry --url https://app.example.com
+        millstream deadletters retry --action notify
     """
     from millstream.letters.selection import LetterFilter
 
     chosen = LetterFilter(**wanted)
+    if action is not None:
+        if chosen != LetterFilter(dry_run=chosen.dry_run):
+            raise CommandError(
+                "--action puts back all events that the action gave up; it must have no other "
+                "filter: leave them out"
+            )
+        _put_back(store, app, url, token_file, action, chosen.dry_run)
+        return
     if url is not None:
         with open_client(url, token_file) as client:
-            wanted.pop("stream")
             outcome: Any = client.retry(**wanted)
     else:
         outcome = _retried(named_store(store, app), chosen)
@@ -148,6 +179,44 @@ def retry(
     for reason, number in outcome.impossible.items():
         is_ = verb(number, "it is", "each is")
         click.echo(f"{number:,} cannot be given again: {is_} {reason}", err=True)
+
+
+def _put_back(
+    store: str | None,
+    app: str | None,
+    url: str | None,
+    token_file: Path | None,
+    action: str,
+    dry_run: bool,
+) -> None:
+    """Puts back the events that an action gave up."""
+    if url is not None:
+        with open_client(url, token_file) as client:
+            given = client.retry_action(action, dry_run=dry_run)
+    else:
+        given = put_back_letters(store, app, action, dry_run=dry_run)
+    would = "would be" if dry_run else verb(given, "is", "are")
+    click.echo(f"{counted(given, 'dead letter')} of action {action!r} {would} put back")
+
+
+def _list_given_up(store: Path, action: str, limit: int, as_lines: bool, left: bool) -> None:
+    """Prints the events that an action gave up; `left`: without those that were put back."""
+    from millstream.actions.letters import letters
+    from millstream.actions.record import retry_until
+
+    put_back = retry_until(store, action)
+    rows = letters(store, action, put_back if left else 0)
+    shown = 0
+    for number, letter in islice(rows, limit):
+        row = msgspec.json.decode(msgspec.json.encode(letter))
+        if number < put_back:
+            row["given_again"] = True
+        click.echo(as_json(row) if as_lines else _readable_given_up(row))
+        shown += 1
+    if not shown:
+        click.echo(f"no dead letters of action {action!r}", err=True)
+    elif next(rows, None) is not None:
+        click.echo(f"... and more: raise --limit above {limit}", err=True)
 
 
 def _retried(store: Path | str, wanted: Any) -> Any:
@@ -222,7 +291,18 @@ def readable(row: Mapping[str, Any]) -> str:
         head.append("given again")
     file, line = row.get("file"), row.get("line")
     place = f" ({file}:{line})" if file and line else f" ({file})" if file else ""
-    value = as_json(row.get("value"))
-    if len(value) > VALUE_WIDTH:
-        value = value[: VALUE_WIDTH - 3] + "..."
-    return f"{', '.join(head)}\n  {row.get('error')}{place}\n  value {value}"
+    return f"{', '.join(head)}\n  {row.get('error')}{place}\n  value {_short(row.get('value'))}"
+
+
+def _readable_given_up(row: Mapping[str, Any]) -> str:
+    """Describes an event that an action gave up in a few lines."""
+    head = f"action {row['action']}, key {row['key']!r}, {moment(row['ts'])}"
+    again = ", given again" * bool(row.get("given_again"))
+    tries = f"{counted(row['tries'], 'try', 'tries')}, the last at {moment(row['last'])}"
+    content = "bytes" if "bytes" in row else "value"
+    return f"{head}{again}\n  {row['error']} ({tries})\n  {content} {_short(row.get(content))}"
+
+
+def _short(value: Any) -> str:
+    text = as_json(value)
+    return text if len(text) <= VALUE_WIDTH else text[: VALUE_WIDTH - 3] + "..."

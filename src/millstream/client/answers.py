@@ -18,6 +18,12 @@ class Taken(msgspec.Struct):
     refused_count: int = 0
 
 
+class PutBackSaid(msgspec.Struct):
+    """The answer to a request to put an action's dead letters back."""
+
+    given: int
+
+
 class Row(msgspec.Struct):
     """A slate in a page, or a line of a dump."""
 

@@ -99,6 +99,7 @@ class AsyncClient:
         *,
         kind: str = "deadletters",
         function: str | None = None,
+        stream: str | None = None,
         error: str | None = None,
         key: str | None = None,
         since: int | None = None,
@@ -111,6 +112,7 @@ class AsyncClient:
             self._client.retry,
             kind=kind,
             function=function,
+            stream=stream,
             error=error,
             key=key,
             since=since,
@@ -118,6 +120,10 @@ class AsyncClient:
             limit=limit,
             dry_run=dry_run,
         )
+
+    async def retry_action(self, action: str, *, dry_run: bool = False) -> int:
+        """See `Client.retry_action`."""
+        return await self._call(self._client.retry_action, action, dry_run=dry_run)
 
     async def get(self, update: str, key: str) -> Slate | None:
         """The slate of a key as of the last committed batch, or None."""

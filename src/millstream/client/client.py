@@ -15,7 +15,16 @@ from uuid import uuid4
 import httpx
 import msgspec
 
-from millstream.client.answers import GapSaid, Page, Records, Row, Streams, Taken, Updates
+from millstream.client.answers import (
+    GapSaid,
+    Page,
+    PutBackSaid,
+    Records,
+    Row,
+    Streams,
+    Taken,
+    Updates,
+)
 from millstream.client.batches import Batch, as_lines, batches, encode_event, encoded
 from millstream.client.event_stream import listen
 from millstream.client.feeds import FeedsClient
@@ -180,6 +189,7 @@ class Client:
         *,
         kind: str = "deadletters",
         function: str | None = None,
+        stream: str | None = None,
         error: str | None = None,
         key: str | None = None,
         since: int | None = None,
@@ -190,13 +200,14 @@ class Client:
         """Retries dead letters, or `late`, `dropped` or `diverted` events: gives them to their
         functions again.
 
-        Filters: a function, a part of the error text, a key, and the times `since` and `until`
-        between which they were set aside (microseconds). Each is retried once, however often this
-        is called.
+        Filters: a function, a stream, a part of the error text, a key, and the times `since` and
+        `until` between which they were set aside (microseconds). Each is retried once, however
+        often this is called.
         """
         wanted = {
             "kind": kind,
             "function": function,
+            "stream": stream,
             "error": error,
             "key": key,
             "since": since,
@@ -204,11 +215,21 @@ class Client:
             "limit": limit,
             "dry_run": dry_run,
         }
+        return self._put_back(path_of("deadletters", "retry"), wanted, Retried)
+
+    def retry_action(self, action: str, *, dry_run: bool = False) -> int:
+        """Puts back all events that an action gave up: they are carried out again, under new ids.
+        Returns their number."""
+        path = path_of("actions", action, "retry")
+        return self._put_back(path, {"dry_run": dry_run}, PutBackSaid).given
+
+    def _put_back(self, path: str, question: Mapping[str, Any], answer: type[T]) -> T:
+        # Each letter is put back once, however often this is sent.
         headers = {"Content-Type": "application/json"}
-        response = self._wire.post(path_of("deadletters", "retry"), encode_event(wanted), headers)
+        response = self._wire.change("POST", path, encode_event(question), headers)
         if response.status_code != 200:
             raise self._wire.refusal(response)
-        return self._wire.decoded(response.content, Retried)
+        return self._wire.decoded(response.content, answer)
 
     # reading slates
 

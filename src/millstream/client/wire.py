@@ -89,9 +89,16 @@ class Wire:
         assert "Idempotency-Key" in headers, "without one it may count twice"
         return self._tried("POST", path, body, headers)
 
-    def change(self, method: str, path: str) -> httpx.Response:
-        """Makes a PUT or DELETE request without a body, with retries. Returns any answer."""
-        return self._tried(method, path)
+    def change(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """Makes a request that changes no more if it is made twice, with retries. Returns any
+        answer."""
+        return self._tried(method, path, body, headers)
 
     @contextmanager
     def open(
