@@ -203,7 +203,7 @@ class Driven:
         if self.diverse:
             read = DiverseQuery(query, k=options.k, t=options.t_us, now=self.progress.clock)
             items = len(read.older(None, options.limit).items)
-            return len(query.pulled()), query.meta["follows"], items
+            return len(query.pulled()), query.meta.follows, items
         page = query.older(None, options.limit)
         return page.pulled, len(page.items), len(page.items)
 

@@ -11,6 +11,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from msgspec import convert
+from msgspec.structs import replace
+
 from bench.feeds.network import HOUR, Network
 from millstream.codec import decode_value, encode_value, shard_of
 from millstream.feeds.consumers import Consumers
@@ -20,7 +23,8 @@ from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.producers import Producers
 from millstream.feeds.rates import SECOND, Rate
 from millstream.feeds.records import OF_CONSUMER
-from millstream.model.event import Emit, Event
+from millstream.feeds.stored_rows import ProducerMeta
+from millstream.model.event import INHERITED, Emit, Event
 from millstream.model.slate import NoEntries, Table
 from millstream.stores.contract import Changes, Fence, Store
 from millstream.stores.layout import pack_slate, slates_of, table_of
@@ -80,6 +84,7 @@ class Laying:
             for stream, key, value, _ in emitted or ():
                 taker = self._takers[str(stream)]
                 key = key if isinstance(key, str) else event.key
+                value = event.value if value is INHERITED else decode_value(encode_value(value))
                 due.append((taker, Event(str(stream), event.ts + 1, key, value)))
             table.settle()
             known = update, event.key
@@ -88,7 +93,7 @@ class Laying:
     def know_rate(self, key: str, rate: Rate) -> None:
         """Let a producer's rate be known as if it had posted for long."""
         table = self.tables[self.placed.producers][key]
-        table[META] = {**table[META], "rate": rate.written()}
+        table[META] = replace(convert(table[META], ProducerMeta), rate=rate.rounded())
         table.settle()
 
     def write(self, store: Store, batch: int = 0) -> None:

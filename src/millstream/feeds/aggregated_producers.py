@@ -32,8 +32,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from msgspec import convert
+
 from millstream.feeds.fanouts import ON_WAY
 from millstream.feeds.fanouts import SOURCES as SOURCES_KEY
+from millstream.feeds.messages import (
+    Joined,
+    Message,
+    Parted,
+    Referred,
+    ReferredPost,
+    TableEntry,
+)
 from millstream.feeds.names import (
     after,
     is_reference,
@@ -45,6 +55,8 @@ from millstream.feeds.names import (
     referred_to,
     time_text,
 )
+from millstream.feeds.records import Aggregate
+from millstream.feeds.stored_rows import PostKey, ReferenceRow, read_row
 from millstream.model.event import Emit, emit
 from millstream.model.slate import Table
 
@@ -54,7 +66,6 @@ TOGETHER = 100
 LOOKED_AT = 1_000
 """The number of entries that a new source scans for its own posts, which may lie between
 references."""
-Told = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,37 +77,38 @@ class Aggregating:
     key: str
     table: Table
 
-    def replaced(self, told: Told) -> Generator[Emit, None, bool]:
+    def replaced(self, record: Aggregate) -> Generator[Emit, None, bool]:
         """At an aggregated producer: replaces the sources. Returns True if any source was
         removed."""
-        since, named = told["at"], set(told["sources"])
+        since, named = record.at, set(record.sources)
         known = {name[len(SOURCES) :]: at for name, at in self.table.scan(SOURCES, after(SOURCES))}
         for source, at in known.items():
             if source not in named:
                 del self.table[SOURCES + source]
-                yield self._tell(source, {"kind": "parted", "into": self.key, "since": at})
+                yield self._tell(source, Parted(into=self.key, since=at))
         for source in sorted(named - known.keys()):
             self.table[SOURCES + source] = since
-            yield self._tell(source, {"kind": "joined", "into": self.key, "since": since})
+            yield self._tell(source, Joined(into=self.key, since=since))
         return not known.keys() <= named
 
-    def joined(self, told: Told, backfill: int) -> Iterator[Emit]:
+    def joined(self, message: Joined, backfill: int) -> Iterator[Emit]:
         """At a source: records the aggregated producer, and sends the posts that it brings."""
-        into, since = told["into"], told["since"]
+        into, since = message.into, message.since
         if not self.is_source():
             yield self._keep(SOURCES_KEY, self.key, 1)
         self.table[INTO + into] = since
         divide = POSTS + time_text(since)
         newer = list(self._own(divide, after(POSTS), reverse=False))
         older = islice(self._own(POSTS, divide, reverse=True), backfill)
-        items = [[at, post, True] for at, post in (*older, *newer)]
-        for start in range(0, len(items), TOGETHER):
-            yield self._tell(into, self._referred(since, items[start : start + TOGETHER]))
+        posts = [ReferredPost(at, post, True) for at, post in (*older, *newer)]
+        for start in range(0, len(posts), TOGETHER):
+            some = posts[start : start + TOGETHER]
+            yield self._tell(into, Referred(origin=self.key, since=since, items=some))
 
-    def parted(self, told: Told) -> Iterator[Emit]:
+    def parted(self, message: Parted) -> Iterator[Emit]:
         """At a source: removes the aggregated producer."""
-        name = INTO + told["into"]
-        if self.table.get(name) == told["since"]:
+        name = INTO + message.into
+        if self.table.get(name) == message.since:
             del self.table[name]
             if not self.is_source():
                 yield self._keep(SOURCES_KEY, self.key, None)
@@ -104,48 +116,53 @@ class Aggregating:
     def is_source(self) -> bool:
         return any(True for _ in self.table.scan(INTO, after(INTO), limit=1))
 
-    def passed_on(self, at: int, post: str, there: bool) -> Iterator[Emit]:
+    def passed_on(self, at: int, post: str, exists: bool) -> Iterator[Emit]:
         """At a source: tells the aggregated producers of a post that is new or deleted."""
+        posts = [ReferredPost(at, post, exists)]
         for name, since in self.table.scan(INTO, after(INTO)):
             into = name[len(INTO) :]
-            yield self._tell(into, self._referred(since, [[at, post, there]], on_way=there))
-            if there:
-                yield self._keep(ON_WAY, on_way_entry(into, at, self.key, post), {"s": since})
+            message = Referred(origin=self.key, since=since, items=posts, on_way=exists)
+            yield self._tell(into, message)
+            if exists:
+                entry = on_way_entry(into, at, self.key, post)
+                yield self._keep(ON_WAY, entry, ReferenceRow(since))
 
-    def arrived(self, told: Told) -> Iterator[Emit]:
+    def arrived(self, message: Referred) -> Iterator[Emit]:
         """At an aggregated producer: removes the posts of this event from the table of posts on
         their way."""
-        for at, post, _ in told["items"] if told.get("on_way") else ():
-            yield self._keep(ON_WAY, on_way_entry(self.key, at, told["origin"], post), None)
+        for post in message.items if message.on_way else ():
+            entry = on_way_entry(self.key, post.at, message.origin, post.id)
+            yield self._keep(ON_WAY, entry, None)
 
-    def taken(self, told: Told) -> Iterator[tuple[int, str, int]]:
-        """At an aggregated producer: stores or deletes references. Yields the time and name of each
-        one that changed, and the change in their number: 1, -1, or 0 for a reference of an earlier
-        membership."""
-        origin, since = told["origin"], told["since"]
+    def taken(self, message: Referred) -> Iterator[tuple[PostKey, int]]:
+        """At an aggregated producer: stores or deletes references. Yields each one that changed,
+        and the change in their number: 1, -1, or 0 for a reference of an earlier membership."""
+        origin, since = message.origin, message.since
         if self.table.get(SOURCES + origin) != since:
             return
-        for at, post, there in told["items"]:
-            part = reference(self.key, origin, post)
-            name = post_entry(at, part)
-            known = self.table.get(name)
-            if there and known != {"s": since}:
-                self.table[name] = {"s": since}
-                yield at, part, int(known is None)
-            elif not there and known is not None:
+        row = ReferenceRow(since)
+        for post in message.items:
+            key = PostKey(post.at, reference(self.key, origin, post.id))
+            name = post_entry(key.at, key.id)
+            stored = read_row(self.table.get(name), ReferenceRow)
+            if post.exists and stored != row:
+                self.table[name] = row
+                yield key, int(stored is None)
+            elif not post.exists and stored is not None:
                 del self.table[name]
-                yield at, part, -1
+                yield key, -1
 
     def swept(self, stop: str, most: int) -> tuple[str | None, int]:
         """Deletes references to former sources among the `most` entries before `stop`. Returns
         where to go on, None at the end, and the number of deleted references."""
         entries = list(self.table.scan(POSTS, stop, reverse=True, limit=most))
         count = 0
-        for name, value in entries:
+        for name, stored in entries:
             post = parts(name)[2]
             if not is_reference(post):
                 continue
-            if self.table.get(SOURCES + referred_to(post)[0]) != value["s"]:
+            since = self.table.get(SOURCES + referred_to(post)[0])
+            if since != convert(stored, ReferenceRow).since:
                 del self.table[name]
                 count += 1
         return (entries[-1][0] if len(entries) == most else None), count
@@ -159,12 +176,8 @@ class Aggregating:
             if not is_reference(post):
                 yield int(ts), post
 
-    def _referred(self, since: int, items: list[list[Any]], *, on_way: bool = False) -> Told:
-        message = {"kind": "referred", "origin": self.key, "since": since, "items": items}
-        return message | {"on_way": True} if on_way else message
+    def _keep(self, key: str, entry: str, value: Any) -> Emit:
+        return emit(f"{self.name}.fanout", key=key, value=TableEntry(entry, value))
 
-    def _keep(self, key: str, name: str, kept: Any) -> Emit:
-        return emit(f"{self.name}.fanout", key=key, value={"entry": name, "kept": kept})
-
-    def _tell(self, producer: str, told: Told) -> Emit:
-        return emit(f"{self.name}.told", key=producer, value=told)
+    def _tell(self, producer: str, message: Message) -> Emit:
+        return emit(f"{self.name}.told", key=producer, value=message)

@@ -27,8 +27,8 @@ from millstream.feeds.items import FeedItem
 from millstream.feeds.names import META, Position, entry
 from millstream.feeds.options import COHERENCIES, FeedOptions
 from millstream.feeds.query import FeedQuery
-from millstream.feeds.rates import Rate
 from millstream.feeds.records import LATEST
+from millstream.feeds.stored_rows import ProducerMeta, read_row
 from millstream.feeds.unread import is_unread, unread
 from millstream.model.duration import microseconds, shown_duration
 from millstream.nearest import did_you_mean
@@ -195,17 +195,20 @@ def _reason(query: FeedQuery, producer: str) -> dict[str, Any]:
     consumer decides for all of its producers, by Lemma 2 with the posts of all of them."""
     options, own = query.placed.options, query.meta
     memory = options.memory_us
-    meta = query.tables.get(query.placed.producers, producer, META) or {}
+    stored = query.tables.get(query.placed.producers, producer, META)
+    meta = read_row(stored, ProducerMeta)
     pair = query.tables.get(query.placed.consumers, query.consumer, entry("push", producer))
-    together = options.decides_together
-    ratio = (own if together else meta).get("ratio", options.ratio)
+    if options.decides_together:
+        event_rate = own.flow or 0.0
+        ratio = (options.ratio if own.ratio is None else own.ratio) / max(1, own.follows)
+    else:
+        event_rate = 0.0 if meta is None else meta.rate.per_second(memory)
+        ratio = options.ratio if meta is None else meta.ratio
     return {
         "side": "pull" if pair is None else "push",
-        "query_rate": Rate.read(own.get("rate")).per_second(memory),
-        "event_rate": own.get("flow", 0.0)
-        if together
-        else Rate.read(meta.get("rate")).per_second(memory),
-        "ratio": ratio / max(1, own.get("follows", 1)) if together else ratio,
+        "query_rate": 0.0 if own.rate is None else own.rate.per_second(memory),
+        "event_rate": event_rate,
+        "ratio": ratio,
     }
 
 

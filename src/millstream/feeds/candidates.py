@@ -7,13 +7,11 @@ positions do, so only the posts that are shown are decoded, all at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-
-import msgspec
 
 from millstream.codec import encode_value
 from millstream.feeds.items import FeedItem, How
 from millstream.feeds.names import SEP, Position, time_text
+from millstream.feeds.stored_rows import PostRow, decode_posts
 
 Way = tuple[How, str | None]
 """The way a post comes into a feed: how, and through which aggregated producer."""
@@ -22,16 +20,6 @@ PULLED: Way = ("pull", None)
 Candidate = tuple[bytes, bytes, Way]
 """The place of a post, its stored value, and how it came here."""
 _SEP = SEP.encode()
-
-
-class _Kept(msgspec.Struct, gc=False):
-    """A post as stored."""
-
-    v: Any
-    e: int | None = None
-
-
-_decode = msgspec.json.Decoder(list[_Kept]).decode
 
 
 def place_of(ts: int, producer: str, post: str) -> bytes:
@@ -47,8 +35,8 @@ def position_of(place: bytes) -> Position:
 
 def candidate_of(item: FeedItem) -> Candidate:
     """Makes a candidate from an item."""
-    stored = {"v": item.value} if item.edited is None else {"v": item.value, "e": item.edited}
-    return place_of(*item.position), encode_value(stored), (item.how, item.via)
+    row = PostRow(item.value, item.edited)
+    return place_of(*item.position), encode_value(row), (item.how, item.via)
 
 
 def items_of(candidates: Sequence[Candidate]) -> list[FeedItem]:
@@ -57,10 +45,10 @@ def items_of(candidates: Sequence[Candidate]) -> list[FeedItem]:
         return []
     places, stored, ways = zip(*candidates, strict=True)
     names = iter(_SEP.join(places).decode().split(SEP))
-    kept = _decode(b"[" + b",".join(stored) + b"]")
+    rows = decode_posts(b"[" + b",".join(stored) + b"]")
     return [
-        FeedItem(int(ts), producer, post, value.v, how, value.e, via)
-        for ts, producer, post, value, (how, via) in zip(
-            names, names, names, kept, ways, strict=False
+        FeedItem(int(ts), producer, post, row.value, how, row.edited, via)
+        for ts, producer, post, row, (how, via) in zip(
+            names, names, names, rows, ways, strict=False
         )
     ]

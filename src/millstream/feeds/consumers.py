@@ -13,10 +13,23 @@ Pushes to it reveal how long ago its last view was, and in time its pairs go bac
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import convert
+
+from millstream.feeds.messages import (
+    ConsumerEvent,
+    Followed,
+    FollowerMessage,
+    Push,
+    PushedPost,
+    Rated,
+    SideChange,
+    Unfollowed,
+)
 from millstream.feeds.names import (
     META,
     after,
@@ -30,6 +43,9 @@ from millstream.feeds.names import (
 from millstream.feeds.options import FeedOptions
 from millstream.feeds.policy import Side, held
 from millstream.feeds.rates import ALWAYS, NEVER, Rate, class_of
+from millstream.feeds.records import Block, Follow, PairRecord, Seen, Unblock, Unfollow, View
+from millstream.feeds.states import pair_after, read_pair, seen_after
+from millstream.feeds.stored_rows import ConsumerMeta, PushRow, read_row
 from millstream.model.event import Emit, Event, emit
 from millstream.model.function import takes
 from millstream.model.slate import Table
@@ -44,8 +60,8 @@ faded."""
 GONE = 1 / 8
 """When only this part of the rate is left, a consumer that was chosen to have all of its producers
 on push no longer has."""
-ITEMS, PULL, PUSH = prefix("item"), prefix("pull"), prefix("push")
-Told = dict[str, Any]
+BLOCK, ITEMS = prefix("block"), prefix("item")
+PULL, PUSH = prefix("pull"), prefix("push")
 
 
 @dataclass(frozen=True)
@@ -58,84 +74,78 @@ class Consumers:
 
     def __call__(self, event: Event, table: Table) -> Iterator[Emit]:
         consumer = Consumer(self.options, self.name, event.key, table)
-        told: Told = event.value
-        yield from getattr(consumer, told["kind"])(told)
+        message = convert(event.value, ConsumerEvent)
+        yield from HANDLERS[type(message)](consumer, message)
         consumer.save()
 
 
 class Consumer:
-    """One consumer while it processes an event. There is one method for each kind of event."""
+    """One consumer while it processes an event. `HANDLERS` names the method for each kind."""
 
     def __init__(self, options: FeedOptions, name: str, key: str, table: Table) -> None:
         self._options, self._name, self._key, self._table = options, name, key, table
-        self._stored = table.get(META)
-        self._meta: dict[str, Any] = self._stored or {}
-        self._meta = {"class": NEVER, "follows": 0, "items": 0, "floor": 0, **self._meta}
+        self._stored = read_row(table.get(META), ConsumerMeta)
+        self._meta = ConsumerMeta.new() if self._stored is None else copy(self._stored)
 
-    def follow(self, told: Told) -> Iterator[Emit]:
-        producer, since = told["producer"], told["at"]
-        if entry("block", producer) in self._table or self._followed(producer) is not None:
-            return
-        self._table[PULL + producer] = since
-        self._meta["follows"] += 1
-        yield self._tell(producer, "followed", since)
+    def change_pair(self, record: PairRecord) -> Iterator[Emit]:
+        """Follows, unfollows, blocks or unblocks a producer."""
+        producer = record.producer
+        before = read_pair(self._table.get, producer)
+        now = pair_after(before, record)
+        if before.since is not None and now.since is None:
+            self._leave_push(producer)
+            self._table.discard(PULL + producer)
+            self._meta.follows -= 1
+            yield self._tell(producer, Unfollowed, before.since)
+        elif before.since is None and now.since is not None:
+            self._table[PULL + producer] = now.since
+            self._meta.follows += 1
+            yield self._tell(producer, Followed, now.since)
+        if now.blocked is None and before.blocked is not None:
+            del self._table[BLOCK + producer]
+        elif now.blocked != before.blocked:
+            self._table[BLOCK + producer] = now.blocked
 
-    def unfollow(self, told: Told) -> Iterator[Emit]:
-        producer = told["producer"]
-        since = self._followed(producer)
-        if since is None:
-            return
-        self._leave_push(producer)
-        self._table.discard(PULL + producer)
-        self._meta["follows"] -= 1
-        yield self._tell(producer, "unfollowed", since)
-
-    def block(self, told: Told) -> Iterator[Emit]:
-        yield from self.unfollow(told)
-        self._table[entry("block", told["producer"])] = told["at"]
-
-    def unblock(self, told: Told) -> Iterator[Emit]:
-        self._table.discard(entry("block", told["producer"]))
-        yield from ()
-
-    def view(self, told: Told) -> Iterator[Emit]:
+    def view(self, view: View) -> Iterator[Emit]:
         """Records one or more views of the feed."""
-        memory = self._options.memory_us
-        rate = Rate.read(self._meta.get("rate"))
-        rate.add(told["at"], told.get("count", 1), memory, flashes=False)  # reloads are not a flash
-        self._meta["rate"] = rate.written()
-        self._meta["wholesale"] = told.get("wholesale", False)
-        self._meta |= {name: told[name] for name in ("flow", "ratio") if name in told}
+        memory, meta = self._options.memory_us, self._meta
+        rate = Rate() if meta.rate is None else copy(meta.rate)
+        rate.add(view.at, view.count, memory, flashes=False)  # reloads are not a flash
+        meta.rate, meta.wholesale = rate.rounded(), view.wholesale
+        if view.flow is not None:
+            meta.flow = view.flow
+        if view.ratio is not None:
+            meta.ratio = view.ratio
         yield from self._rated(rate.per_second(memory))
 
-    def seen(self, told: Told) -> Iterator[Emit]:
+    def seen(self, record: Seen) -> Iterator[Emit]:
         """Records the post up to which the feed was read."""
-        self._meta["seen"] = max(self._meta.get("seen", []), told["upto"])
+        self._meta.seen = seen_after(self._meta.seen, record.upto)
         yield from ()
 
-    def side(self, told: Told) -> Iterator[Emit]:
+    def change_side(self, change: SideChange) -> Iterator[Emit]:
         """Applies the producer's decision on the side of the pair."""
-        producer = told["producer"]
-        if self._followed(producer) != told["since"]:
+        producer, since = change.producer, change.since
+        if read_pair(self._table.get, producer).since != since:
             return
         self._leave_push(producer)
-        if told["side"] == "pull":
-            self._table[PULL + producer] = told["since"]
+        if change.side == "pull":
+            self._table[PULL + producer] = since
             return
         self._table.discard(PULL + producer)
-        self._table[PUSH + producer] = [told["since"], told["from"]]
-        if told["from"]:
-            self._table[entry("from", time_text(told["from"]), producer)] = 0
-            self._meta["from"] = max(told["from"], self._meta.get("from", 0))  # an upper bound
-        self._take(told["items"], producer, told["from"])
+        self._table[PUSH + producer] = PushRow(since, change.begin)
+        if change.begin:
+            self._table[entry("from", time_text(change.begin), producer)] = 0
+            self._meta.begin = max(change.begin, self._meta.begin)
+        self._take(change.items, producer, change.begin)
         yield from ()
 
-    def push(self, told: Told) -> Iterator[Emit]:
+    def push(self, push: Push) -> Iterator[Emit]:
         """Stores posts of a producer on push that are new, changed or deleted."""
-        known = self._table.get(PUSH + told["producer"])
-        if known is not None and known[0] == told["since"]:
-            self._take(told["items"], told["producer"], known[1])
-            yield from self._faded(max(at for at, _, _ in told["items"]))
+        pair = read_row(self._table.get(PUSH + push.producer), PushRow)
+        if pair is not None and pair.since == push.since:
+            self._take(push.items, push.producer, pair.begin)
+            yield from self._faded(max(post.at for post in push.items))
 
     def save(self) -> None:
         if self._meta != self._stored:
@@ -144,96 +154,92 @@ class Consumer:
     def _rated(self, rate: float) -> Iterator[Emit]:
         """Tells the producers if this view rate means a different class."""
         new_class = self._class(rate)
-        if abs(new_class - self._meta["class"]) < BAND:
+        if abs(new_class - self._meta.rate_class) < BAND:
             return
-        self._meta["class"] = new_class
+        self._meta.rate_class = new_class
         for producer, since in self._follows():
-            yield self._tell(producer, "rated", since)
+            yield self._tell(producer, Rated, since)
 
     def _faded(self, now: int) -> Iterator[Emit]:
         """After a push, lowers the rate if the consumer has not viewed its feed for long."""
-        rate, memory = Rate.read(self._meta.get("rate")), self._options.memory_us
-        if not rate.at or now - rate.at < memory * SILENT:
+        rate, memory = self._meta.rate, self._options.memory_us
+        if rate is None or now - rate.at < memory * SILENT:
             return
         left = rate.per_second(memory, now)
         if left < GONE * rate.per_second(memory):
-            self._meta["wholesale"] = False
+            self._meta.wholesale = False
         yield from self._rated(left)
 
     def _class(self, rate: float) -> int:
         """The class to report: that of the rate, or the consumer's decision for all of its
         producers."""
-        if self._meta.get("wholesale"):
+        if self._meta.wholesale:
             return ALWAYS
         if not self._options.decides_together:
             return class_of(rate)
-        before: Side = "push" if self._meta["class"] == ALWAYS else "pull"
-        ratio = self._meta.get("ratio", self._options.ratio)
-        ratio /= max(1, self._meta["follows"])  # a view pulls from each: that is its L in Lemma 2
-        side = held(before, rate, self._meta.get("flow", 0.0), ratio, HOLD)
+        before: Side = "push" if self._meta.rate_class == ALWAYS else "pull"
+        ratio = self._options.ratio if self._meta.ratio is None else self._meta.ratio
+        ratio /= max(1, self._meta.follows)  # a view pulls from each: that is its L in Lemma 2
+        side = held(before, rate, self._meta.flow or 0.0, ratio, HOLD)
         return ALWAYS if side == "push" else NEVER
 
-    def _take(self, items: list[list[Any]], producer: str, begin: int) -> None:
-        floor = max(begin, self._meta["floor"])
-        for at, post, value in items:
-            if at < floor:
+    def _take(self, posts: list[PushedPost], producer: str, begin: int) -> None:
+        floor = max(begin, self._meta.floor)
+        for post in posts:
+            if post.at < floor:
                 continue
-            name = item_entry(at, producer, post)
+            name = item_entry(post.at, producer, post.id)
             exists = name in self._table
-            if value is not None:
-                self._table[name] = value
-                self._meta["items"] += not exists
+            if post.row is not None:
+                self._table[name] = post.row
+                self._meta.items += not exists
             elif exists:
                 del self._table[name]
-                self._meta["items"] -= 1
-        if self._meta["items"] > 2 * self._options.keep:
+                self._meta.items -= 1
+        if self._meta.items > 2 * self._options.keep:
             self._trim()
 
     def _trim(self) -> None:
         """Deletes the oldest items. From the floor on the items are complete."""
-        surplus = self._meta["items"] - self._options.keep
+        surplus = self._meta.items - self._options.keep
         names = [name for name, _ in self._table.scan(ITEMS, after(ITEMS), limit=surplus)]
         floor = int(parts(names[-1])[1]) + 1
         stop = ITEMS + time_text(floor)
         for name, _ in [*self._table.scan(ITEMS, stop)]:
             del self._table[name]
-            self._meta["items"] -= 1
-        self._meta["floor"] = floor
+            self._meta.items -= 1
+        self._meta.floor = floor
 
     def _leave_push(self, producer: str) -> None:
         """Takes a pair off push and deletes all of its items."""
-        known = self._table.get(PUSH + producer)
-        if known is None:
+        pair = read_row(self._table.get(PUSH + producer), PushRow)
+        if pair is None:
             return
         del self._table[PUSH + producer]
-        if known[1]:
-            self._table.discard(entry("from", time_text(known[1]), producer))
+        if pair.begin:
+            self._table.discard(entry("from", time_text(pair.begin), producer))
         gone = [
             name for name, _ in self._table.scan(ITEMS, after(ITEMS)) if pushed_by(name) == producer
         ]
         for name in gone:
             del self._table[name]
-        self._meta["items"] -= len(gone)
-
-    def _followed(self, producer: str) -> int | None:
-        """Returns when the producer was followed; None if it is not followed."""
-        pulled: int | None = self._table.get(PULL + producer)
-        if pulled is not None:
-            return pulled
-        pushed = self._table.get(PUSH + producer)
-        return None if pushed is None else pushed[0]
+        self._meta.items -= len(gone)
 
     def _follows(self) -> Iterator[tuple[str, int]]:
         for name, since in self._table.scan(PULL, after(PULL)):
             yield name[len(PULL) :], since
-        for name, (since, _) in self._table.scan(PUSH, after(PUSH)):
-            yield name[len(PUSH) :], since
+        for name, stored in self._table.scan(PUSH, after(PUSH)):
+            yield name[len(PUSH) :], convert(stored, PushRow).since
 
-    def _tell(self, producer: str, kind: str, since: int) -> Emit:
-        message = {
-            "kind": kind,
-            "consumer": self._key,
-            "since": since,
-            "class": self._meta["class"],
-        }
-        return emit(f"{self._name}.told", key=producer, value=message)
+    def _tell(self, producer: str, message: type[FollowerMessage], since: int) -> Emit:
+        value = message(consumer=self._key, since=since, rate_class=self._meta.rate_class)
+        return emit(f"{self._name}.told", key=producer, value=value)
+
+
+HANDLERS: Mapping[type, Callable[[Consumer, Any], Iterator[Emit]]] = {
+    **dict.fromkeys((Follow, Unfollow, Block, Unblock), Consumer.change_pair),
+    View: Consumer.view,
+    Seen: Consumer.seen,
+    SideChange: Consumer.change_side,
+    Push: Consumer.push,
+}

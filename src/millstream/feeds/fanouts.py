@@ -12,6 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import convert
+
+from millstream.feeds.messages import TableEntry, UnderWay
 from millstream.model.event import Event
 from millstream.model.function import takes
 from millstream.model.slate import Table
@@ -28,17 +31,15 @@ class FanOuts:
 
     def __call__(self, event: Event, table: Table) -> None:
         if event.key:
-            _keep(table, event.value["entry"], event.value["kept"])
-            return
-        producer = event.value["producer"]
-        if event.value["under_way"]:
-            table[producer] = event.ts
+            change = convert(event.value, TableEntry)
+            _set(table, change.entry, change.kept)
         else:
-            table.discard(producer)
+            message = convert(event.value, UnderWay)
+            _set(table, message.producer, event.ts if message.under_way else None)
 
 
-def _keep(table: Table, name: str, kept: Any) -> None:
-    if kept is None:
+def _set(table: Table, name: str, value: Any) -> None:
+    if value is None:
         table.discard(name)
     else:
-        table[name] = kept
+        table[name] = value

@@ -19,6 +19,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
+from msgspec import convert
+
 from millstream.feeds.differences import Difference, shortened
 from millstream.feeds.diversity import DiverseQuery
 from millstream.feeds.fanouts import ON_WAY
@@ -37,6 +39,7 @@ from millstream.feeds.names import (
 from millstream.feeds.options import FeedOptions
 from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.query import FeedQuery, FeedSlice
+from millstream.feeds.stored_rows import PostRow, ReferenceRow, read_row
 from millstream.feeds.table_checks import check_tables, followed_in
 from millstream.feeds.tables import Tables
 
@@ -100,17 +103,20 @@ def brute_force(placed: PlacedFeeds, tables: Tables, consumer: str) -> dict[str,
         stored_posts = tables.scan(update, producer, posts, after(posts))
         for name, stored in chain(stored_posts, _on_way(placed, tables, producer)):
             _, ts, post = parts(name)
-            origin, value = producer, stored
+            origin = producer
             if is_reference(post):
                 origin, post = referred_to(post)
                 if origin in own:
                     continue  # it is shown as a post of its own producer
-                is_source = tables.get(update, producer, entry("source", origin)) == stored["s"]
+                since = tables.get(update, producer, entry("source", origin))
+                is_source = since == convert(stored, ReferenceRow).since
                 is_blocked = tables.get(placed.consumers, consumer, entry("block", origin))
-                value = tables.get(update, origin, post_entry(int(ts), post))
-                if value is None or not is_source or is_blocked is not None:
+                row = read_row(tables.get(update, origin, post_entry(int(ts), post)), PostRow)
+                if row is None or not is_source or is_blocked is not None:
                     continue
-            line[int(ts), origin, post] = value["v"], value.get("e")
+            else:
+                row = convert(stored, PostRow)
+            line[int(ts), origin, post] = row.value, row.edited
     return posts_of
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from millstream.feeds.names import Position
+from millstream.feeds.stored_rows import PostRow
 
 How = Literal["push", "pull", "pending"]
 """The origin of an item. `push`: the materialised feed. `pull`: its producer. `pending`: a record
@@ -32,7 +33,7 @@ class FeedItem(msgspec.Struct, frozen=True, gc=False):
 
 
 def item_of(
-    ts: int, producer: str, post: str, stored: dict[str, Any], how: How, via: str | None = None
+    ts: int, producer: str, post: str, row: PostRow, how: How, via: str | None = None
 ) -> FeedItem:
     """Makes an item from a stored post."""
-    return FeedItem(ts, producer, post, stored["v"], how, stored.get("e"), via)
+    return FeedItem(ts, producer, post, row.value, how, row.edited, via)

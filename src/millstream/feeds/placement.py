@@ -27,7 +27,13 @@ from millstream.feeds.consumers import Consumers
 from millstream.feeds.fanouts import FanOuts
 from millstream.feeds.options import FeedOptions
 from millstream.feeds.producers import Calming, Producers
-from millstream.feeds.records import KINDS, OF_CONSUMER, OF_PRODUCER, checked
+from millstream.feeds.records import (
+    KINDS,
+    OF_CONSUMER,
+    OF_PRODUCER,
+    ConsumerRecord,
+    read_record,
+)
 from millstream.model.app import AppDefinition
 from millstream.model.duration import microseconds, shown_duration
 from millstream.model.event import Emit, Event, emit
@@ -121,9 +127,9 @@ class Splitting:
     __signature__ = takes("event")
 
     def __call__(self, event: Event) -> Iterator[Emit]:
-        record = checked(event.value)
-        key = record["consumer" if record["kind"] in OF_CONSUMER else "producer"]
-        yield emit(f"{self.name}.{record['kind']}", key=key)
+        record = read_record(event.value)
+        key = record.consumer if isinstance(record, ConsumerRecord) else record.producer
+        yield emit(f"{self.name}.{record.kind}", key=key)
 
 
 def _plain(value: Any) -> Any:

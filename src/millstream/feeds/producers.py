@@ -23,12 +23,30 @@ exists. So the set of followers that is pushed to may be too large for a while, 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from msgspec import convert
+from msgspec.structs import replace
+
 from millstream.feeds.aggregated_producers import Aggregating
+from millstream.feeds.messages import (
+    Followed,
+    FollowerMessage,
+    Joined,
+    More,
+    Parted,
+    ProducerEvent,
+    Push,
+    PushedPost,
+    Rated,
+    Referred,
+    SideChange,
+    UnderWay,
+    Unfollowed,
+)
 from millstream.feeds.names import (
     META,
     after,
@@ -39,7 +57,21 @@ from millstream.feeds.names import (
     prefix,
 )
 from millstream.feeds.options import FeedOptions
+from millstream.feeds.policy import Side
 from millstream.feeds.rates import ALWAYS, MOST, NEVER, Rate, class_from
+from millstream.feeds.records import Aggregate, Delete, Edit, Post, PostRecord
+from millstream.feeds.states import PostState, post_after
+from millstream.feeds.stored_rows import (
+    FollowerRow,
+    PassNumbers,
+    PassRow,
+    PostKey,
+    PostPassRow,
+    ProducerMeta,
+    SidePassRow,
+    read_pass,
+    read_row,
+)
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
 from millstream.model.function import takes
 from millstream.model.slate import Table
@@ -49,7 +81,6 @@ BAND = 3
 TOGETHER = 100
 """The maximum number of posts in one pass."""
 BY, POSTS = prefix("by"), prefix("post")
-Told = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -62,8 +93,8 @@ class Producers:
 
     def __call__(self, event: Event, table: Table) -> Iterator[Emit | SetTimer]:
         producer = Producer(self.options, self.name, event.key, table, event.ts)
-        told: Told = event.value
-        yield from getattr(producer, told["kind"])(told)
+        message = convert(event.value, ProducerEvent)
+        yield from HANDLERS[type(message)](producer, message)
         yield from producer.watch()
         yield from producer.save()
 
@@ -84,287 +115,270 @@ class Calming:
 
 
 class Producer:
-    """One producer while it processes an event. There is one method for each kind of event."""
+    """One producer while it processes an event. `HANDLERS` names the method for each kind."""
 
     def __init__(self, options: FeedOptions, name: str, key: str, table: Table, now: int) -> None:
         self._options, self._name, self._key, self._table = options, name, key, table
-        meta = table.get(META) or {}
-        self._sent: int = max(now, meta.get("sent", 0))
-        """The timestamp of the last message sent."""
-        self.rate = Rate.read(meta.get("rate"))
-        self._ratio: float = meta.get("ratio", options.ratio)
-        self._aim: int = meta.get("aim", -1)
-        """The lowest class to push to, as decided. Equal to `need` when all passes are done."""
-        self._need: int = meta.get("need", -1)
-        """All followers of this class and above are on push."""
-        self._passes: list[int] = meta.get("passes", [0, 0])
-        self._more: bool = meta.get("more", False)
-        """True if an event is on its way that continues the passes."""
-        self._under_way: bool = meta.get("under_way", False)
-        """True if the table of fan-outs lists this producer as under way."""
         self._aggregating = Aggregating(name, key, table)
-        self._is_source: bool = meta.get("source", False)
-        """True if the posts are passed on to an aggregated producer."""
-        self._sweep: str | None = meta.get("sweep")
-        """References to former sources may remain before this entry."""
-        self._is_watched: bool = meta.get("watched", False)
-        """True if a timer is set for the end of a flash."""
-        self.counts: dict[str, int] = meta.get("counts", {"posts": 0, "followers": 0})
-        if self._aim < 0:
-            self._aim = self._need = self._needed()
+        meta = read_row(table.get(META), ProducerMeta)
+        if meta is None:
+            lowest = self._lowest_class(Rate(), options.ratio)
+            meta = ProducerMeta(ratio=options.ratio, aim=lowest, need=lowest)
+        meta.sent = max(now, meta.sent)
+        self._meta = meta
 
-    def post(self, told: Told) -> Iterator[Emit]:
-        at, post = told["at"], told["id"]
-        if entry("id", post) in self._table:
-            return  # a duplicate
-        self._table[entry("id", post)] = at
-        self._table[post_entry(at, post)] = {"v": told["value"]}
-        self.counts["posts"] += 1
-        self.rate.add(at, 1.0, self._options.memory_us)
-        yield from self._reconsider(told)
-        yield from self._push([at, post])
-        if self._is_source:
-            yield from self._aggregating.passed_on(at, post, True)
+    def change_post(self, record: PostRecord) -> Iterator[Emit]:
+        """Adds, edits or deletes a post."""
+        known = entry("id", record.id)
+        before = PostState(self._table.get(known))
+        now = post_after(before, record)
+        if now is before:
+            return  # a duplicate, or no such post
+        if now.at != before.at:
+            self._table[known] = now.at
+        if now.at:
+            at = now.at
+            self._table[post_entry(at, record.id)] = now.row
+        else:
+            at = before.at or 0
+            del self._table[post_entry(at, record.id)]
+        if isinstance(record, Post):
+            self._meta.counts.posts += 1
+            self._meta.rate.add(at, 1.0, self._options.memory_us)
+            yield from self._reconsider(record.ratio)
+        elif isinstance(record, Delete):
+            self._meta.counts.posts -= 1
+        yield from self._push(PostKey(at, record.id))
+        if self._meta.is_source and not isinstance(record, Edit):
+            yield from self._aggregating.passed_on(at, record.id, bool(now.at))
 
-    def edit(self, told: Told) -> Iterator[Emit]:
-        at: int | None = self._table.get(entry("id", told["id"]))
-        if at:
-            self._table[post_entry(at, told["id"])] = {"v": told["value"], "e": told["at"]}
-            yield from self._push([at, told["id"]])
-
-    def delete(self, told: Told) -> Iterator[Emit]:
-        at: int | None = self._table.get(entry("id", told["id"]))
-        if at:
-            self._table[entry("id", told["id"])] = 0
-            del self._table[post_entry(at, told["id"])]
-            self.counts["posts"] -= 1
-            yield from self._push([at, told["id"]])
-            if self._is_source:
-                yield from self._aggregating.passed_on(at, told["id"], False)
-
-    def aggregate(self, told: Told) -> Iterator[Emit]:
+    def aggregate(self, record: Aggregate) -> Iterator[Emit]:
         """Replaces the sources whose posts this producer aggregates."""
-        if (yield from self._aggregating.replaced(told)):
-            self._sweep = after(POSTS)
+        if (yield from self._aggregating.replaced(record)):
+            self._meta.sweep = after(POSTS)
 
-    def joined(self, told: Told) -> Iterator[Emit]:
+    def joined(self, message: Joined) -> Iterator[Emit]:
         """Records that this producer is a source of an aggregated producer."""
-        self._is_source = True
-        yield from self._aggregating.joined(told, self._options.backfill)
+        self._meta.is_source = True
+        yield from self._aggregating.joined(message, self._options.backfill)
 
-    def parted(self, told: Told) -> Iterator[Emit]:
-        yield from self._aggregating.parted(told)
-        self._is_source = self._aggregating.is_source()
+    def parted(self, message: Parted) -> Iterator[Emit]:
+        yield from self._aggregating.parted(message)
+        self._meta.is_source = self._aggregating.is_source()
 
-    def referred(self, told: Told) -> Iterator[Emit]:
+    def referred(self, message: Referred) -> Iterator[Emit]:
         """Takes in new and deleted posts of a source."""
-        yield from self._aggregating.arrived(told)
+        yield from self._aggregating.arrived(message)
         changed = []
-        for at, post, more in self._aggregating.taken(told):
-            changed.append([at, post])
-            self.counts["posts"] += more
-            if more > 0 and at >= told["since"]:  # a new source's backfill does not count
-                self.rate.add(at, 1.0, self._options.memory_us)
+        for post, more in self._aggregating.taken(message):
+            changed.append(post)
+            self._meta.counts.posts += more
+            if more > 0 and post.at >= message.since:  # a new source's backfill does not count
+                self._meta.rate.add(post.at, 1.0, self._options.memory_us)
         if changed:
-            yield from self._reconsider(told)
+            yield from self._reconsider(None)
             yield from self._push(*changed)
 
-    def followed(self, told: Told) -> Iterator[Emit]:
+    def followed(self, message: Followed) -> Iterator[Emit]:
         """Adds a follower with its rate class. Its pair is still on pull."""
-        if self._drop(told["consumer"]) is None:
-            self.counts["followers"] += 1
-        self._keep(told)
-        if told["class"] >= self._aim:
-            yield self._changed(told, "push")
+        if self._drop(message.consumer) is None:
+            self._meta.counts.followers += 1
+        self._keep(message)
+        if message.rate_class >= self._meta.aim:
+            yield self._changed(message, "push")
 
-    def rated(self, told: Told) -> Iterator[Emit]:
+    def rated(self, message: Rated) -> Iterator[Emit]:
         """Moves a follower to a new rate class."""
-        known = self._table.get(entry("of", told["consumer"]))
-        if known is None or known[1] != told["since"]:
+        follower = self._follower(message.consumer)
+        if follower is None or follower.since != message.since:
             return
-        old_class = known[0]
-        self._drop(told["consumer"])
-        self._keep(told)
-        side = "push" if told["class"] >= self._aim else "pull"
-        old_side = "push" if old_class >= self._aim else "pull"
-        if side != old_side or self._is_pending:  # a pass may have missed this follower
-            yield self._changed(told, side)
+        self._drop(message.consumer)
+        self._keep(message)
+        side: Side = "push" if message.rate_class >= self._meta.aim else "pull"
+        old_side = "push" if follower.rate_class >= self._meta.aim else "pull"
+        if side != old_side or self._meta.is_pending:  # a pass may have missed this follower
+            yield self._changed(message, side)
 
-    def unfollowed(self, told: Told) -> Iterator[Emit]:
-        known = self._table.get(entry("of", told["consumer"]))
-        if known is not None and known[1] == told["since"]:
-            self._drop(told["consumer"])
-            self.counts["followers"] -= 1
+    def unfollowed(self, message: Unfollowed) -> Iterator[Emit]:
+        follower = self._follower(message.consumer)
+        if follower is not None and follower.since == message.since:
+            self._drop(message.consumer)
+            self._meta.counts.followers -= 1
         yield from ()
 
     def calm(self, now: int) -> Iterator[Emit]:
         """Handles the timer: reconsiders the sides unless later posts have prolonged the flash."""
-        self._is_watched = False
-        if self.rate.calmed(now):
-            yield from self._reconsider({})
+        self._meta.is_watched = False
+        if self._meta.rate.calmed(now):
+            yield from self._reconsider(None)
 
     def watch(self) -> Iterator[SetTimer]:
         """Sets a timer for the end of a flash. There is only one at a time, and later posts do not
         move it."""
-        if self.rate.peak and not self._is_watched and not self._options.decides_together:
-            self._is_watched = True
-            yield timer(at=self.rate.over, name="calm")
+        rate = self._meta.rate
+        if rate.peak and not self._meta.is_watched and not self._options.decides_together:
+            self._meta.is_watched = True
+            yield timer(at=rate.over, name="calm")
 
-    def more(self, told: Told) -> Iterator[Emit]:
+    def more(self, _: More) -> Iterator[Emit]:
         """Continues the passes and the sweep of references."""
-        self._more = False
+        self._meta.has_more = False
         yield from self._go_on()
-        if self._sweep is not None:
-            self._sweep, gone = self._aggregating.swept(self._sweep, self._options.pushes)
-            self.counts["posts"] -= gone
+        if self._meta.sweep is not None:
+            swept = self._aggregating.swept(self._meta.sweep, self._options.pushes)
+            self._meta.sweep, gone = swept
+            self._meta.counts.posts -= gone
 
     def save(self) -> Iterator[Emit]:
         """Stores the metadata, and emits the events that continue unfinished passes."""
-        if (self._is_pending or self._sweep is not None) and not self._more:
-            self._more = True
-            yield emit(f"{self._name}.more", value={"kind": "more"})
-        if self._is_pending != self._under_way:
-            self._under_way = self._is_pending
-            message = {"producer": self._key, "under_way": self._under_way}
+        meta = self._meta
+        if (meta.is_pending or meta.sweep is not None) and not meta.has_more:
+            meta.has_more = True
+            yield emit(f"{self._name}.more", value=More())
+        if meta.is_pending != meta.under_way:
+            meta.under_way = meta.is_pending
+            message = UnderWay(self._key, meta.under_way)
             yield emit(f"{self._name}.fanout", key="", value=message)
-        meta = {
-            "rate": self.rate.written(),
-            "ratio": self._ratio,
-            "aim": self._aim,
-            "need": self._need,
-            "counts": self.counts,
-            "sent": self._sent,
-        }
-        if self._is_watched:
-            meta["watched"] = True
-        if self._is_source:
-            meta["source"] = True
-        if self._sweep is not None:
-            meta["sweep"] = self._sweep
-        if self._is_pending or self._passes[0] or self._more:
-            meta |= {"passes": self._passes, "more": self._more, "under_way": self._under_way}
-        self._table[META] = meta
+        self._table[META] = replace(meta, rate=meta.rate.rounded())
 
-    @property
-    def _is_pending(self) -> bool:
-        return self._passes[0] < self._passes[1]
-
-    def _needed(self) -> int:
+    def _lowest_class(self, rate: Rate, ratio: float) -> int:
         """The lowest class of consumers for which a push costs less than a pull."""
         if self._options.policy != "hybrid":
             return NEVER if self._options.policy == "push" else ALWAYS + 1
         if self._options.decides_together:
             return MOST + 1  # each consumer decides for all of its producers
-        return class_from(self.rate.per_second(self._options.memory_us) * self._ratio)
+        return class_from(rate.per_second(self._options.memory_us) * ratio)
 
-    def _reconsider(self, told: Told) -> Iterator[Emit]:
-        """Starts a pass if the lowest class to push to has moved far enough."""
-        self._ratio = told.get("ratio", self._ratio)
-        needed = self._needed()
-        if abs(needed - self._aim) < BAND:
+    def _reconsider(self, ratio: float | None) -> Iterator[Emit]:
+        """Starts a pass if the lowest class to push to has moved far enough. `ratio` is a new
+        ratio, if one was measured."""
+        meta = self._meta
+        if ratio is not None:
+            meta.ratio = ratio
+        lowest = self._lowest_class(meta.rate, meta.ratio)
+        if abs(lowest - meta.aim) < BAND:
             return
-        low, high = sorted((needed, self._aim))
-        side = "push" if needed < self._aim else "pull"
-        self._aim = needed
-        yield from self._begin({"side": side, "low": low, "high": high})
+        low, high = sorted((lowest, meta.aim))
+        side: Side = "push" if lowest < meta.aim else "pull"
+        meta.aim = lowest
+        yield from self._begin(SidePassRow(side, low, high))
 
-    def _push(self, *items: list[Any]) -> Iterator[Emit]:
+    def _push(self, *posts: PostKey) -> Iterator[Emit]:
         """Sends the current state of some posts to all followers on push."""
-        last = entry("pass", f"{self._passes[1] - 1:010d}")
-        waiting = self._table.get(last) if self._is_pending else None
-        if waiting is not None and "items" in waiting and not waiting.get("at"):  # not started yet
-            together = [
-                *waiting["items"],
-                *(item for item in items if item not in waiting["items"]),
-            ]
-            if len(together) <= TOGETHER:
-                self._table[last] = {"items": together}
-                return
-        yield from self._begin({"items": [*items]})
+        if self._meta.passes is not None and self._meta.is_pending:
+            last = _pass_entry(self._meta.passes.stop - 1)
+            waiting = read_pass(self._table[last])
+            if isinstance(waiting, PostPassRow) and not waiting.at:  # not started yet
+                items = [*waiting.items, *(post for post in posts if post not in waiting.items)]
+                if len(items) <= TOGETHER:
+                    self._table[last] = PostPassRow(items)
+                    return
+        yield from self._begin(PostPassRow([*posts]))
 
-    def _begin(self, walk: dict[str, Any]) -> Iterator[Emit]:
+    def _begin(self, walk: PassRow) -> Iterator[Emit]:
         """Starts a pass, or queues it behind the passes before it."""
-        if not self._is_pending:
+        if not self._meta.is_pending:
             _, done = yield from self._walked(walk, self._options.pushes)
             if done:
                 return
-        self._table[entry("pass", f"{self._passes[1]:010d}")] = walk
-        self._passes[1] += 1
+        if self._meta.passes is None:
+            self._meta.passes = PassNumbers()
+        self._table[_pass_entry(self._meta.passes.stop)] = walk
+        self._meta.passes.stop += 1
 
     def _go_on(self) -> Iterator[Emit]:
-        left = self._options.pushes
-        while left > 0 and self._is_pending:
-            name = entry("pass", f"{self._passes[0]:010d}")
-            walk = self._table[name]
+        passes, left = self._meta.passes, self._options.pushes
+        while passes is not None and left > 0 and self._meta.is_pending:
+            name = _pass_entry(passes.first)
+            walk = read_pass(self._table[name])
             left, done = yield from self._walked(walk, left)
             if done:
                 del self._table[name]
-                self._passes[0] += 1
+                passes.first += 1
             else:
                 self._table[name] = walk
 
-    def _walked(self, walk: dict[str, Any], left: int) -> Generator[Emit, None, tuple[int, bool]]:
+    def _walked(self, walk: PassRow, left: int) -> Generator[Emit, None, tuple[int, bool]]:
         """Continues a pass with up to `left` pushes. Returns the pushes left and whether the pass
         is done."""
-        self._sent += 1
-        if "items" in walk:
-            value: Told = {"kind": "push", "producer": self._key, "items": self._now(walk)}
-            low, stop = self._need, after(BY)
+        self._meta.sent += 1
+        message: Push | SideChange
+        if isinstance(walk, PostPassRow):
+            message = Push(producer=self._key, since=0, items=self._now(walk.items))
+            low, stop = self._meta.need, after(BY)
         else:
-            value = self._side(walk["side"])
-            low, stop = walk["low"], BY + class_text(walk["high"])
-        start = walk["at"] + "\0" if walk.get("at") else BY + class_text(low)
-        pushes_each = max(1, len(value.get("items", ())))
+            message = self._side_change(walk.side, 0)
+            low, stop = walk.low, BY + class_text(walk.high)
+        start = walk.at + "\0" if walk.at else BY + class_text(low)
+        pushes_each = max(1, len(message.items))
         most, count = max(1, left // pushes_each), 0
         for name, since in self._table.scan(start, stop, limit=most):
-            yield self._say(parts(name)[2], {**value, "since": since})
-            walk["at"], count = name, count + 1
+            yield self._say(parts(name)[2], replace(message, since=since))
+            walk.at, count = name, count + 1
         done = count < most
-        if done and "side" in walk:
-            self._need = walk["low"] if walk["side"] == "push" else walk["high"]
+        if done and isinstance(walk, SidePassRow):
+            self._meta.need = walk.low if walk.side == "push" else walk.high
         return left - count * pushes_each, done
 
-    def _now(self, walk: dict[str, Any]) -> list[list[Any]]:
-        """The posts of a pass as they are now. The value of a deleted post is None."""
-        return [[at, post, self._table.get(post_entry(at, post))] for at, post in walk["items"]]
+    def _now(self, posts: list[PostKey]) -> list[PushedPost]:
+        """The posts of a pass as they are now."""
+        table = self._table
+        return [
+            PushedPost(post.at, post.id, table.get(post_entry(post.at, post.id))) for post in posts
+        ]
 
-    def _side(self, side: str) -> Told:
-        """The message about a change of side. If the new side is push, it includes the newest
-        posts."""
-        message: Told = {"kind": "side", "producer": self._key, "side": side}
-        if side == "push":
-            message["items"], message["from"] = self._newest()
-        return message
+    def _changed(self, message: FollowerMessage, side: Side) -> Emit:
+        """Tells a follower that its pair has changed side."""
+        self._meta.sent += 1
+        return self._say(message.consumer, self._side_change(side, message.since))
 
-    def _changed(self, told: Told, side: str) -> Emit:
-        """Tells the consumer of an event that its pair has changed side."""
-        self._sent += 1
-        return self._say(told["consumer"], {**self._side(side), "since": told["since"]})
+    def _side_change(self, side: Side, since: int) -> SideChange:
+        """The message about a change of side. If the new side is push, it has the newest posts."""
+        items, begin = self._newest() if side == "push" else ([], 0)
+        return SideChange(producer=self._key, since=since, side=side, items=items, begin=begin)
 
-    def _say(self, consumer: str, value: Told) -> Emit:
-        return emit(f"{self._name}.push", key=consumer, value=value, ts=self._sent)
+    def _say(self, consumer: str, message: Push | SideChange) -> Emit:
+        return emit(f"{self._name}.push", key=consumer, value=message, ts=self._meta.sent)
 
-    def _newest(self) -> tuple[list[list[Any]], int]:
+    def _newest(self) -> tuple[list[PushedPost], int]:
         """Returns the newest posts, and the time from which they are complete."""
         most = self._options.backfill
-        rows = list(islice(self._table.scan(POSTS, after(POSTS), reverse=True), most + 1))
-        items = [[int(parts(name)[1]), parts(name)[2], value] for name, value in rows]
+        rows = islice(self._table.scan(POSTS, after(POSTS), reverse=True), most + 1)
+        items = [PushedPost(int(parts(name)[1]), parts(name)[2], row) for name, row in rows]
         if len(items) <= most:
             return items, 0
-        begin = items[-1][0] + 1
-        return [item for item in items if item[0] >= begin], begin
+        begin = items[-1].at + 1
+        return [item for item in items if item.at >= begin], begin
 
-    def _keep(self, told: Told) -> None:
-        consumer, rate_class, since = told["consumer"], told["class"], told["since"]
-        self._table[entry("of", consumer)] = [rate_class, since]
+    def _follower(self, consumer: str) -> FollowerRow | None:
+        return read_row(self._table.get(entry("of", consumer)), FollowerRow)
+
+    def _keep(self, message: FollowerMessage) -> None:
+        consumer, rate_class, since = message.consumer, message.rate_class, message.since
+        self._table[entry("of", consumer)] = FollowerRow(rate_class, since)
         self._table[entry("by", class_text(rate_class), consumer)] = since
 
-    def _drop(self, consumer: str) -> int | None:
-        """Removes a follower. Returns the class that it had, or None if it was not a follower."""
-        known = self._table.get(entry("of", consumer))
-        if known is None:
-            return None
-        del self._table[entry("of", consumer)]
-        del self._table[entry("by", class_text(known[0]), consumer)]
-        old_class: int = known[0]
-        return old_class
+    def _drop(self, consumer: str) -> FollowerRow | None:
+        """Removes and returns a follower; None if it was not one."""
+        follower = self._follower(consumer)
+        if follower is not None:
+            del self._table[entry("of", consumer)]
+            del self._table[entry("by", class_text(follower.rate_class), consumer)]
+        return follower
+
+
+HANDLERS: Mapping[type, Callable[[Producer, Any], Iterator[Emit]]] = {
+    **dict.fromkeys((Post, Edit, Delete), Producer.change_post),
+    Aggregate: Producer.aggregate,
+    Followed: Producer.followed,
+    Unfollowed: Producer.unfollowed,
+    Rated: Producer.rated,
+    Joined: Producer.joined,
+    Parted: Producer.parted,
+    Referred: Producer.referred,
+    More: Producer.more,
+}
+
+
+def _pass_entry(number: int) -> str:
+    return entry("pass", f"{number:010d}")

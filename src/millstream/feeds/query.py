@@ -21,7 +21,8 @@ from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from millstream.codec import decode_value
+from msgspec import convert
+
 from millstream.feeds.candidates import Candidate, candidate_of, items_of, position_of
 from millstream.feeds.items import FeedItem, How, item_of
 from millstream.feeds.names import (
@@ -41,6 +42,8 @@ from millstream.feeds.pending_records import NOTHING, Pending
 from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.references import References
 from millstream.feeds.shown import Shown
+from millstream.feeds.states import NO_POST, PairState, read_pair, seen_after
+from millstream.feeds.stored_rows import ConsumerMeta, PushRow, decode_consumer
 from millstream.feeds.stream_merge import Merged, PostStream, read_into
 from millstream.feeds.tables import Row, Tables
 
@@ -79,7 +82,14 @@ class FeedQuery:
     ) -> None:
         self.placed, self.tables, self.consumer = placed, tables, consumer
         self._pending = pending
-        self._follows = self._pending_follows()
+        self._pairs = self._pending_pairs()
+        self._follows = {
+            producer: now.since
+            for producer, (stored, now) in self._pairs.items()
+            if now.since != stored.since
+        }
+        """The pending follows: for each producer the time of the follow, or None if it was
+        unfollowed or is left out."""
         self._references = References(
             placed.producers, placed.fanouts, tables, pending, self._is_hidden
         )
@@ -87,8 +97,7 @@ class FeedQuery:
         """The number of producers that are not read because there are too many."""
         rows = list(tables.rows(placed.consumers, consumer, META, AFTER_PULL))
         known = rows and rows[0][0] == _META
-        self.meta: dict[str, Any] = decode_value(rows.pop(0)[1]) if known else {}
-        self._floor: int = self.meta.get("floor", 0)
+        self.meta = decode_consumer(rows.pop(0)[1]) if known else ConsumerMeta.new()
         self._pulled = self._who_is_pulled(rows, most_pulled)
         self._shown = Shown(self._unseen, pending, self._references)
 
@@ -131,9 +140,10 @@ class FeedQuery:
         """Returns the producers on push, each with the time from which all of its posts are among
         the consumer's items."""
         pulled = set(self._pulled)
-        begins = ((name[len(PUSH) :], begin) for name, (_, begin) in self._scan(PUSH, after(PUSH)))
+        rows = self._scan(PUSH, after(PUSH))
+        begins = ((name[len(PUSH) :], convert(stored, PushRow).begin) for name, stored in rows)
         return {
-            producer: max(begin, self._floor)
+            producer: max(begin, self.meta.floor)
             for producer, begin in begins
             if producer not in pulled and self._is_followed(producer)
         }
@@ -162,8 +172,8 @@ class FeedQuery:
     def seen(self) -> Position | None:
         """Returns the post up to which the consumer has read, as it last reported; None if it never
         did."""
-        known = max(self.meta.get("seen", []), self._pending.seen.get(self.consumer, []))
-        return (known[0], known[1], known[2]) if known else None
+        upto = self._pending.seen.get(self.consumer)
+        return self.meta.seen if upto is None else seen_after(self.meta.seen, upto)
 
     def _page(self, found: Merged, limit: int) -> FeedSlice:
         candidates = found.settled()
@@ -191,22 +201,18 @@ class FeedQuery:
             producer for producer, _ in self.tables.scan(self.placed.fanouts, "", "", "\U0010ffff")
         ]
 
-    def _pending_follows(self) -> dict[str, int | None]:
-        """The pending follows: for each producer the time of the follow, or None if it was
-        unfollowed."""
-        follows = self._pending.follows.get(self.consumer)
-        if not follows:
-            return {}
-        unsure = self._pending.unsure.get(self.consumer, ())
-        refused = {
-            producer for producer in unsure if self._get(entry("block", producer)) is not None
-        }
-        return {producer: since for producer, since in follows.items() if producer not in refused}
+    def _pending_pairs(self) -> dict[str, tuple[PairState, PairState]]:
+        """The pairs that pending records are about: as stored, and as of now."""
+        pairs = {}
+        for producer in self._pending.follows.get(self.consumer, ()):
+            stored = read_pair(self._get, producer)
+            pairs[producer] = stored, self._pending.pair(self.consumer, producer, stored)
+        return pairs
 
-    def _is_blocked(self, producer: str) -> bool:
-        blocked = self._pending.blocks.get(self.consumer, {}).get(producer)
-        if blocked is not None:
-            return blocked
+    def is_blocked(self, producer: str) -> bool:
+        """True if the consumer has blocked a producer."""
+        if producer in self._pairs:
+            return self._pairs[producer][1].blocked is not None
         return self._get(entry("block", producer)) is not None
 
     def _is_followed(self, producer: str) -> bool:
@@ -216,7 +222,7 @@ class FeedQuery:
 
     def _is_hidden(self, origin: str) -> bool:
         """True if posts of `origin` are not shown through an aggregated producer."""
-        if self._is_blocked(origin) or self._follows.get(origin) is not None:
+        if self.is_blocked(origin) or self._follows.get(origin) is not None:
             return True
         on_side = self._get(PULL + origin) is not None or self._get(PUSH + origin) is not None
         return on_side and self._is_followed(origin)
@@ -224,7 +230,7 @@ class FeedQuery:
     def _posting(self) -> list[str]:
         """The followed producers that have pending posts."""
         posts = self._pending.posts
-        if len(posts) > self.meta.get("follows", 0) + len(self._follows):
+        if len(posts) > self.meta.follows + len(self._follows):
             return [producer for producer in self.follows() if posts.get(producer)]
         pulled = set(self._pulled)
         return [
@@ -238,9 +244,9 @@ class FeedQuery:
     def _not_here(self, low: int) -> list[tuple[str, int]]:
         """Returns the producers on push whose posts since `low` are not all among the items, each
         with the time before which they are missing."""
-        if low < self._floor:
+        if low < self.meta.floor:
             return list(self.pushed().items())
-        if low >= self.meta.get("from", 0):
+        if low >= self.meta.begin:
             return []
         start = BEGINS + time_text(low + 1)
         begins = (parts(name) for name, _ in self._scan(start, after(BEGINS)))
@@ -300,8 +306,8 @@ class FeedQuery:
                 fresh = self._fresh(source, *bounds, newest_first=newest_first, via=via)
                 streams.setdefault(via, []).append(fresh)
         return {
-            producer: heapq.merge(*parts_of_stream, key=_position, reverse=newest_first)
-            for producer, parts_of_stream in streams.items()
+            producer: heapq.merge(*several, key=_position, reverse=newest_first)
+            for producer, several in streams.items()
         }
 
     def _is_read(self, producer: str) -> bool:
@@ -315,10 +321,10 @@ class FeedQuery:
     ) -> Iterator[FeedItem]:
         """The posts between two positions that are on their way to an aggregated producer."""
         references = self._references.on_way(via, than, before, newest_first=newest_first)
-        for ts, origin, post, kept in references:
-            now = self._shown.by_way(ts, origin, post, kept, via)
-            if now is not None:
-                yield item_of(ts, origin, post, now, "pending", via)
+        for ts, origin, post, reference_row in references:
+            row = self._shown.by_way(ts, origin, post, reference_row, via)
+            if row is not None:
+                yield item_of(ts, origin, post, row, "pending", via)
 
     def _fresh(
         self,
@@ -331,15 +337,18 @@ class FeedQuery:
     ) -> Iterator[FeedItem]:
         """A producer's pending posts between two positions."""
         items = []
-        for post, (ts, stored) in self._pending.posts[producer].items():
+        for post in self._pending.posts[producer]:
+            ts, row = self._pending.post(producer, post, NO_POST)
+            if ts is None or row is None:
+                continue
             position = (ts, producer, post)
             inside = (than is None or position > than) and (before is None or position < before)
             known = entry("id", post)
             if inside and self.tables.get(self.placed.producers, producer, known) is None:
-                items.append(item_of(ts, producer, post, stored, "pending", via))
+                items.append(item_of(ts, producer, post, row, "pending", via))
         return iter(sorted(items, key=_position, reverse=newest_first))
 
-    def _get(self, name: str) -> object:
+    def _get(self, name: str) -> Any:
         return self.tables.get(self.placed.consumers, self.consumer, name)
 
     def _scan(self, start: str, stop: str, *, reverse: bool = False) -> Iterator[tuple[str, Any]]:

@@ -15,8 +15,9 @@ Rates are compared by their class, four to a doubling.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, exp2, floor, log, log2
+
+import msgspec
 
 SECOND = 1_000_000
 FLASH = 60 * SECOND
@@ -48,9 +49,8 @@ ALWAYS, NEVER = 998, 0
 """Classes above and below those of all rates."""
 
 
-@dataclass(slots=True)
-class Rate:
-    """A rate as of its last event; times in microseconds."""
+class Rate(msgspec.Struct, array_like=True):
+    """A rate as of its last event; times in microseconds. It is stored as a list of its fields."""
 
     count: float = 0.0
     span: float = 0.0
@@ -61,17 +61,10 @@ class Rate:
     """The highest recent rate of a flash, in events a second; 0 if there is no flash."""
     begun: int = 0
 
-    @classmethod
-    def read(cls, stored: list[float] | None) -> Rate:
-        """Restores a rate from its stored form."""
-        if stored is None:
-            return cls()
-        count, span, at, sudden, peak, begun = stored
-        return cls(count, span, int(at), sudden, peak, int(begun))
-
-    def written(self) -> list[float]:
-        rounded = [round(self.count, 6), round(self.span), self.at, round(self.sudden, 6)]
-        return [*rounded, self.peak, self.begun]
+    def rounded(self) -> Rate:
+        """Returns the rate in the precision in which it is stored."""
+        count, sudden = round(self.count, 6), round(self.sudden, 6)
+        return Rate(count, round(self.span), self.at, sudden, self.peak, self.begun)
 
     def add(self, ts: int, events: float, memory: int, *, flashes: bool = True) -> None:
         """Adds events at a time. Out-of-order events count as if they came now."""

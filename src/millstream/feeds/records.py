@@ -1,18 +1,7 @@
-"""The records that feeds accept, on the source `NAME.events`.
+"""The records that feeds accept, on the source `NAME.events`: one Struct for each kind.
 
-Each is an object with a `kind`, the time `at` in microseconds, and the fields of its kind:
-
-    follow, unfollow, block, unblock    consumer, producer
-    post                                producer, id, value
-    edit                                producer, id, value
-    delete                              producer, id
-    view                                consumer, number of views (count), and the posts a second in
-                                        its feed (flow)
-    seen                                consumer, and the post that was read up to: upto
-    aggregate                           producer, and all producers whose posts it has: sources (an
-                                        empty list ends the aggregation)
-
-Posts and views may carry the `ratio` of a push's cost to a pull's, as measured by then.
+A record is an object with a `kind`, the time `at` in microseconds, and the fields of its kind. It
+may have other fields, which are ignored.
 
 The server and the map of the records share `checked`: every function downstream accepts a record
 that it has passed.
@@ -22,23 +11,118 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import inf
-from typing import Any
+from typing import Any, get_args
+
+import msgspec
 
 from millstream.errors import InputError
+from millstream.feeds.names import Position
 from millstream.nearest import did_you_mean
 
-OF_CONSUMER = ("follow", "unfollow", "block", "unblock", "view", "seen")
-OF_PRODUCER = ("post", "edit", "delete", "aggregate")
+
+class RecordFields(msgspec.Struct, frozen=True, tag_field="kind", tag=str.lower, kw_only=True):
+    """The fields of all records."""
+
+    at: int
+
+    @property
+    def kind(self) -> str:
+        return str(self.__struct_config__.tag)
+
+
+class PairFields(RecordFields, frozen=True):
+    """The fields of a record about a consumer and a producer."""
+
+    consumer: str
+    producer: str
+
+
+class Follow(PairFields, frozen=True):
+    pass
+
+
+class Unfollow(PairFields, frozen=True):
+    pass
+
+
+class Block(PairFields, frozen=True):
+    """Ends the follow. The producer cannot be followed until it is unblocked."""
+
+
+class Unblock(PairFields, frozen=True):
+    pass
+
+
+class View(RecordFields, frozen=True):
+    """A consumer viewed its feed."""
+
+    consumer: str
+    count: float = 1.0
+    """The number of views."""
+    flow: float | None = None
+    """The posts a second in the feed."""
+    ratio: float | None = None
+    """The cost of a push relative to a pull, as measured by then."""
+    wholesale: bool = False
+    """True if all of the consumer's producers are to be on push."""
+
+
+class Seen(RecordFields, frozen=True):
+    """A consumer has read its feed up to a post."""
+
+    consumer: str
+    upto: Position
+
+
+class Post(RecordFields, frozen=True):
+    producer: str
+    id: str
+    value: Any
+    ratio: float | None = None
+    """As in `View`."""
+
+
+class Edit(RecordFields, frozen=True):
+    producer: str
+    id: str
+    value: Any
+
+
+class Delete(RecordFields, frozen=True):
+    producer: str
+    id: str
+
+
+class Aggregate(RecordFields, frozen=True):
+    """Names all producers whose posts a producer has besides its own. An empty list ends the
+    aggregation."""
+
+    producer: str
+    sources: list[str]
+
+
+PairRecord = Follow | Unfollow | Block | Unblock
+PostRecord = Post | Edit | Delete
+ConsumerRecord = PairRecord | View | Seen
+ProducerRecord = PostRecord | Aggregate
+Record = ConsumerRecord | ProducerRecord
+
+
+def _needs(records: Any) -> dict[str, tuple[str, ...]]:
+    """By kind: the fields that a record must have besides `at`."""
+    return {
+        record.__struct_config__.tag: tuple(
+            field.name
+            for field in msgspec.structs.fields(record)
+            if field.required and field.name != "at"
+        )
+        for record in get_args(records)
+    }
+
+
+NEEDS: Mapping[str, tuple[str, ...]] = _needs(Record)
+OF_CONSUMER, OF_PRODUCER = tuple(_needs(ConsumerRecord)), tuple(_needs(ProducerRecord))
 KINDS = (*OF_CONSUMER, *OF_PRODUCER)
-NEEDS: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("follow", "unfollow", "block", "unblock"), ("consumer", "producer")),
-    "view": ("consumer",),
-    "seen": ("consumer", "upto"),
-    "post": ("producer", "id", "value"),
-    "edit": ("producer", "id", "value"),
-    "delete": ("producer", "id"),
-    "aggregate": ("producer", "sources"),
-}
 NUMBERS = {"ratio": ("post", "view"), "count": ("view",)}
 """Fields that must be a number over 0 if present, with the kinds of record that have them."""
 LONGEST_NAME = 200
@@ -50,6 +134,26 @@ LATEST = 10**17
 
 def checked(record: Any) -> dict[str, Any]:
     """Returns a valid record unchanged. Raises InputError with what it must be."""
+    read_record(record)
+    return record  # type: ignore[no-any-return]
+
+
+def read_record(record: Any) -> Record:
+    """Reads a record. Raises InputError with what it must be."""
+    _check(record)
+    try:
+        return convert_record(record)
+    except msgspec.ValidationError as error:
+        raise InputError(f"a record of kind {record['kind']!r}: {error}") from None
+
+
+def convert_record(record: Mapping[str, Any]) -> Record:
+    """Converts a record that has been checked."""
+    converted: Record = msgspec.convert(record, Record)
+    return converted
+
+
+def _check(record: Any) -> None:
     if not isinstance(record, dict):
         raise InputError(f"a record of feeds must be an object; got {type(record).__name__}")
     kind = record.get("kind")
@@ -74,7 +178,6 @@ def checked(record: Any) -> dict[str, Any]:
         raise InputError(f"flow must be a number from 0; got {record['flow']!r}")
     if kind == "aggregate":
         _check_sources(record["producer"], record["sources"])
-    return record
 
 
 def check_name(what: str, name: Any) -> None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
+
+from msgspec import convert
 
 from millstream.feeds.fanouts import ON_WAY, SOURCES
 from millstream.feeds.names import (
@@ -27,6 +28,7 @@ from millstream.feeds.names import (
     prefix,
 )
 from millstream.feeds.pending_records import Pending
+from millstream.feeds.stored_rows import PostRow, ReferenceRow, read_row
 from millstream.feeds.tables import Tables
 
 END = "\U0010ffff"
@@ -52,15 +54,13 @@ class References:
         self._since: dict[tuple[str, str], int | None] = {}
 
     def stored(
-        self, via: str, origin: str, ts: int, post: str, kept: dict[str, Any]
-    ) -> dict[str, Any] | None:
+        self, via: str, origin: str, ts: int, post: str, reference: ReferenceRow
+    ) -> PostRow | None:
         """Returns a post from its origin's table; None if the reference is not to be shown."""
-        if self._shown_since(via, origin) != kept["s"]:
+        if self._shown_since(via, origin) != reference.since:
             return None
-        value: dict[str, Any] | None = self._tables.get(
-            self._producers, origin, post_entry(ts, post)
-        )
-        return value
+        stored = self._tables.get(self._producers, origin, post_entry(ts, post))
+        return read_row(stored, PostRow)
 
     @property
     def waited_for(self) -> list[str]:
@@ -107,16 +107,16 @@ class References:
 
     def on_way(
         self, via: str, than: Position | None, before: Position | None, *, newest_first: bool
-    ) -> Iterator[tuple[int, str, str, dict[str, Any]]]:
+    ) -> Iterator[tuple[int, str, str, ReferenceRow]]:
         """Yields the posts that are on their way to an aggregated producer: time, origin, id and
         reference."""
         begin = prefix(via)
         start = begin if than is None else on_way_entry(via, *than) + SEP
         stop = after(begin) if before is None else on_way_entry(via, *before)
         rows = self._tables.scan(self._fanouts, ON_WAY, start, stop, reverse=newest_first)
-        for name, kept in rows:
+        for name, stored in rows:
             _, ts, origin, post = parts(name)
-            yield int(ts), origin, post, kept
+            yield int(ts), origin, post, convert(stored, ReferenceRow)
 
     def _shown_since(self, via: str, origin: str) -> int | None:
         """The time at which an origin became a source of an aggregated producer; None if it is not

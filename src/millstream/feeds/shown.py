@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import itemgetter
 
-from millstream.codec import decode_value, encode_value
+from millstream.codec import encode_value
 from millstream.feeds.candidates import PULLED, PUSHED, Candidate, place_of
 from millstream.feeds.items import How
 from millstream.feeds.names import DIGITS, OF, SEP, is_reference, referred_to
-from millstream.feeds.pending_records import Pending, Stored
+from millstream.feeds.pending_records import Pending
 from millstream.feeds.references import References
+from millstream.feeds.states import PostState
+from millstream.feeds.stored_rows import PostRow, ReferenceRow, decode_post, decode_reference
 from millstream.feeds.tables import Row
 
 _OF, _SEP = OF.encode(), SEP.encode()
@@ -27,74 +29,76 @@ class Shown:
         self._unseen = {producer.encode() for producer in unseen}
         self._pending, self._changed, self._references = pending, pending.touched, references
 
-    def pushed(self, rows: list[Row], found: list[Candidate]) -> bool:
+    def pushed(self, rows: list[Row], candidates: list[Candidate]) -> bool:
         """Appends the candidates of a consumer's items. Names come without the kind. Returns True
         if one may be in another stream too, since other producers may refer to the same post."""
         unseen, changed = self._unseen, self._changed
         if not unseen and not changed and not _has_reference(rows):  # the common case
-            found += [(place, kept, PUSHED) for place, kept in rows]
+            candidates += [(place, stored, PUSHED) for place, stored in rows]
             return False
-        for place, kept in rows:
+        for place, stored in rows:
             ts, producer, post = place.split(_SEP)
             post, _, by = post.partition(_OF)
             if (by or producer) in unseen:
                 continue
             if by or producer in changed:
                 via = by.decode() if by else None
-                self._add(found, int(ts), producer.decode(), post.decode(), via, "push", kept)
+                self._add(
+                    candidates, int(ts), producer.decode(), post.decode(), via, "push", stored
+                )
             else:
-                found.append((place, kept, PUSHED))
+                candidates.append((place, stored, PUSHED))
         return True
 
-    def pulled(self, producer: str, rows: list[Row], found: list[Candidate]) -> bool:
+    def pulled(self, producer: str, rows: list[Row], candidates: list[Candidate]) -> bool:
         """Appends the candidates of a producer's posts, in the same way."""
         name = producer.encode()
         if name not in self._changed and not _has_reference(rows):  # the common case
             middle = _SEP + name + _SEP
-            found += [(post.replace(_SEP, middle, 1), kept, PULLED) for post, kept in rows]
+            candidates += [(post.replace(_SEP, middle, 1), stored, PULLED) for post, stored in rows]
             return False
-        for row, kept in rows:
+        for row, stored in rows:
             ts, post = int(row[:DIGITS]), row[_AFTER_TIME:].decode()
             if is_reference(post):
-                self._add(found, ts, *referred_to(post), producer, "pull", kept)
+                self._add(candidates, ts, *referred_to(post), producer, "pull", stored)
             elif name in self._changed:
-                self._add(found, ts, producer, post, None, "pull", kept)
+                self._add(candidates, ts, producer, post, None, "pull", stored)
             else:
-                found.append((place_of(ts, producer, post), kept, PULLED))
+                candidates.append((place_of(ts, producer, post), stored, PULLED))
         return True
 
-    def now(self, producer: str, post: str, stored: Stored) -> Stored | None:
+    def now(self, ts: int, producer: str, post: str, row: PostRow) -> PostRow | None:
         """Returns a stored post with pending changes applied; None if it was deleted."""
-        changed = self._pending.changed.get(producer)
-        return stored if changed is None else changed.get(post, stored)
+        return self._pending.post(producer, post, PostState(ts, row)).row
 
-    def by_way(self, ts: int, origin: str, post: str, kept: Stored, via: str) -> Stored | None:
+    def by_way(
+        self, ts: int, origin: str, post: str, reference: ReferenceRow, via: str
+    ) -> PostRow | None:
         """Returns the post behind a reference with pending changes applied; None if deleted or not
         to be shown."""
-        stored = self._references.stored(via, origin, ts, post, kept)
-        return None if stored is None else self.now(origin, post, stored)
+        row = self._references.stored(via, origin, ts, post, reference)
+        return None if row is None else self.now(ts, origin, post, row)
 
     def _add(
         self,
-        found: list[Candidate],
+        candidates: list[Candidate],
         ts: int,
         origin: str,
         post: str,
         via: str | None,
         how: How,
-        kept: bytes,
+        stored: bytes,
     ) -> None:
         """Appends a post that may have been changed, or that is a reference."""
         place = place_of(ts, origin, post)
-        if found and found[-1][0] == place:
+        if candidates and candidates[-1][0] == place:
             return  # already here through another producer
-        stored: Stored = decode_value(kept)
         if via is None:
-            now = self.now(origin, post, stored)
+            row = self.now(ts, origin, post, decode_post(stored))
         else:
-            now = self.by_way(ts, origin, post, stored, via)
-        if now is not None:
-            found.append((place, encode_value(now), (how, via)))
+            row = self.by_way(ts, origin, post, decode_reference(stored), via)
+        if row is not None:
+            candidates.append((place, encode_value(row), (how, via)))
 
 
 def _has_reference(rows: list[Row]) -> bool:

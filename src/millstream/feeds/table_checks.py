@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec import convert
+
 from millstream.feeds.differences import Difference, shortened
 from millstream.feeds.names import (
     META,
@@ -33,6 +35,15 @@ from millstream.feeds.names import (
     time_text,
 )
 from millstream.feeds.placement import PlacedFeeds
+from millstream.feeds.rates import NEVER
+from millstream.feeds.stored_rows import (
+    ConsumerMeta,
+    FollowerRow,
+    ProducerMeta,
+    PushRow,
+    ReferenceRow,
+    read_row,
+)
 from millstream.feeds.tables import Tables
 
 BEGINS, BLOCK, ITEMS = prefix("from"), prefix("block"), prefix("item")
@@ -70,9 +81,10 @@ class _Checks:
 
     def __init__(self, placed: PlacedFeeds, tables: Tables, consumer: str) -> None:
         self._placed, self._tables, self._consumer = placed, tables, consumer
-        self._pull: dict[str, Any] = self._named(PULL)
-        self._push: dict[str, Any] = self._named(PUSH)
-        self._meta = tables.get(placed.consumers, consumer, META) or {}
+        self._pull: dict[str, int] = self._named(PULL)
+        self._push = {name: convert(row, PushRow) for name, row in self._named(PUSH).items()}
+        meta = read_row(tables.get(placed.consumers, consumer, META), ConsumerMeta)
+        self._meta = ConsumerMeta.new() if meta is None else meta
         self._items: dict[str, Kept] = {}
         for name, stored in self._scan(ITEMS):
             ts, producer, post, via = item_parts(name)
@@ -89,15 +101,16 @@ class _Checks:
         for producer in sorted(self._named(BLOCK)):
             if producer in self._pull or producer in self._push:
                 yield self._differs("must not be followed, as it is blocked", "a follow", producer)
+        begins = ((producer, push.begin) for producer, push in self._push.items())
         known = {(parts(name)[2], int(parts(name)[1])) for name, _ in self._scan(BEGINS)}
-        needed = {(producer, begin) for producer, (_, begin) in self._push.items() if begin}
+        needed = {(producer, begin) for producer, begin in begins if begin}
         for producer, begin in sorted(needed - known):
             name = f"from {time_text(begin)}"
             yield self._differs(f"must have the entry {name}", "none", producer)
         for producer, begin in sorted(known - needed):
             name = f"from {time_text(begin)}"
             yield self._differs("must have no beginning but that of its push", name, producer)
-        latest, recorded = max((begin for _, begin in needed), default=0), self._meta.get("from", 0)
+        latest, recorded = max((begin for _, begin in needed), default=0), self._meta.begin
         if latest > recorded:
             yield self._differs(f"meta must say that items begin by {latest}", str(recorded))
 
@@ -107,9 +120,8 @@ class _Checks:
             for (ts, post), stored in self._items[producer].items():
                 came = f"an item of {ts}: {shortened(stored)}"
                 yield self._differs("must have no items, not being on push", came, producer, post)
-        floor = self._meta.get("floor", 0)
-        for producer, (_, begin) in sorted(self._push.items()):
-            low, items = max(begin, floor), self._items.get(producer, {})
+        for producer, push in sorted(self._push.items()):
+            low, items = max(push.begin, self._meta.floor), self._items.get(producer, {})
             for (ts, post), stored in items.items():
                 if ts < low:
                     came = f"one of {ts}: {shortened(stored)}"
@@ -135,38 +147,41 @@ class _Checks:
         """True if this is a reference to a former source, which readers are not shown."""
         if not is_reference(post):
             return False
-        return bool(self._of(producer, SOURCES + referred_to(post)[0]) != stored["s"])
+        since = self._of(producer, SOURCES + referred_to(post)[0])
+        return bool(since != convert(stored, ReferenceRow).since)
 
     def counts(self) -> Iterator[Difference]:
         """The counts in `meta` are correct."""
-        actual = {
-            "follows": len(self._pull.keys() | self._push.keys()),
-            "items": sum(map(len, self._items.values())),
-        }
-        for what, count in actual.items():
-            recorded = self._meta.get(what, 0)
+        follows = len(self._pull.keys() | self._push.keys())
+        items = sum(map(len, self._items.values()))
+        for counted, count, recorded in (
+            ("follows", follows, self._meta.follows),
+            ("items", items, self._meta.items),
+        ):
             if recorded != count:
-                yield self._differs(f"meta must say that {what} are {count}", str(recorded))
+                yield self._differs(f"meta must say that {counted} are {count}", str(recorded))
 
     def producers(self) -> Iterator[Difference]:
         """The tables of the followed producers agree with the consumer's."""
-        pushed = {producer: since for producer, (since, _) in self._push.items()}
+        pushed = {producer: push.since for producer, push in self._push.items()}
         for producer, since in sorted((self._pull | pushed).items()):
             place = Difference(self._consumer, "the producer's table", producer=producer)
-            known = self._of(producer, entry("of", self._consumer))
-            if known is None or known[1] != since:
-                came = "none" if known is None else f"one since {known[1]}"
+            follower = read_row(self._of(producer, entry("of", self._consumer)), FollowerRow)
+            if follower is None or follower.since != since:
+                came = "none" if follower is None else f"one since {follower.since}"
                 yield place.of(f"must have the follower, since {since}", came)
                 continue
-            by = self._of(producer, entry("by", class_text(known[0]), self._consumer))
+            rate_class = follower.rate_class
+            by = self._of(producer, entry("by", class_text(rate_class), self._consumer))
             if by != since:
-                must = f"must have the follower in class {known[0]}, since {since}"
+                must = f"must have the follower in class {rate_class}, since {since}"
                 yield place.of(must, "none" if by is None else f"one since {by}")
-            need = (self._of(producer, META) or {}).get("need", 0)
+            meta = read_row(self._of(producer, META), ProducerMeta)
+            need = NEVER if meta is None else meta.need
             on_push = producer in self._push and producer not in self._under_way
-            if on_push and known[0] < need:
+            if on_push and rate_class < need:
                 must = f"must be pushed to, from class {need} up, as the pair is on push"
-                yield place.of(must, f"class {known[0]}")
+                yield place.of(must, f"class {rate_class}")
             yield from self._references(producer)
 
     def _references(self, producer: str) -> Iterator[Difference]:
@@ -177,7 +192,7 @@ class _Checks:
                 if is_reference(post):
                     continue
                 known = self._of(producer, post_entry(ts, reference(producer, source, post)))
-                if known != {"s": since}:
+                if read_row(known, ReferenceRow) != ReferenceRow(since):
                     yield Difference(
                         self._consumer,
                         "the producer's table",

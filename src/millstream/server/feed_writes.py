@@ -7,14 +7,15 @@ them.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from millstream.feeds.names import entry
 from millstream.feeds.pending_records import Pending
+from millstream.feeds.states import read_pair
 from millstream.feeds.tables import Tables
 from millstream.log.writer import Appended, Entry
 from millstream.server.answers import Refusal, json_answer
@@ -82,9 +83,8 @@ class FeedPosting:
         update = network.placed.consumers
 
         def is_blocked(tables: Tables, pending: Pending) -> bool:
-            known = pending.blocks.get(consumer, {}).get(producer)
-            stored = tables.get(update, consumer, entry("block", producer)) is not None
-            return stored if known is None else known
+            stored = read_pair(partial(tables.get, update, consumer), producer)
+            return pending.pair(consumer, producer, stored).blocked is not None
 
         if (await network.read(consumer, is_blocked)).value:
             raise Refusal(

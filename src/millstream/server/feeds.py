@@ -90,7 +90,7 @@ class FeedReads:
             feed = FeedQuery(network.placed, tables, consumer, pending)
             content = answer(feed, page_request, now)
             by_producer = page_request.coherency == "per-producer"
-            size = feed.meta.get("follows", 0) if by_producer else len(content["items"])
+            size = feed.meta.follows if by_producer else len(content["items"])
             return content, len(feed.pulled()), size
 
         read = await network.read(consumer, make)
