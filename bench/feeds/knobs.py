@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from bench.bench import Bench
 from bench.feeds.costs import HYBRID, PULL, PUSH, Calibrated, Run, costed, measured
+from bench.feeds.follow_network import FollowNetwork, Pair
 from bench.feeds.laid import consumer, producer
 from bench.feeds.network import HOUR, Network, Shape, network
 from bench.feeds.plan import Deciding, Strategies, Thresholds
-from millstream.feeds import policy
-from millstream.feeds.push_adaptation import moves_of
+from bench.feeds.push_adaptation import moves_of
 
 Row = dict[str, Any]
 PAIRS, CONSUMERS = "per pair", "per consumer"
@@ -128,10 +128,10 @@ def _moves(of: Network, known: Calibrated) -> list[tuple[int, float]]:
     saves."""
     events, queries = of.event_rates.tolist(), of.query_rates.tolist()
     pairs = tuple(
-        policy.Pair(consumer(c), producer(p), queries[c] / HOUR, events[p] / HOUR)
+        Pair(consumer(c), producer(p), queries[c] / HOUR, events[p] / HOUR)
         for p, c in zip(of.producer.tolist(), of.consumer.tolist(), strict=True)
     )
-    moves = moves_of(policy.FollowNetwork(pairs, known.high, known.low), "per-consumer")
+    moves = moves_of(FollowNetwork(pairs, known.high, known.low), "per-consumer")
     return [
         (int(move.pairs[0].consumer[1:]), HOUR * sum(pair.query_rate for pair in move.pairs))
         for move in moves

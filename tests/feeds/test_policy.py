@@ -1,25 +1,28 @@
-"""The lemmas and theorems of Feeding Frenzy, section 3.2, against brute force."""
+"""The lemmas of Feeding Frenzy, section 3.2, and how producers and consumers decide by them.
+
+`tests/bench/test_follow_network.py` has the theorems about whole networks.
+"""
 
 from __future__ import annotations
 
-from feeds.networks import COSTS, RATES, choices, networks
-from generated_cases import examples
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.feeds.policy import (
-    FollowNetwork,
-    Pair,
-    above,
-    held,
-    pull_cost,
-    push_cost,
-    side_of_consumer,
-    side_of_pair,
+    HOLD,
+    Side,
+    cheaper_side,
+    held_side,
+    lowest_pushed_class,
+    ratio_of_consumer,
+    reported_class,
 )
+from millstream.feeds.rates import ALWAYS, NEVER, STEPS, class_of
 
 NEAR = 1 + 1e-9
-"""Sums are rounded."""
+"""Products are rounded."""
+RATES = st.floats(0.001, 100.0)
+COSTS = st.floats(0.1, 10.0)
 
 
 @given(query=RATES, events=RATES, high=COSTS, low=COSTS)
@@ -27,55 +30,54 @@ def test_lemma_1_takes_the_cheaper_side(
     query: float, events: float, high: float, low: float
 ) -> None:
     """The side of a pair costs no more than the other."""
-    costs = {"push": push_cost(events, high), "pull": pull_cost(query, low)}
-    assert costs[side_of_pair(query, events, high / low)] <= NEAR * min(costs.values())
+    costs = {"push": events * high, "pull": query * low}
+    assert costs[cheaper_side(query, events, high / low)] <= NEAR * min(costs.values())
 
 
 @given(query=RATES, events=st.lists(RATES, min_size=1, max_size=5), high=COSTS, low=COSTS)
 def test_lemma_2_takes_the_cheaper_side(
     query: float, events: list[float], high: float, low: float
 ) -> None:
-    """With global coherency, where a look costs L once, the side of a consumer is the cheaper."""
-    costs = {"push": sum(events) * high, "pull": query * low}
-    side = side_of_consumer(query, sum(events), high / low)
+    """One side for all producers of a consumer, each of which a query pulls, is the cheaper."""
+    costs = {"push": sum(events) * high, "pull": query * low * len(events)}
+    side = cheaper_side(query, sum(events), ratio_of_consumer(high / low, len(events)))
     assert costs[side] <= NEAR * min(costs.values())
 
 
-@settings(max_examples=examples(150), deadline=None)
-@given(network=networks())
-def test_min_cost_is_the_least_of_all_choices(network: FollowNetwork) -> None:
-    """Theorems 1 and 2: deciding each pair by itself costs no more than any set of pushes."""
-    least = min(network.cost(pushed) for pushed in choices(network.pairs))
-    assert network.cost(network.cheapest()) <= NEAR * least
+@given(query=RATES, events=RATES, ratio=COSTS)
+def test_a_producer_decides_by_classes_as_lemma_1_does(
+    query: float, events: float, ratio: float
+) -> None:
+    """Whoever is in a class that is pushed to is on push by the lemma; whoever is not, though
+    the lemma says push, is off the threshold by less than one class."""
+    pushed = class_of(query) >= lowest_pushed_class(events, ratio)
+    if pushed:
+        assert cheaper_side(query * NEAR, events, ratio) == "push"
+    else:
+        assert cheaper_side(query / NEAR, events, ratio * 2 ** (1 / STEPS)) == "pull"
 
 
-@given(network=networks(most=16))
-def test_hybrid_is_never_above_push_all_and_pull_all(network: FollowNetwork) -> None:
-    """MinCost is at or under both of the simple policies (Figure 4)."""
-    hybrid = network.cost(network.cheapest())
-    assert hybrid <= NEAR * network.cost(frozenset(network.pairs))
-    assert hybrid <= NEAR * network.cost(frozenset())
-
-
-@given(network=networks(coherency="global", most=16))
-def test_with_global_coherency_a_consumer_has_one_side(network: FollowNetwork) -> None:
-    """Lemma 2 never parts the pairs of a consumer, and all its pulls together cost L a look."""
-    pushed = network.cheapest()
-    for consumer in {pair.consumer for pair in network.pairs}:
-        mine = [pair for pair in network.pairs if pair.consumer == consumer]
-        assert len({pair in pushed for pair in mine}) == 1
-        look = mine[0].query_rate * network.low
-        assert look / NEAR <= sum(map(network.pulling, mine)) <= look * NEAR
-
-
-@given(network=networks(coherency="per-producer", most=16), threshold=st.floats(0.01, 100.0))
-def test_the_threshold_is_best_at_the_ratio(network: FollowNetwork, threshold: float) -> None:
-    """Figure 6: whatever the threshold of pushing is, H/L costs no more; a higher one pushes
-    fewer pairs."""
-    ratio = network.high / network.low
-    assert above(network.pairs, ratio) == network.cheapest()
-    assert network.cost_above(ratio) <= NEAR * network.cost_above(threshold)
-    assert above(network.pairs, threshold * 2) <= above(network.pairs, threshold)
+@given(
+    query=RATES,
+    events=RATES,
+    ratio=COSTS,
+    follows=st.integers(1, 50),
+    before=st.sampled_from([ALWAYS, NEVER, 160]),
+)
+def test_a_consumer_reports_what_lemma_2_says(
+    query: float, events: float, ratio: float, follows: int, before: int
+) -> None:
+    """A consumer that decides for all of its producers reports that it is always or never pushed
+    to. Past the threshold by the factor `HOLD` that is the cheaper side; within it, the side before
+    stays."""
+    side = cheaper_side(query, events, ratio_of_consumer(ratio, follows))
+    off = query * follows / (events * ratio)
+    if 1 / HOLD * NEAR < off < HOLD / NEAR:
+        side = "push" if before == ALWAYS else "pull"
+    elif 1 / HOLD / NEAR <= off <= HOLD * NEAR:
+        return  # at the edge of the band, by rounding
+    expected = ALWAYS if side == "push" else NEVER
+    assert reported_class(before, query, events, ratio, follows) == expected
 
 
 @given(query=RATES, events=RATES, ratio=COSTS, band=st.floats(1.0, 4.0))
@@ -85,19 +87,17 @@ def test_a_held_side_stays_within_its_band(
     """Past the band both sides become what the lemma says; within it each stays as it is; to
     decide again with the same rates changes nothing."""
     off = query / (events * ratio)
-    for before in ("push", "pull"):
-        after = held(before, query, events, ratio, band)
-        assert held(after, query, events, ratio, band) == after
+    sides: tuple[Side, ...] = ("push", "pull")
+    for before in sides:
+        after = held_side(before, query, events, ratio, band)
+        assert held_side(after, query, events, ratio, band) == after
         if off > band * NEAR or off < 1 / band / NEAR:
-            assert after == side_of_pair(query, events, ratio)
+            assert after == cheaper_side(query, events, ratio)
         elif 1 / band * NEAR < off < band / NEAR:
             assert after == before
 
 
-def test_no_events_are_pushed_and_no_queries_pulled() -> None:
-    """A silent producer costs nothing on push, a consumer that never looks nothing on pull."""
-    silent, absent = Pair("c", "p", 1.0, 0.0), Pair("d", "q", 0.0, 1.0)
-    for coherency in ("global", "per-producer"):
-        network = FollowNetwork((silent, absent), 2.0, 1.0, coherency)
-        assert network.cheapest() == {silent}
-        assert network.cost(network.cheapest()) == 0.0
+def test_no_events_are_pushed() -> None:
+    """A silent producer costs nothing on push, so everybody is pushed to."""
+    assert cheaper_side(0.0, 0.0, 2.0) == "push"
+    assert lowest_pushed_class(0.0, 2.0) == NEVER

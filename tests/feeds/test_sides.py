@@ -12,7 +12,7 @@ import pytest
 from feeds.feed_runs import FeedRun, Record
 
 import millstream as ms
-from millstream.feeds import policy
+from bench.feeds.follow_network import FollowNetwork, Pair
 from millstream.feeds.names import SEP, prefix
 
 SECOND = 1_000_000
@@ -20,7 +20,7 @@ MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
 START = 1_700_000_000_000_000
 PAIRS = ms.feeds.Feeds(backfill=5, keep=20)
 CONSUMERS = ms.feeds.Feeds(decide="per-consumer")
-Pair = tuple[str, str]
+Names = tuple[str, str]
 
 
 def times(every: float, begin: int, end: int, random: Random | None = None) -> Iterator[int]:
@@ -55,7 +55,7 @@ def take(run: FeedRun, *records: Iterable[Record], size: int = 50) -> None:
     run.settle()
 
 
-def flips(run: FeedRun) -> Counter[tuple[Pair, str]]:
+def flips(run: FeedRun) -> Counter[tuple[Names, str]]:
     """How often each pair was told its side since this was last asked."""
     told = run.engine.streams.pop("feeds.push", [])
     return Counter(
@@ -141,13 +141,13 @@ def test_live_sides_cost_little_more_than_the_cheapest(queries: float) -> None:
         for one, often in looks.items()
     ]
     take(run, *looked, *(posts(p, times(DAY / n, START, end, random)) for p, n in writes.items()))
-    known = {pair: policy.Pair(*pair, looks[pair[0]], writes[pair[1]]) for pair in pairs}
+    known = {pair: Pair(*pair, looks[pair[0]], writes[pair[1]]) for pair in pairs}
     live = {
         known[one, name.split(SEP)[1]]
         for one in looks
         for name in run.entries("consumers", one, prefix("push"))
     }
-    network = policy.FollowNetwork(tuple(known.values()))
+    network = FollowNetwork(tuple(known.values()))
     assert network.cost(live) <= 1.1 * network.cost(network.cheapest())
 
 

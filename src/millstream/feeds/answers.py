@@ -26,6 +26,7 @@ from millstream.feeds.diversity import DiverseQuery
 from millstream.feeds.items import FeedItem
 from millstream.feeds.names import META, Position, entry
 from millstream.feeds.options import COHERENCIES, FeedOptions
+from millstream.feeds.policy import ratio_of_consumer
 from millstream.feeds.query import FeedQuery
 from millstream.feeds.records import LATEST
 from millstream.feeds.stored_rows import ProducerMeta, read_row
@@ -200,7 +201,8 @@ def _reason(query: FeedQuery, producer: str) -> dict[str, Any]:
     pair = query.tables.get(query.placed.consumers, query.consumer, entry("push", producer))
     if options.decides_together:
         event_rate = own.flow or 0.0
-        ratio = (options.ratio if own.ratio is None else own.ratio) / max(1, own.follows)
+        measured = options.ratio if own.ratio is None else own.ratio
+        ratio = ratio_of_consumer(measured, own.follows)
     else:
         event_rate = 0.0 if meta is None else meta.rate.per_second(memory)
         ratio = options.ratio if meta is None else meta.ratio

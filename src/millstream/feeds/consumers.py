@@ -41,8 +41,8 @@ from millstream.feeds.names import (
     time_text,
 )
 from millstream.feeds.options import FeedOptions
-from millstream.feeds.policy import Side, held
-from millstream.feeds.rates import ALWAYS, NEVER, Rate, class_of
+from millstream.feeds.policy import reported_class
+from millstream.feeds.rates import ALWAYS, Rate, class_of
 from millstream.feeds.records import Block, Follow, PairRecord, Seen, Unblock, Unfollow, View
 from millstream.feeds.states import pair_after, read_pair, seen_after
 from millstream.feeds.stored_rows import ConsumerMeta, PushRow, read_row
@@ -52,8 +52,6 @@ from millstream.model.slate import Table
 
 BAND = 3
 """A view rate must change by this many classes before producers are told: a factor of 1.7."""
-HOLD = 1.5
-"""A consumer must pass the threshold by this factor before all of its producers change side."""
 SILENT = 1 / 4
 """After this part of the memory without a view, a push triggers a check of how far the rate has
 faded."""
@@ -177,11 +175,9 @@ class Consumer:
             return ALWAYS
         if not self._options.decides_together:
             return class_of(rate)
-        before: Side = "push" if self._meta.rate_class == ALWAYS else "pull"
-        ratio = self._options.ratio if self._meta.ratio is None else self._meta.ratio
-        ratio /= max(1, self._meta.follows)  # a view pulls from each: that is its L in Lemma 2
-        side = held(before, rate, self._meta.flow or 0.0, ratio, HOLD)
-        return ALWAYS if side == "push" else NEVER
+        meta = self._meta
+        ratio = self._options.ratio if meta.ratio is None else meta.ratio
+        return reported_class(meta.rate_class, rate, meta.flow or 0.0, ratio, meta.follows)
 
     def _take(self, posts: list[PushedPost], producer: str, begin: int) -> None:
         floor = max(begin, self._meta.floor)

@@ -1,11 +1,10 @@
 """Keeps reads within a latency target by pushing more than the cheapest choice (Feeding Frenzy,
 3.3).
 
-`Steps` is the adaptive algorithm of `push_adaptation` for a live system, which has no list of its
-pairs and sees the effect of a step only with the next posts and views. So it decides once in
-`SETTLE` seconds, from the reads since the last decision, and steps back only after several calm
-decisions in a row. If a step back was one too many, it doubles its patience, so that it comes to
-rest.
+`Steps` is the paper's adaptive algorithm for a live system, which has no list of its pairs and sees
+the effect of a step only with the next posts and views. So it decides once in `SETTLE` seconds,
+from the reads since the last decision, and steps back only after several calm decisions in a row.
+If a step back was one too many, it doubles its patience, so that it comes to rest.
 
 The effect of a step depends on the strategy:
 

@@ -57,8 +57,8 @@ from millstream.feeds.names import (
     prefix,
 )
 from millstream.feeds.options import FeedOptions
-from millstream.feeds.policy import Side
-from millstream.feeds.rates import ALWAYS, MOST, NEVER, Rate, class_from
+from millstream.feeds.policy import Side, lowest_pushed_class
+from millstream.feeds.rates import ALWAYS, MOST, NEVER, Rate
 from millstream.feeds.records import Aggregate, Delete, Edit, Post, PostRecord
 from millstream.feeds.states import PostState, post_after
 from millstream.feeds.stored_rows import (
@@ -247,7 +247,7 @@ class Producer:
             return NEVER if self._options.policy == "push" else ALWAYS + 1
         if self._options.decides_together:
             return MOST + 1  # each consumer decides for all of its producers
-        return class_from(rate.per_second(self._options.memory_us) * ratio)
+        return lowest_pushed_class(rate.per_second(self._options.memory_us), ratio)
 
     def _reconsider(self, ratio: float | None) -> Iterator[Emit]:
         """Starts a pass if the lowest class to push to has moved far enough. `ratio` is a new

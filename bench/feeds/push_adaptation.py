@@ -24,8 +24,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import inf
 
+from bench.feeds.follow_network import FollowNetwork, Pair
 from millstream.feeds.options import Strategy
-from millstream.feeds.policy import FollowNetwork, Pair
 
 CALM = 0.8
 """Reads below this part of the target are fast enough to move back."""

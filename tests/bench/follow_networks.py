@@ -7,7 +7,7 @@ from itertools import combinations
 
 from hypothesis import strategies as st
 
-from millstream.feeds.policy import Coherency, FollowNetwork, Pair
+from bench.feeds.follow_network import Coherency, FollowNetwork, Pair
 
 RATES = st.floats(0.001, 100.0)
 COSTS = st.floats(0.1, 10.0)

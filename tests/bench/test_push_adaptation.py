@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import accumulate, pairwise
 
 import pytest
-from feeds.networks import choices, networks
+from follow_networks import choices, networks
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.feeds.follow_network import FollowNetwork, Pair, above
+from bench.feeds.push_adaptation import CALM, Adapting, moves_of
 from millstream.feeds.options import Strategy
-from millstream.feeds.policy import FollowNetwork, Pair, above
-from millstream.feeds.push_adaptation import CALM, Adapting, moves_of
 
 NEAR = 1 + 1e-9
 TARGET = 10.0
