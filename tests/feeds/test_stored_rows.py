@@ -88,8 +88,8 @@ TO_PRODUCERS: list[tuple[Any, bytes]] = [
         messages.Rated(consumer="x", since=7, rate_class=1),
         b'{"class":1,"consumer":"x","kind":"rated","since":7}',
     ),
-    (messages.Joined(into="news", since=7), b'{"into":"news","kind":"joined","since":7}'),
-    (messages.Parted(into="news", since=7), b'{"into":"news","kind":"parted","since":7}'),
+    (messages.SourceJoined(into="news", since=7), b'{"into":"news","kind":"joined","since":7}'),
+    (messages.SourceParted(into="news", since=7), b'{"into":"news","kind":"parted","since":7}'),
     (
         messages.Referred(origin="ann", since=7, items=[ReferredPost(8, "1", False)]),
         b'{"items":[[8,"1",false]],"kind":"referred","origin":"ann","since":7}',

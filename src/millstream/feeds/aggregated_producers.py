@@ -37,11 +37,11 @@ from msgspec import convert
 from millstream.feeds.fanouts import ON_WAY
 from millstream.feeds.fanouts import SOURCES as SOURCES_KEY
 from millstream.feeds.messages import (
-    Joined,
-    Message,
-    Parted,
+    FeedMessage,
     Referred,
     ReferredPost,
+    SourceJoined,
+    SourceParted,
     TableEntry,
 )
 from millstream.feeds.names import (
@@ -55,7 +55,7 @@ from millstream.feeds.names import (
     referred_to,
     time_text,
 )
-from millstream.feeds.records import Aggregate
+from millstream.feeds.records import AggregateRecord
 from millstream.feeds.stored_rows import PostKey, ReferenceRow, read_row
 from millstream.model.event import Emit, emit
 from millstream.model.slate import Table
@@ -77,7 +77,7 @@ class Aggregating:
     key: str
     table: Table
 
-    def replaced(self, record: Aggregate) -> Generator[Emit, None, bool]:
+    def replaced(self, record: AggregateRecord) -> Generator[Emit, None, bool]:
         """At an aggregated producer: replaces the sources. Returns True if any source was
         removed."""
         since, named = record.at, set(record.sources)
@@ -85,13 +85,13 @@ class Aggregating:
         for source, at in known.items():
             if source not in named:
                 del self.table[SOURCES + source]
-                yield self._tell(source, Parted(into=self.key, since=at))
+                yield self._tell(source, SourceParted(into=self.key, since=at))
         for source in sorted(named - known.keys()):
             self.table[SOURCES + source] = since
-            yield self._tell(source, Joined(into=self.key, since=since))
+            yield self._tell(source, SourceJoined(into=self.key, since=since))
         return not known.keys() <= named
 
-    def joined(self, message: Joined, backfill: int) -> Iterator[Emit]:
+    def joined(self, message: SourceJoined, backfill: int) -> Iterator[Emit]:
         """At a source: records the aggregated producer, and sends the posts that it brings."""
         into, since = message.into, message.since
         if not self.is_source():
@@ -105,7 +105,7 @@ class Aggregating:
             some = posts[start : start + TOGETHER]
             yield self._tell(into, Referred(origin=self.key, since=since, items=some))
 
-    def parted(self, message: Parted) -> Iterator[Emit]:
+    def parted(self, message: SourceParted) -> Iterator[Emit]:
         """At a source: removes the aggregated producer."""
         name = INTO + message.into
         if self.table.get(name) == message.since:
@@ -179,5 +179,5 @@ class Aggregating:
     def _keep(self, key: str, entry: str, value: Any) -> Emit:
         return emit(f"{self.name}.fanout", key=key, value=TableEntry(entry, value))
 
-    def _tell(self, producer: str, message: Message) -> Emit:
+    def _tell(self, producer: str, message: FeedMessage) -> Emit:
         return emit(f"{self.name}.told", key=producer, value=message)

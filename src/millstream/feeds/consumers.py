@@ -43,7 +43,15 @@ from millstream.feeds.names import (
 from millstream.feeds.options import FeedOptions
 from millstream.feeds.policy import reported_class
 from millstream.feeds.rates import ALWAYS, Rate, class_of
-from millstream.feeds.records import Block, Follow, PairRecord, Seen, Unblock, Unfollow, View
+from millstream.feeds.records import (
+    BlockRecord,
+    FollowRecord,
+    PairChange,
+    SeenRecord,
+    UnblockRecord,
+    UnfollowRecord,
+    ViewRecord,
+)
 from millstream.feeds.states import pair_after, read_pair, seen_after
 from millstream.feeds.stored_rows import ConsumerMeta, PushRow, read_row
 from millstream.model.event import Emit, Event, emit
@@ -85,7 +93,7 @@ class Consumer:
         self._stored = read_row(table.get(META), ConsumerMeta)
         self._meta = ConsumerMeta.new() if self._stored is None else copy(self._stored)
 
-    def change_pair(self, record: PairRecord) -> Iterator[Emit]:
+    def change_pair(self, record: PairChange) -> Iterator[Emit]:
         """Follows, unfollows, blocks or unblocks a producer."""
         producer = record.producer
         before = read_pair(self._table.get, producer)
@@ -104,7 +112,7 @@ class Consumer:
         elif now.blocked != before.blocked:
             self._table[BLOCK + producer] = now.blocked
 
-    def view(self, view: View) -> Iterator[Emit]:
+    def view(self, view: ViewRecord) -> Iterator[Emit]:
         """Records one or more views of the feed."""
         memory, meta = self._options.memory_us, self._meta
         rate = Rate() if meta.rate is None else copy(meta.rate)
@@ -116,7 +124,7 @@ class Consumer:
             meta.ratio = view.ratio
         yield from self._rated(rate.per_second(memory))
 
-    def seen(self, record: Seen) -> Iterator[Emit]:
+    def seen(self, record: SeenRecord) -> Iterator[Emit]:
         """Records the post up to which the feed was read."""
         self._meta.seen = seen_after(self._meta.seen, record.upto)
         yield from ()
@@ -233,9 +241,11 @@ class Consumer:
 
 
 HANDLERS: Mapping[type, Callable[[Consumer, Any], Iterator[Emit]]] = {
-    **dict.fromkeys((Follow, Unfollow, Block, Unblock), Consumer.change_pair),
-    View: Consumer.view,
-    Seen: Consumer.seen,
+    **dict.fromkeys(
+        (FollowRecord, UnfollowRecord, BlockRecord, UnblockRecord), Consumer.change_pair
+    ),
+    ViewRecord: Consumer.view,
+    SeenRecord: Consumer.seen,
     SideChange: Consumer.change_side,
     Push: Consumer.push,
 }

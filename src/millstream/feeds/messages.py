@@ -15,13 +15,13 @@ from millstream.feeds.policy import Side
 from millstream.feeds.records import ConsumerRecord, ProducerRecord
 
 
-class Message(
+class FeedMessage(
     msgspec.Struct, frozen=True, tag_field="kind", tag=str.lower, omit_defaults=True, kw_only=True
 ):
     """A message to a producer or a consumer."""
 
 
-class FollowerMessage(Message, frozen=True):
+class FollowerMessage(FeedMessage, frozen=True):
     """A consumer tells a producer about its follow."""
 
     consumer: str
@@ -41,7 +41,7 @@ class Rated(FollowerMessage, frozen=True):
     """The consumer's rate class has changed."""
 
 
-class SourceMessage(Message, frozen=True):
+class SourceMessage(FeedMessage, frozen=True):
     """An aggregated producer tells another that it is one of its sources, or no longer is."""
 
     into: str
@@ -49,11 +49,11 @@ class SourceMessage(Message, frozen=True):
     since: int
 
 
-class Joined(SourceMessage, frozen=True):
+class SourceJoined(SourceMessage, frozen=True, tag="joined"):
     pass
 
 
-class Parted(SourceMessage, frozen=True):
+class SourceParted(SourceMessage, frozen=True, tag="parted"):
     pass
 
 
@@ -66,7 +66,7 @@ class ReferredPost(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """False if it was deleted."""
 
 
-class Referred(Message, frozen=True):
+class Referred(FeedMessage, frozen=True):
     """A source tells an aggregated producer of new and deleted posts."""
 
     origin: str
@@ -78,7 +78,7 @@ class Referred(Message, frozen=True):
     """True if the posts are listed as on their way (see `fanouts`)."""
 
 
-class More(Message, frozen=True):
+class More(FeedMessage, frozen=True):
     """A producer tells itself to continue its passes."""
 
 
@@ -93,7 +93,7 @@ class PushedPost(msgspec.Struct, frozen=True, array_like=True, gc=False):
     None if the post was deleted. Followers store it unchanged."""
 
 
-class Push(Message, frozen=True):
+class Push(FeedMessage, frozen=True):
     """A producer sends posts that are new, changed or deleted to a follower on push."""
 
     producer: str
@@ -101,7 +101,7 @@ class Push(Message, frozen=True):
     items: list[PushedPost]
 
 
-class SideChange(Message, frozen=True, tag="side"):
+class SideChange(FeedMessage, frozen=True, tag="side"):
     """A producer tells a follower the side of their pair."""
 
     producer: str
@@ -128,6 +128,6 @@ class TableEntry(msgspec.Struct, frozen=True):
     """The value; None deletes the entry."""
 
 
-ProducerMessage = Followed | Unfollowed | Rated | Joined | Parted | Referred | More
+ProducerMessage = Followed | Unfollowed | Rated | SourceJoined | SourceParted | Referred | More
 ProducerEvent = ProducerRecord | ProducerMessage
 ConsumerEvent = ConsumerRecord | Push | SideChange

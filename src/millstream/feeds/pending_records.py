@@ -15,17 +15,17 @@ from typing import Any
 
 from millstream.feeds.names import Position
 from millstream.feeds.records import (
-    Aggregate,
-    Block,
-    Delete,
-    Edit,
-    Follow,
-    PairRecord,
-    Post,
+    AggregateRecord,
+    BlockRecord,
+    DeleteRecord,
+    EditRecord,
+    FollowRecord,
+    PairChange,
+    PostChange,
     PostRecord,
-    Seen,
-    Unblock,
-    Unfollow,
+    SeenRecord,
+    UnblockRecord,
+    UnfollowRecord,
     convert_record,
 )
 from millstream.feeds.states import PairState, PostState, pair_after, post_after, seen_after
@@ -35,18 +35,18 @@ class Pending:
     """Some records, in the order of the log."""
 
     def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
-        self.posts: dict[str, dict[str, list[PostRecord]]] = {}
+        self.posts: dict[str, dict[str, list[PostChange]]] = {}
         """By producer and id: all records about a post that may be new."""
-        self.changed: dict[str, dict[str, list[PostRecord]]] = {}
+        self.changed: dict[str, dict[str, list[PostChange]]] = {}
         """By producer and id: all records about a post that was edited or deleted."""
         self.touched: set[bytes] = set()
         """The producers in `changed`, as bytes."""
-        self.follows: dict[str, dict[str, list[PairRecord]]] = {}
+        self.follows: dict[str, dict[str, list[PairChange]]] = {}
         """By consumer and producer."""
         self.sources: dict[str, frozenset[str]] = {}
         """By aggregated producer: its sources."""
         self.seen: dict[str, Position] = {}
-        self._records: dict[tuple[str, str], list[PostRecord]] = {}
+        self._records: dict[tuple[str, str], list[PostChange]] = {}
         """By producer and id: the lists in `posts` and `changed`."""
         for record in records:
             self.add(record)
@@ -54,14 +54,14 @@ class Pending:
     def add(self, record: Mapping[str, Any]) -> None:
         """Adds the next record of the log. It must have been checked."""
         match convert_record(record):
-            case Post() | Edit() | Delete() as about_post:
+            case PostRecord() | EditRecord() | DeleteRecord() as about_post:
                 self._add_post(about_post)
-            case Follow() | Unfollow() | Block() | Unblock() as about_pair:
+            case FollowRecord() | UnfollowRecord() | BlockRecord() | UnblockRecord() as about_pair:
                 pairs = self.follows.setdefault(about_pair.consumer, {})
                 pairs.setdefault(about_pair.producer, []).append(about_pair)
-            case Aggregate(producer=producer, sources=sources):
+            case AggregateRecord(producer=producer, sources=sources):
                 self.sources[producer] = frozenset(sources)
-            case Seen(consumer=consumer, upto=upto):
+            case SeenRecord(consumer=consumer, upto=upto):
                 self.seen[consumer] = seen_after(self.seen.get(consumer), upto)
 
     def pair(self, consumer: str, producer: str, stored: PairState) -> PairState:
@@ -72,11 +72,11 @@ class Pending:
         """Returns the state of a post, given the stored one."""
         return reduce(post_after, self._records.get((producer, post), ()), stored)
 
-    def _add_post(self, record: PostRecord) -> None:
+    def _add_post(self, record: PostChange) -> None:
         producer, post = record.producer, record.id
         records = self._records.setdefault((producer, post), [])
         records.append(record)
-        if isinstance(record, Post):
+        if isinstance(record, PostRecord):
             self.posts.setdefault(producer, {})[post] = records
         else:
             self.changed.setdefault(producer, {})[post] = records

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, get_args
 
 from msgspec import convert
 from msgspec.structs import replace
@@ -35,15 +35,15 @@ from millstream.feeds.aggregated_producers import Aggregating
 from millstream.feeds.messages import (
     Followed,
     FollowerMessage,
-    Joined,
     More,
-    Parted,
     ProducerEvent,
     Push,
     PushedPost,
     Rated,
     Referred,
     SideChange,
+    SourceJoined,
+    SourceParted,
     UnderWay,
     Unfollowed,
 )
@@ -59,7 +59,13 @@ from millstream.feeds.names import (
 from millstream.feeds.options import FeedOptions
 from millstream.feeds.policy import Side, lowest_pushed_class
 from millstream.feeds.rates import ALWAYS, MOST, NEVER, Rate
-from millstream.feeds.records import Aggregate, Delete, Edit, Post, PostRecord
+from millstream.feeds.records import (
+    AggregateRecord,
+    DeleteRecord,
+    EditRecord,
+    PostChange,
+    PostRecord,
+)
 from millstream.feeds.states import PostState, post_after
 from millstream.feeds.stored_rows import (
     FollowerRow,
@@ -127,7 +133,7 @@ class Producer:
         meta.sent = max(now, meta.sent)
         self._meta = meta
 
-    def change_post(self, record: PostRecord) -> Iterator[Emit]:
+    def change_post(self, record: PostChange) -> Iterator[Emit]:
         """Adds, edits or deletes a post."""
         known = entry("id", record.id)
         before = PostState(self._table.get(known))
@@ -142,27 +148,27 @@ class Producer:
         else:
             at = before.at or 0
             del self._table[post_entry(at, record.id)]
-        if isinstance(record, Post):
+        if isinstance(record, PostRecord):
             self._meta.counts.posts += 1
             self._meta.rate.add(at, 1.0, self._options.memory_us)
             yield from self._reconsider(record.ratio)
-        elif isinstance(record, Delete):
+        elif isinstance(record, DeleteRecord):
             self._meta.counts.posts -= 1
         yield from self._push(PostKey(at, record.id))
-        if self._meta.is_source and not isinstance(record, Edit):
+        if self._meta.is_source and not isinstance(record, EditRecord):
             yield from self._aggregating.passed_on(at, record.id, bool(now.at))
 
-    def aggregate(self, record: Aggregate) -> Iterator[Emit]:
+    def aggregate(self, record: AggregateRecord) -> Iterator[Emit]:
         """Replaces the sources whose posts this producer aggregates."""
         if (yield from self._aggregating.replaced(record)):
             self._meta.sweep = after(POSTS)
 
-    def joined(self, message: Joined) -> Iterator[Emit]:
+    def joined(self, message: SourceJoined) -> Iterator[Emit]:
         """Records that this producer is a source of an aggregated producer."""
         self._meta.is_source = True
         yield from self._aggregating.joined(message, self._options.backfill)
 
-    def parted(self, message: Parted) -> Iterator[Emit]:
+    def parted(self, message: SourceParted) -> Iterator[Emit]:
         yield from self._aggregating.parted(message)
         self._meta.is_source = self._aggregating.is_source()
 
@@ -368,13 +374,13 @@ class Producer:
 
 
 HANDLERS: Mapping[type, Callable[[Producer, Any], Iterator[Emit]]] = {
-    **dict.fromkeys((Post, Edit, Delete), Producer.change_post),
-    Aggregate: Producer.aggregate,
+    **dict.fromkeys(get_args(PostChange), Producer.change_post),
+    AggregateRecord: Producer.aggregate,
     Followed: Producer.followed,
     Unfollowed: Producer.unfollowed,
     Rated: Producer.rated,
-    Joined: Producer.joined,
-    Parted: Producer.parted,
+    SourceJoined: Producer.joined,
+    SourceParted: Producer.parted,
     Referred: Producer.referred,
     More: Producer.more,
 }

@@ -9,7 +9,7 @@ that it has passed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import inf
 from typing import Any, get_args
 
@@ -20,7 +20,11 @@ from millstream.feeds.names import Position
 from millstream.nearest import did_you_mean
 
 
-class RecordFields(msgspec.Struct, frozen=True, tag_field="kind", tag=str.lower, kw_only=True):
+def _kind(class_name: str) -> str:
+    return class_name.removesuffix("Record").lower()
+
+
+class RecordFields(msgspec.Struct, frozen=True, tag_field="kind", tag=_kind, kw_only=True):
     """The fields of all records."""
 
     at: int
@@ -37,23 +41,23 @@ class PairFields(RecordFields, frozen=True):
     producer: str
 
 
-class Follow(PairFields, frozen=True):
+class FollowRecord(PairFields, frozen=True):
     pass
 
 
-class Unfollow(PairFields, frozen=True):
+class UnfollowRecord(PairFields, frozen=True):
     pass
 
 
-class Block(PairFields, frozen=True):
+class BlockRecord(PairFields, frozen=True):
     """Ends the follow. The producer cannot be followed until it is unblocked."""
 
 
-class Unblock(PairFields, frozen=True):
+class UnblockRecord(PairFields, frozen=True):
     pass
 
 
-class View(RecordFields, frozen=True):
+class ViewRecord(RecordFields, frozen=True):
     """A consumer viewed its feed."""
 
     consumer: str
@@ -67,33 +71,33 @@ class View(RecordFields, frozen=True):
     """True if all of the consumer's producers are to be on push."""
 
 
-class Seen(RecordFields, frozen=True):
+class SeenRecord(RecordFields, frozen=True):
     """A consumer has read its feed up to a post."""
 
     consumer: str
     upto: Position
 
 
-class Post(RecordFields, frozen=True):
+class PostRecord(RecordFields, frozen=True):
     producer: str
     id: str
     value: Any
     ratio: float | None = None
-    """As in `View`."""
+    """As in `ViewRecord`."""
 
 
-class Edit(RecordFields, frozen=True):
+class EditRecord(RecordFields, frozen=True):
     producer: str
     id: str
     value: Any
 
 
-class Delete(RecordFields, frozen=True):
+class DeleteRecord(RecordFields, frozen=True):
     producer: str
     id: str
 
 
-class Aggregate(RecordFields, frozen=True):
+class AggregateRecord(RecordFields, frozen=True):
     """Names all producers whose posts a producer has besides its own. An empty list ends the
     aggregation."""
 
@@ -101,30 +105,26 @@ class Aggregate(RecordFields, frozen=True):
     sources: list[str]
 
 
-PairRecord = Follow | Unfollow | Block | Unblock
-PostRecord = Post | Edit | Delete
-ConsumerRecord = PairRecord | View | Seen
-ProducerRecord = PostRecord | Aggregate
+PairChange = FollowRecord | UnfollowRecord | BlockRecord | UnblockRecord
+PostChange = PostRecord | EditRecord | DeleteRecord
+ConsumerRecord = PairChange | ViewRecord | SeenRecord
+ProducerRecord = PostChange | AggregateRecord
 Record = ConsumerRecord | ProducerRecord
 
 
-def _needs(records: Any) -> dict[str, tuple[str, ...]]:
-    """By kind: the fields that a record must have besides `at`."""
+def _fields(records: Any) -> dict[str, dict[str, bool]]:
+    """By kind: the fields of a record, and whether it must have them."""
     return {
-        record.__struct_config__.tag: tuple(
-            field.name
-            for field in msgspec.structs.fields(record)
-            if field.required and field.name != "at"
-        )
+        record.__struct_config__.tag: {
+            field.name: field.required for field in msgspec.structs.fields(record)
+        }
         for record in get_args(records)
     }
 
 
-NEEDS: Mapping[str, tuple[str, ...]] = _needs(Record)
-OF_CONSUMER, OF_PRODUCER = tuple(_needs(ConsumerRecord)), tuple(_needs(ProducerRecord))
-KINDS = (*OF_CONSUMER, *OF_PRODUCER)
-NUMBERS = {"ratio": ("post", "view"), "count": ("view",)}
-"""Fields that must be a number over 0 if present, with the kinds of record that have them."""
+FIELDS: Mapping[str, Mapping[str, bool]] = _fields(Record)
+OF_CONSUMER, OF_PRODUCER = tuple(_fields(ConsumerRecord)), tuple(_fields(ProducerRecord))
+KINDS = tuple(FIELDS)
 LONGEST_NAME = 200
 MOST_SOURCES = 10_000
 """The maximum number of sources of an aggregated producer."""
@@ -140,11 +140,20 @@ def checked(record: Any) -> dict[str, Any]:
 
 def read_record(record: Any) -> Record:
     """Reads a record. Raises InputError with what it must be."""
-    _check(record)
+    if not isinstance(record, dict):
+        raise InputError(f"a record of feeds must be an object; got {type(record).__name__}")
+    kind = record.get("kind")
+    if not isinstance(kind, str) or kind not in FIELDS:
+        hint = did_you_mean(str(kind), KINDS)
+        raise InputError(f"kind must be one that feeds know; got {kind!r}; {hint}")
+    _check_fields(kind, record)
     try:
-        return convert_record(record)
+        read = convert_record(record)
     except msgspec.ValidationError as error:
-        raise InputError(f"a record of kind {record['kind']!r}: {error}") from None
+        raise InputError(f"a record of kind {kind!r}: {error}") from None
+    if isinstance(read, AggregateRecord) and read.producer in read.sources:
+        raise InputError(f"producer {read.producer!r} must not be a source of itself")
+    return read
 
 
 def convert_record(record: Mapping[str, Any]) -> Record:
@@ -153,62 +162,70 @@ def convert_record(record: Mapping[str, Any]) -> Record:
     return converted
 
 
-def _check(record: Any) -> None:
-    if not isinstance(record, dict):
-        raise InputError(f"a record of feeds must be an object; got {type(record).__name__}")
-    kind = record.get("kind")
-    if not isinstance(kind, str) or kind not in NEEDS:
-        hint = did_you_mean(str(kind), KINDS)
-        raise InputError(f"kind must be one that feeds know; got {kind!r}; {hint}")
-    for field in NEEDS[kind]:
-        if field not in record:
+def _check_fields(kind: str, record: dict[str, Any]) -> None:
+    """Checks that all fields are there and have valid values, for messages that are clearer than
+    those of a conversion."""
+    fields = FIELDS[kind]
+    for field, is_required in fields.items():
+        if is_required and field != "at" and field not in record:
             raise InputError(f"a record of kind {kind!r} must have {field!r}; got {_keys(record)}")
-    for field in ("consumer", "producer", "id"):
-        if field in NEEDS[kind]:
-            check_name(field, record[field])
-    at = record.get("at")
-    if isinstance(at, bool) or not isinstance(at, int) or not 0 < at < LATEST:
-        raise InputError(f"at must be a time in whole microseconds since 1970; got {at!r}")
-    if kind == "seen":
-        _check_upto(record["upto"])
-    for field, kinds in NUMBERS.items():
-        if kind in kinds and not _is_number(record.get(field, 1)):
-            raise InputError(f"{field} must be a number over 0; got {record[field]!r}")
-    if kind == "view" and record.get("flow", 0) != 0 and not _is_number(record["flow"]):
-        raise InputError(f"flow must be a number from 0; got {record['flow']!r}")
-    if kind == "aggregate":
-        _check_sources(record["producer"], record["sources"])
+    for field, check in CHECKS.items():
+        if field in fields and (field in record or field == "at"):
+            check(field, record.get(field))
 
 
-def check_name(what: str, name: Any) -> None:
+def check_name(field: str, name: Any) -> None:
     """Checks a consumer, a producer or an id: it must be text that can be part of an entry's
     name."""
     if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
-        raise InputError(f"{what} must be text of 1 to {LONGEST_NAME} characters; got {name!r}")
+        raise InputError(f"{field} must be text of 1 to {LONGEST_NAME} characters; got {name!r}")
     if not name.isprintable():
-        raise InputError(f"{what} must have no control characters; got {name!r}")
+        raise InputError(f"{field} must have no control characters; got {name!r}")
 
 
-def _check_upto(upto: Any) -> None:
-    has_shape = isinstance(upto, list) and len(upto) == 3 and isinstance(upto[0], int)
-    if not has_shape or not all(isinstance(part, str) for part in upto[1:]):
-        raise InputError(f"upto must be [time, producer, id] of a post; got {upto!r}")
+def _check_time(field: str, time: Any) -> None:
+    if isinstance(time, bool) or not isinstance(time, int) or not 0 < time < LATEST:
+        raise InputError(f"{field} must be a time in whole microseconds since 1970; got {time!r}")
 
 
-def _check_sources(producer: str, sources: Any) -> None:
+def _check_position(field: str, position: Any) -> None:
+    has_shape = isinstance(position, list) and len(position) == 3 and isinstance(position[0], int)
+    if not has_shape or not all(isinstance(part, str) for part in position[1:]):
+        raise InputError(f"{field} must be [time, producer, id] of a post; got {position!r}")
+
+
+def _check_positive(field: str, number: Any) -> None:
+    if not _is_finite(number) or number <= 0:
+        raise InputError(f"{field} must be a number over 0; got {number!r}")
+
+
+def _check_not_negative(field: str, number: Any) -> None:
+    if not _is_finite(number) or number < 0:
+        raise InputError(f"{field} must be a number from 0; got {number!r}")
+
+
+def _check_sources(field: str, sources: Any) -> None:
     if not isinstance(sources, list):
-        raise InputError(f"sources must be a list of producers; got {sources!r}")
+        raise InputError(f"{field} must be a list of producers; got {sources!r}")
     if len(sources) > MOST_SOURCES:
-        raise InputError(f"sources must be {MOST_SOURCES} at most; got {len(sources)}")
+        raise InputError(f"{field} must be {MOST_SOURCES} at most; got {len(sources)}")
     for source in sources:
         check_name("a source", source)
-        if source == producer:
-            raise InputError(f"producer {producer!r} must not be a source of itself")
 
 
-def _is_number(given: Any) -> bool:
-    """True if it is a finite number over 0."""
-    return isinstance(given, int | float) and not isinstance(given, bool) and 0 < given < inf
+def _is_finite(given: Any) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool) and -inf < given < inf
+
+
+CHECKS: Mapping[str, Callable[[str, Any], None]] = {
+    **dict.fromkeys(("consumer", "producer", "id"), check_name),
+    "at": _check_time,
+    "upto": _check_position,
+    **dict.fromkeys(("ratio", "count"), _check_positive),
+    "flow": _check_not_negative,
+    "sources": _check_sources,
+}
+"""By field: how its values are checked."""
 
 
 def _keys(record: dict[str, Any]) -> str:

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 from millstream.feeds.names import Position, entry
 from millstream.feeds.records import (
-    Block,
-    Edit,
-    Follow,
-    PairRecord,
-    Post,
+    BlockRecord,
+    EditRecord,
+    FollowRecord,
+    PairChange,
+    PostChange,
     PostRecord,
-    Unfollow,
+    UnfollowRecord,
 )
 from millstream.feeds.stored_rows import PostRow, PushRow, read_row
 
@@ -44,33 +44,33 @@ class PostState(NamedTuple):
 NO_POST, DELETED = PostState(), PostState(0)
 
 
-def pair_after(pair: PairState, record: PairRecord) -> PairState:
+def pair_after(pair: PairState, record: PairChange) -> PairState:
     """Returns the state of a pair after a record.
 
-    >>> pair_after(PairState(blocked=7), Follow(at=8, consumer="c", producer="p"))
+    >>> pair_after(PairState(blocked=7), FollowRecord(at=8, consumer="c", producer="p"))
     PairState(since=None, blocked=7)
     """
-    if isinstance(record, Follow):
+    if isinstance(record, FollowRecord):
         is_free = pair.since is None and pair.blocked is None
         return PairState(record.at) if is_free else pair
-    if isinstance(record, Block):
+    if isinstance(record, BlockRecord):
         return PairState(None, record.at)
-    if isinstance(record, Unfollow):
+    if isinstance(record, UnfollowRecord):
         return PairState(None, pair.blocked)
     return PairState(pair.since, None)
 
 
-def post_after(post: PostState, record: PostRecord) -> PostState:
+def post_after(post: PostState, record: PostChange) -> PostState:
     """Returns the state of a post after a record. A deleted post does not come back.
 
-    >>> post_after(DELETED, Post(at=8, producer="p", id="x", value="again")) is DELETED
+    >>> post_after(DELETED, PostRecord(at=8, producer="p", id="x", value="again")) is DELETED
     True
     """
-    if isinstance(record, Post):
+    if isinstance(record, PostRecord):
         return PostState(record.at, PostRow(record.value)) if post.at is None else post
     if not post.at:
         return post
-    if isinstance(record, Edit):
+    if isinstance(record, EditRecord):
         return PostState(post.at, PostRow(record.value, record.at))
     return DELETED
 
