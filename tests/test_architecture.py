@@ -195,6 +195,21 @@ def test_a_module_is_named_by_a_noun(path: Path) -> None:
     assert not path.stem.endswith("ing") or path.stem in NOUNS_IN_ING
 
 
+CROWDED = {"", "agent", "cli", "driver", "engine", "server", "stores", "windows"}
+"""Folders that are still to be divided."""
+
+
+def test_a_large_folder_shows_its_parts() -> None:
+    """A folder has at most 25 modules; the parts of a larger one are folders."""
+    counts: dict[str, int] = {}
+    for path in MODULES:
+        if path.stem != "__init__":
+            folder = path.parent.relative_to(ROOT).as_posix().removeprefix(".")
+            counts[folder] = counts.get(folder, 0) + 1
+    large = {folder for folder, count in counts.items() if count > 25}
+    assert large == CROWDED, "a folder that was divided has no place in CROWDED"
+
+
 def test_a_class_name_is_used_once() -> None:
     """No two public classes share a name, so that a name alone says what is meant."""
     homes: dict[str, list[str]] = {}

@@ -21,7 +21,7 @@ from examples import social, social_traffic
 from examples.social_traffic import Step, traffic
 from millstream.cli.main import main
 from millstream.cli.verify_feeds import Verifying
-from millstream.feeds.feed_check import verify_feed
+from millstream.feeds.checks.feed_check import verify_feed
 from millstream.feeds.feeds import Feeds
 
 START = 1_700_000_000_000_000

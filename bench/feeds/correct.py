@@ -21,9 +21,9 @@ from bench.feeds.plan import Correct
 from bench.feeds.truth import Shown, Truth
 from millstream.feeds.names import Position
 from millstream.feeds.options import STRATEGIES, Strategy
-from millstream.feeds.pending_records import Pending
-from millstream.feeds.query import FeedQuery, FeedSlice
-from millstream.feeds.rates import SECOND
+from millstream.feeds.policy.rates import SECOND
+from millstream.feeds.reads.pending_records import Pending
+from millstream.feeds.reads.query import FeedQuery, FeedSlice
 
 Row = dict[str, Any]
 KINDS = {

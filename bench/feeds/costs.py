@@ -32,9 +32,9 @@ from bench.feeds.paper import THRESHOLD
 from bench.feeds.plan import Diverse, FanOuts, Full, Measured, Ratios, Skews
 from bench.figures import percentile
 from bench.imr.noise import Noise
-from millstream.feeds.costs import Calibration
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.rates import SECOND
+from millstream.feeds.policy.costs import Calibration
+from millstream.feeds.policy.rates import SECOND
 from millstream.stores.progress import Progress
 
 Row = dict[str, Any]

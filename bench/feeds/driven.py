@@ -23,10 +23,10 @@ from millstream.engine.intake import Intake
 from millstream.engine.layers import Task, run_whole
 from millstream.engine.plan import Plan
 from millstream.engine.progress import Report, advanced
-from millstream.feeds.diversity import DiverseQuery
-from millstream.feeds.pending_records import NOTHING, Pending
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.query import FeedQuery
+from millstream.feeds.reads.diversity import DiverseQuery
+from millstream.feeds.reads.pending_records import NOTHING, Pending
+from millstream.feeds.reads.query import FeedQuery
 from millstream.model.slate import slate_kind
 from millstream.stores.contract import Store
 from millstream.stores.home import SHARDS, Home

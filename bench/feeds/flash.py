@@ -22,7 +22,7 @@ from bench.feeds.plan import Flash, shards_of
 from bench.imr.noise import Noise
 from millstream.feeds.names import parts
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.rates import SECOND
+from millstream.feeds.policy.rates import SECOND
 
 Row = dict[str, Any]
 WITHIN = 0.1

@@ -1,8 +1,8 @@
 """A network of follows in the paper's model: what the sides of its pairs cost, and the least cost.
 
 Section 3.2 of Feeding Frenzy. A running application decides pair by pair (see
-millstream.feeds.policy) and has no list of its pairs. Here the same decisions are applied to a
-whole network, to compare their cost with that of any other choice.
+millstream.feeds.policy.sides) and has no list of its pairs. Here the same decisions are applied to
+a whole network, to compare their cost with that of any other choice.
 
 `high` is H, the cost of pushing one event to one consumer; `low` is L, the cost of pulling from one
 producer. Per-producer coherency decides for each pair (Lemma 1), global coherency for each consumer
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from typing import Literal
 
-from millstream.feeds.policy import Side, cheaper_side
+from millstream.feeds.policy.sides import Side, cheaper_side
 
 Coherency = Literal["global", "per-producer"]
 

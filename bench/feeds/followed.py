@@ -21,8 +21,8 @@ from bench.feeds.driven import Counted, Driven
 from bench.feeds.laid import NOW, TEXT, Record, consumer, follows, producer
 from bench.feeds.plan import Followed
 from bench.processes import process
-from millstream.feeds.pending_records import NOTHING
-from millstream.feeds.rates import SECOND
+from millstream.feeds.policy.rates import SECOND
+from millstream.feeds.reads.pending_records import NOTHING
 
 Row = dict[str, Any]
 STAR = 0

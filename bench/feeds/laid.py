@@ -16,14 +16,14 @@ from msgspec.structs import replace
 
 from bench.feeds.network import HOUR, Network
 from millstream.codec import decode_value, encode_value, shard_of
-from millstream.feeds.consumers import Consumers
-from millstream.feeds.fanouts import FanOuts
 from millstream.feeds.names import META
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.producers import Producers
-from millstream.feeds.rates import SECOND, Rate
+from millstream.feeds.policy.rates import SECOND, Rate
 from millstream.feeds.records import OF_CONSUMER
 from millstream.feeds.stored_rows import ProducerMeta
+from millstream.feeds.updates.consumers import Consumers
+from millstream.feeds.updates.fanouts import FanOuts
+from millstream.feeds.updates.producers import Producers
 from millstream.model.event import INHERITED, Emit, Event
 from millstream.model.slate import NoEntries, Table
 from millstream.stores.contract import Changes, Fence, Store

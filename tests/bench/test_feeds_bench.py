@@ -17,8 +17,8 @@ from bench.feeds.network import Network, Shape, network, stretch
 from bench.feeds.plan import QUICK, Correct, Followed, Measured
 from millstream.feeds.names import parts, prefix
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.query import FeedQuery
-from millstream.feeds.rates import class_of
+from millstream.feeds.policy.rates import class_of
+from millstream.feeds.reads.query import FeedQuery
 
 SHAPE = Shape(30, 60, 200).at_ratio(16)
 

@@ -10,11 +10,11 @@ from engine.in_process import InProcess
 
 import millstream as ms
 from millstream.codec import encode_value
-from millstream.feeds.items import FeedItem
-from millstream.feeds.pending_records import Pending
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.query import FeedQuery
-from millstream.feeds.tables import Rows, Tables
+from millstream.feeds.reads.items import FeedItem
+from millstream.feeds.reads.pending_records import Pending
+from millstream.feeds.reads.query import FeedQuery
+from millstream.feeds.reads.tables import Rows, Tables
 from millstream.model.event import Event
 from millstream.stores.tables import BatchTables
 

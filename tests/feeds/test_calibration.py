@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.feeds.costs import (
+from millstream.feeds.policy.costs import (
     FIRST,
     LEAST,
     MOST,
@@ -21,7 +21,7 @@ from millstream.feeds.costs import (
     Spent,
     kept,
 )
-from millstream.feeds.latency import (
+from millstream.feeds.policy.latency import (
     CALM,
     FEWEST,
     KEPT,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.errors import InputError
-from millstream.feeds.cursor import Cursor, Direction, Diverse, from_and_including
+from millstream.feeds.reads.cursor import Cursor, Direction, Diverse, from_and_including
 from millstream.feeds.records import LATEST
 
 NAMES = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=200)

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.feeds.cursor import Key
-from millstream.feeds.diversity import DiversePage, DiverseQuery
-from millstream.feeds.items import FeedItem
 from millstream.feeds.names import Position
-from millstream.feeds.pending_records import Pending
-from millstream.feeds.query import FeedQuery
-from millstream.feeds.tables import Rows, Tables
+from millstream.feeds.reads.cursor import Key
+from millstream.feeds.reads.diversity import DiversePage, DiverseQuery
+from millstream.feeds.reads.items import FeedItem
+from millstream.feeds.reads.pending_records import Pending
+from millstream.feeds.reads.query import FeedQuery
+from millstream.feeds.reads.tables import Rows, Tables
 
 START = 1_700_000_000_000_000
 

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.errors import InputError
-from millstream.feeds.answers import Request, answer
-from millstream.feeds.cursor import Cursor
 from millstream.feeds.options import FeedOptions
-from millstream.feeds.pending_records import Pending
-from millstream.feeds.query import FeedQuery
+from millstream.feeds.reads.answers import Request, answer
+from millstream.feeds.reads.cursor import Cursor
+from millstream.feeds.reads.pending_records import Pending
+from millstream.feeds.reads.query import FeedQuery
 
 START = 1_700_000_000_000_000
 SECOND = 1_000_000

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.feeds.feed_check import verify_feed
+from millstream.feeds.checks.feed_check import verify_feed
 from millstream.stores.memory import MemoryStore
 
 SHARDS = 4

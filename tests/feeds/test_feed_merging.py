@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.codec import encode_value
-from millstream.feeds.candidates import PULLED, Candidate, items_of, place_of
 from millstream.feeds.names import Position
-from millstream.feeds.stream_merge import LEAST, MORE, SPARE, Merged, PostStream, read_into
-from millstream.feeds.tables import Row, Rows
+from millstream.feeds.reads.candidates import PULLED, Candidate, items_of, place_of
+from millstream.feeds.reads.stream_merge import LEAST, MORE, SPARE, Merged, PostStream, read_into
+from millstream.feeds.reads.tables import Row, Rows
 
 Post = tuple[int, str, str]
 

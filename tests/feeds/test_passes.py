@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.feeds.feed_check import verify_feed
-from millstream.feeds.query import FeedQuery
+from millstream.feeds.checks.feed_check import verify_feed
+from millstream.feeds.reads.query import FeedQuery
 
 START = 1_700_000_000_000_000
 SECOND = 1_000_000

@@ -8,7 +8,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.feeds.policy import (
+from millstream.feeds.policy.rates import ALWAYS, NEVER, STEPS, class_of
+from millstream.feeds.policy.sides import (
     HOLD,
     Side,
     cheaper_side,
@@ -17,7 +18,6 @@ from millstream.feeds.policy import (
     ratio_of_consumer,
     reported_class,
 )
-from millstream.feeds.rates import ALWAYS, NEVER, STEPS, class_of
 
 NEAR = 1 + 1e-9
 """Products are rounded."""

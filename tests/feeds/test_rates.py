@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import convert
 
 from millstream.codec import decode_value, encode_value
-from millstream.feeds.rates import (
+from millstream.feeds.policy.rates import (
     ALWAYS,
     CALM,
     FLASH,

@@ -12,14 +12,14 @@ from msgspec import convert
 import millstream as ms
 from millstream.codec import decode_value, encode_value
 from millstream.feeds import messages, stored_rows
-from millstream.feeds.consumers import Consumers
 from millstream.feeds.messages import ConsumerEvent, ProducerEvent, PushedPost, ReferredPost
 from millstream.feeds.names import META, entry, item_entry, post_entry
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.producers import Producers
-from millstream.feeds.query import FeedQuery
-from millstream.feeds.rates import Rate
+from millstream.feeds.policy.rates import Rate
+from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.stored_rows import PostKey, read_pass
+from millstream.feeds.updates.consumers import Consumers
+from millstream.feeds.updates.producers import Producers
 from millstream.model.event import Emit, Event
 from millstream.model.slate import NoEntries, Table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from feeds.feed_runs import FeedRun
 
 import millstream as ms
-from millstream.feeds.query import FeedQuery
+from millstream.feeds.reads.query import FeedQuery
 
 AT = 1_700_000_000_000_000
 

@@ -15,9 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.feeds.differences import Difference
-from millstream.feeds.feed_check import compared, verify_feed
-from millstream.feeds.items import FeedItem
+from millstream.feeds.checks.differences import Difference
+from millstream.feeds.checks.feed_check import compared, verify_feed
 from millstream.feeds.names import (
     META,
     class_text,
@@ -28,6 +27,7 @@ from millstream.feeds.names import (
     time_text,
 )
 from millstream.feeds.placement import PlacedFeeds
+from millstream.feeds.reads.items import FeedItem
 
 START = 1_700_000_000_000_000
 LAST = "\U0010ffff"

@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 import millstream as ms
-from millstream.feeds.latency import FEWEST, MOST_STEPS, PATIENCE, SETTLE
 from millstream.feeds.placement import PlacedFeeds
+from millstream.feeds.policy.latency import FEWEST, MOST_STEPS, PATIENCE, SETTLE
 from millstream.server.feed_costs import FeedCosts
 from millstream.stores.progress import Progress
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from feeds.stored_feeds import SOURCE, T0, FeedStore, delete, follow, post
 
-from millstream.feeds.pending_records import Pending
+from millstream.feeds.reads.pending_records import Pending
 from millstream.log.writer import Entry, LogWriter
 from millstream.server import feed_log
 from millstream.server.feed_log import FeedLog, FeedMoment

@@ -13,9 +13,9 @@ from checkins import checkins_store
 from feeds.stored_feeds import NAME, T0, FeedStore, follow, post
 from served import asked
 
-from millstream.feeds.pending_records import Pending
-from millstream.feeds.query import FeedQuery
-from millstream.feeds.tables import Tables
+from millstream.feeds.reads.pending_records import Pending
+from millstream.feeds.reads.query import FeedQuery
+from millstream.feeds.reads.tables import Tables
 from millstream.log.writer import LogWriter
 from millstream.server import feed_networks
 from millstream.server.catalogue import Catalogue

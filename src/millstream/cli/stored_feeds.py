@@ -8,9 +8,9 @@ from typing import Any
 
 from millstream.description import Description, read_description
 from millstream.errors import CommandError
-from millstream.feeds.answers import Request, answer
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.query import FeedQuery
+from millstream.feeds.reads.answers import Request, answer
+from millstream.feeds.reads.query import FeedQuery
 from millstream.nearest import did_you_mean
 from millstream.stores.reader import SlateReader
 from millstream.stores.tables import BatchTables

@@ -23,9 +23,16 @@ import msgspec
 from millstream.cli.stored_feeds import placed_in
 from millstream.counted_nouns import counted
 from millstream.errors import CommandError
-from millstream.feeds.differences import Difference
-from millstream.feeds.feed_check import Posts, Verified, brute_force, compared, merged, verify_feed
-from millstream.feeds.items import FeedItem
+from millstream.feeds.checks.differences import Difference
+from millstream.feeds.checks.feed_check import (
+    Posts,
+    Verified,
+    brute_force,
+    compared,
+    merged,
+    verify_feed,
+)
+from millstream.feeds.reads.items import FeedItem
 from millstream.log.reader import NOWHERE, LogReader
 from millstream.stores.reader import SlateReader
 from millstream.stores.soft import read_committed

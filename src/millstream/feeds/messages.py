@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from millstream.feeds.policy import Side
+from millstream.feeds.policy.sides import Side
 from millstream.feeds.records import ConsumerRecord, ProducerRecord
 
 

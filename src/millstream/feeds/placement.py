@@ -23,10 +23,7 @@ from functools import cached_property
 from typing import Any
 
 from millstream.errors import DefinitionError
-from millstream.feeds.consumers import Consumers
-from millstream.feeds.fanouts import FanOuts
 from millstream.feeds.options import FeedOptions
-from millstream.feeds.producers import Calming, Producers
 from millstream.feeds.records import (
     KINDS,
     OF_CONSUMER,
@@ -34,6 +31,9 @@ from millstream.feeds.records import (
     ConsumerRecord,
     read_record,
 )
+from millstream.feeds.updates.consumers import Consumers
+from millstream.feeds.updates.fanouts import FanOuts
+from millstream.feeds.updates.producers import Calming, Producers
 from millstream.model.app import AppDefinition
 from millstream.model.duration import microseconds, shown_duration
 from millstream.model.event import Emit, Event, emit

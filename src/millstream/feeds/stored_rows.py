@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from millstream.feeds.names import Position
-from millstream.feeds.policy import Side
-from millstream.feeds.rates import NEVER, Rate
+from millstream.feeds.policy.rates import NEVER, Rate
+from millstream.feeds.policy.sides import Side
 
 T = TypeVar("T")
 

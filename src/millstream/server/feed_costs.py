@@ -13,9 +13,9 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
-from millstream.feeds.costs import LEAST, Calibration, Spent
-from millstream.feeds.latency import FACTOR, SETTLE, Latencies, Steps, Wholesale
 from millstream.feeds.placement import PlacedFeeds
+from millstream.feeds.policy.costs import LEAST, Calibration, Spent
+from millstream.feeds.policy.latency import FACTOR, SETTLE, Latencies, Steps, Wholesale
 from millstream.model.duration import microseconds
 from millstream.stores.progress import Progress
 

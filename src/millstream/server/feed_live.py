@@ -34,14 +34,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from millstream.errors import InputError, MillstreamError
-from millstream.feeds.answers import shown
-from millstream.feeds.cursor import Cursor
-from millstream.feeds.items import FeedItem
 from millstream.feeds.names import Position
-from millstream.feeds.pending_records import Pending
-from millstream.feeds.query import FeedQuery
+from millstream.feeds.reads.answers import shown
+from millstream.feeds.reads.cursor import Cursor
+from millstream.feeds.reads.items import FeedItem
+from millstream.feeds.reads.pending_records import Pending
+from millstream.feeds.reads.query import FeedQuery
+from millstream.feeds.reads.tables import Tables
 from millstream.feeds.records import OF_CONSUMER
-from millstream.feeds.tables import Tables
 from millstream.server.answers import Refusal
 from millstream.server.events import Poller, event, events_answer, last_event
 from millstream.server.feed_log import Record

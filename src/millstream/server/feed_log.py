@@ -28,7 +28,7 @@ from typing import Any
 import msgspec
 
 from millstream.errors import InputError, LogError
-from millstream.feeds.pending_records import NOTHING, Pending
+from millstream.feeds.reads.pending_records import NOTHING, Pending
 from millstream.feeds.records import checked
 from millstream.log.reader import LogReader
 from millstream.server.feed_stamps import FeedStamps

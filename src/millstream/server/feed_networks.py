@@ -19,10 +19,10 @@ from typing import Any, Generic, TypeVar
 from millstream.description import Description
 from millstream.errors import DefinitionError, InputError, StaleRead, StoreError
 from millstream.feeds.names import META
-from millstream.feeds.pending_records import Pending
 from millstream.feeds.placement import PlacedFeeds
+from millstream.feeds.reads.pending_records import Pending
+from millstream.feeds.reads.tables import Tables
 from millstream.feeds.records import check_name
-from millstream.feeds.tables import Tables
 from millstream.nearest import did_you_mean
 from millstream.server.answers import Refusal
 from millstream.server.catalogue import Catalogue

@@ -14,9 +14,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from millstream.feeds.pending_records import Pending
+from millstream.feeds.reads.pending_records import Pending
+from millstream.feeds.reads.tables import Tables
 from millstream.feeds.states import read_pair
-from millstream.feeds.tables import Tables
 from millstream.log.writer import Appended, Entry
 from millstream.server.answers import Refusal, json_answer
 from millstream.server.catalogue import Catalogue

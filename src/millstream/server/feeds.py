@@ -16,12 +16,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from millstream.errors import InputError
-from millstream.feeds.answers import Request as Asked
-from millstream.feeds.answers import answer
 from millstream.feeds.options import COHERENCIES
-from millstream.feeds.pending_records import Pending
-from millstream.feeds.query import FeedQuery
-from millstream.feeds.tables import Tables
+from millstream.feeds.reads.answers import Request as Asked
+from millstream.feeds.reads.answers import answer
+from millstream.feeds.reads.pending_records import Pending
+from millstream.feeds.reads.query import FeedQuery
+from millstream.feeds.reads.tables import Tables
 from millstream.server.answers import Refusal, json_answer
 from millstream.server.catalogue import Catalogue
 from millstream.server.feed_live import FeedLive

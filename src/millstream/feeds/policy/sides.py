@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from millstream.feeds.rates import ALWAYS, NEVER, class_from
+from millstream.feeds.policy.rates import ALWAYS, NEVER, class_from
 
 Side = Literal["push", "pull"]
 HOLD = 1.5

@@ -23,8 +23,6 @@ from typing import Any, NamedTuple
 
 from msgspec import convert
 
-from millstream.feeds.candidates import Candidate, candidate_of, items_of, position_of
-from millstream.feeds.items import FeedItem, How, item_of
 from millstream.feeds.names import (
     META,
     SEP,
@@ -38,14 +36,16 @@ from millstream.feeds.names import (
     reference,
     time_text,
 )
-from millstream.feeds.pending_records import NOTHING, Pending
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.references import References
-from millstream.feeds.shown import Shown
+from millstream.feeds.reads.candidates import Candidate, candidate_of, items_of, position_of
+from millstream.feeds.reads.items import FeedItem, How, item_of
+from millstream.feeds.reads.pending_records import NOTHING, Pending
+from millstream.feeds.reads.references import References
+from millstream.feeds.reads.stream_merge import Merged, PostStream, read_into
+from millstream.feeds.reads.tables import Row, Tables
+from millstream.feeds.reads.visible_rows import Shown
 from millstream.feeds.states import NO_POST, PairState, read_pair, seen_after
 from millstream.feeds.stored_rows import ConsumerMeta, PushRow, decode_consumer
-from millstream.feeds.stream_merge import Merged, PostStream, read_into
-from millstream.feeds.tables import Row, Tables
 
 BEGINS, ITEMS, POSTS = prefix("from"), prefix("item"), prefix("post")
 PULL, PUSH = prefix("pull"), prefix("push")

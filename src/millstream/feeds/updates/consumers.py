@@ -41,8 +41,8 @@ from millstream.feeds.names import (
     time_text,
 )
 from millstream.feeds.options import FeedOptions
-from millstream.feeds.policy import reported_class
-from millstream.feeds.rates import ALWAYS, Rate, class_of
+from millstream.feeds.policy.rates import ALWAYS, Rate, class_of
+from millstream.feeds.policy.sides import reported_class
 from millstream.feeds.records import (
     BlockRecord,
     FollowRecord,

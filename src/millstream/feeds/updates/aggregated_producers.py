@@ -34,8 +34,6 @@ from typing import Any
 
 from msgspec import convert
 
-from millstream.feeds.fanouts import ON_WAY
-from millstream.feeds.fanouts import SOURCES as SOURCES_KEY
 from millstream.feeds.messages import (
     FeedMessage,
     Referred,
@@ -57,6 +55,8 @@ from millstream.feeds.names import (
 )
 from millstream.feeds.records import AggregateRecord
 from millstream.feeds.stored_rows import PostKey, ReferenceRow, read_row
+from millstream.feeds.updates.fanouts import ON_WAY
+from millstream.feeds.updates.fanouts import SOURCES as SOURCES_KEY
 from millstream.model.event import Emit, emit
 from millstream.model.slate import Table
 

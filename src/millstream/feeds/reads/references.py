@@ -16,7 +16,6 @@ from functools import cached_property
 
 from msgspec import convert
 
-from millstream.feeds.fanouts import ON_WAY, SOURCES
 from millstream.feeds.names import (
     SEP,
     Position,
@@ -27,9 +26,10 @@ from millstream.feeds.names import (
     post_entry,
     prefix,
 )
-from millstream.feeds.pending_records import Pending
+from millstream.feeds.reads.pending_records import Pending
+from millstream.feeds.reads.tables import Tables
 from millstream.feeds.stored_rows import PostRow, ReferenceRow, read_row
-from millstream.feeds.tables import Tables
+from millstream.feeds.updates.fanouts import ON_WAY, SOURCES
 
 END = "\U0010ffff"
 INTO = prefix("into")

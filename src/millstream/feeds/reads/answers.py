@@ -21,16 +21,16 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from millstream.errors import DefinitionError, InputError
-from millstream.feeds.cursor import Cursor, Direction, Diverse, from_and_including
-from millstream.feeds.diversity import DiverseQuery
-from millstream.feeds.items import FeedItem
 from millstream.feeds.names import META, Position, entry
 from millstream.feeds.options import COHERENCIES, FeedOptions
-from millstream.feeds.policy import ratio_of_consumer
-from millstream.feeds.query import FeedQuery
+from millstream.feeds.policy.sides import ratio_of_consumer
+from millstream.feeds.reads.cursor import Cursor, Direction, Diverse, from_and_including
+from millstream.feeds.reads.diversity import DiverseQuery
+from millstream.feeds.reads.items import FeedItem
+from millstream.feeds.reads.query import FeedQuery
+from millstream.feeds.reads.unread_items import is_unread, unread
 from millstream.feeds.records import LATEST
 from millstream.feeds.stored_rows import ProducerMeta, read_row
-from millstream.feeds.unread import is_unread, unread
 from millstream.model.duration import microseconds, shown_duration
 from millstream.nearest import did_you_mean
 

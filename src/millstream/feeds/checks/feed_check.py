@@ -21,10 +21,8 @@ from typing import Any
 
 from msgspec import convert
 
-from millstream.feeds.differences import Difference, shortened
-from millstream.feeds.diversity import DiverseQuery
-from millstream.feeds.fanouts import ON_WAY
-from millstream.feeds.items import FeedItem
+from millstream.feeds.checks.differences import Difference, shortened
+from millstream.feeds.checks.table_checks import check_tables, followed_in
 from millstream.feeds.names import (
     Position,
     after,
@@ -38,10 +36,12 @@ from millstream.feeds.names import (
 )
 from millstream.feeds.options import FeedOptions
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.query import FeedQuery, FeedSlice
+from millstream.feeds.reads.diversity import DiverseQuery
+from millstream.feeds.reads.items import FeedItem
+from millstream.feeds.reads.query import FeedQuery, FeedSlice
+from millstream.feeds.reads.tables import Tables
 from millstream.feeds.stored_rows import PostRow, ReferenceRow, read_row
-from millstream.feeds.table_checks import check_tables, followed_in
-from millstream.feeds.tables import Tables
+from millstream.feeds.updates.fanouts import ON_WAY
 
 PAGES = 50
 """A long feed is read in about this many pages, a short one in pages of the usual size."""

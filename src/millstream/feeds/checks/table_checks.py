@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec import convert
 
-from millstream.feeds.differences import Difference, shortened
+from millstream.feeds.checks.differences import Difference, shortened
 from millstream.feeds.names import (
     META,
     after,
@@ -35,7 +35,8 @@ from millstream.feeds.names import (
     time_text,
 )
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.rates import NEVER
+from millstream.feeds.policy.rates import NEVER
+from millstream.feeds.reads.tables import Tables
 from millstream.feeds.stored_rows import (
     ConsumerMeta,
     FollowerRow,
@@ -44,7 +45,6 @@ from millstream.feeds.stored_rows import (
     ReferenceRow,
     read_row,
 )
-from millstream.feeds.tables import Tables
 
 BEGINS, BLOCK, ITEMS = prefix("from"), prefix("block"), prefix("item")
 POSTS, PULL, PUSH, SOURCES = prefix("post"), prefix("pull"), prefix("push"), prefix("source")

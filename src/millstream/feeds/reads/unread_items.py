@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millstream.feeds.items import FeedItem
 from millstream.feeds.names import Position
-from millstream.feeds.query import FeedQuery
+from millstream.feeds.reads.items import FeedItem
+from millstream.feeds.reads.query import FeedQuery
 
 MOST = 1_000
 """The maximum count."""

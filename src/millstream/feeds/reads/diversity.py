@@ -32,13 +32,13 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
 
-from millstream.feeds.candidates import items_of
-from millstream.feeds.cursor import Key
-from millstream.feeds.items import FeedItem
 from millstream.feeds.names import Position
-from millstream.feeds.query import FeedQuery
+from millstream.feeds.reads.candidates import items_of
+from millstream.feeds.reads.cursor import Key
+from millstream.feeds.reads.items import FeedItem
+from millstream.feeds.reads.query import FeedQuery
+from millstream.feeds.reads.stream_merge import PostStream
 from millstream.feeds.records import LATEST
-from millstream.feeds.stream_merge import PostStream
 
 Step = tuple[Position, int, FeedItem | None]
 """A post of a line with its rank there, 0 for the newest; or a mark, which has no post."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from millstream.codec import encode_value
-from millstream.feeds.items import FeedItem, How
 from millstream.feeds.names import SEP, Position, time_text
+from millstream.feeds.reads.items import FeedItem, How
 from millstream.feeds.stored_rows import PostRow, decode_posts
 
 Way = tuple[How, str | None]

@@ -31,7 +31,6 @@ from typing import Any, get_args
 from msgspec import convert
 from msgspec.structs import replace
 
-from millstream.feeds.aggregated_producers import Aggregating
 from millstream.feeds.messages import (
     Followed,
     FollowerMessage,
@@ -57,8 +56,8 @@ from millstream.feeds.names import (
     prefix,
 )
 from millstream.feeds.options import FeedOptions
-from millstream.feeds.policy import Side, lowest_pushed_class
-from millstream.feeds.rates import ALWAYS, MOST, NEVER, Rate
+from millstream.feeds.policy.rates import ALWAYS, MOST, NEVER, Rate
+from millstream.feeds.policy.sides import Side, lowest_pushed_class
 from millstream.feeds.records import (
     AggregateRecord,
     DeleteRecord,
@@ -78,6 +77,7 @@ from millstream.feeds.stored_rows import (
     read_pass,
     read_row,
 )
+from millstream.feeds.updates.aggregated_producers import Aggregating
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
 from millstream.model.function import takes
 from millstream.model.slate import Table

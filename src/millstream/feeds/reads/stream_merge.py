@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
 
-from millstream.feeds.candidates import Candidate, items_of
-from millstream.feeds.items import FeedItem
-from millstream.feeds.tables import Row, Rows
+from millstream.feeds.reads.candidates import Candidate, items_of
+from millstream.feeds.reads.items import FeedItem
+from millstream.feeds.reads.tables import Row, Rows
 
 Add = Callable[[list[Row], list[Candidate]], bool]
 """Appends the candidates of some rows to a list. Returns True if one of them may be in another

@@ -1,0 +1,1 @@
+"""The update functions of feeds: producers, consumers and the tables that readers need."""
