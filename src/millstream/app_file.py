@@ -67,7 +67,7 @@ _SOURCE_KEYS = ("key", "ts", *_SOURCE_TEXTS)
 _STREAM_KEYS = ("source", *_SOURCE_KEYS, "output", "sink", "action", "delay")
 _MAP_KEYS = ("function", "subscribes", "publishes")
 _ROOM_KEYS = ("limit", "overload", "overflow", "keep", "memory")
-_UPDATE_KEYS = (*_MAP_KEYS, "slate", "ttl", "on_timer", *_ROOM_KEYS, "priority")
+_UPDATE_KEYS = (*_MAP_KEYS, "slate", "ttl", "on_timer", *_ROOM_KEYS, "immediate", "priority")
 _AGGREGATE_KEYS = ("algebra", "subscribes", "ttl")
 _SLATES: dict[str, type] = {"dict": dict, "table": Table}
 _TABLES = {
@@ -200,6 +200,7 @@ def _function(app: AppDefinition, section: Section) -> None:
         limit=section.get("limit", int),
         overload=section.get("overload", str) or "throttle",
         overflow=section.get("overflow", str),
+        immediate=section.get("immediate", bool) or False,
         keep=section.get("keep", int),
         memory=section.get("memory", str, int),
         priority=None if priority is None else object_at(section, "priority", priority),

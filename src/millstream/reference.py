@@ -21,7 +21,8 @@ docs/concepts.md):
 - A dead letter that is given again is processed by the function that failed, as an event of its
   stream with its own time, among whatever is to come.
 - The slate of an aggregate is the merge of what its events are lifted to (model/algebra.py).
-- There is room for everything: `limit`, `keep` and `memory` are not looked at.
+- There is room for everything: `limit`, `keep` and `memory` are not looked at. Every update is
+  `immediate`: no event waits for another batch.
 - Wall timers fire when the clock is moved past them. What they emit is later than both the timer
   and the event time reached so far; whether their slate has expired is a matter of event time.
 """

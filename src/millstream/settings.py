@@ -327,8 +327,13 @@ def _from_environment(
 
 
 def _check_limited(workflow: Workflow, name: str, where: str) -> None:
-    """DefinitionError unless `name` is an update without an algebra, which needs no limit."""
-    known = [update.name for update in workflow.updates if update.algebra is None]
+    """DefinitionError unless `name` is an update that can have a limit. An aggregate needs none,
+    and an immediate update must not hold events back."""
+    known = [
+        update.name
+        for update in workflow.updates
+        if update.algebra is None and not update.immediate
+    ]
     if name not in known:
         hint = did_you_mean(name, known)
         raise DefinitionError(

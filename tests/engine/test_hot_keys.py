@@ -17,6 +17,7 @@ from engine.in_process import InProcess
 from hypothesis import given
 from hypothesis import strategies as st
 
+import millstream as ms
 from millstream.driver.pace import LEAST_SHARE
 from millstream.engine.horizon import Lane
 from millstream.model.event import Event
@@ -43,6 +44,23 @@ def test_a_hot_key_waits_in_its_own_lane() -> None:
     assert field_of(slates(engine, "fold")["hot"], "sum") == 3 * LEAST_SHARE + 3
     assert engine.progress.held == 0
     assert queues_of(engine) == []
+
+
+def test_an_immediate_update_holds_no_key_back() -> None:
+    """However many events a key has and whatever they cost, the batch that brings them processes
+    them all."""
+    app = ms.App("immediate")
+    app.source("in")
+
+    @app.update("in", immediate=True)
+    def count(event: ms.Event, slate: dict[str, int]) -> None:
+        slate["sum"] = slate.get("sum", 0) + 1
+
+    engine = InProcess(app.checked(), shards=1)
+    engine.progress.costs = {"count": 1e9}
+    engine.batch([Event("in", n, "hot", {}) for n in range(3 * LEAST_SHARE)])
+    assert field_of(slates(engine, "count")["hot"], "sum") == 3 * LEAST_SHARE
+    assert engine.progress.held == 0
 
 
 @given(batches, st.sampled_from(LANES))

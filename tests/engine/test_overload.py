@@ -263,6 +263,8 @@ def test_a_queue_is_not_left_to_a_map(tmp_path: Path) -> None:
         ({"limit": 5, "overload": "burn"}, "overload must be one of drop, divert, throttle"),
         ({"limit": 5, "overload": "divert"}, "overflow must name the stream"),
         ({"limit": 5, "overflow": "x"}, "overflow must be left out"),
+        ({"limit": 5, "immediate": True}, "limit must be left out: an immediate update holds no"),
+        ({"immediate": 1}, "immediate must be True or False; got 1"),
     ],
 )
 def test_what_does_not_go_together_is_refused(how: dict[str, Any], words: str) -> None:

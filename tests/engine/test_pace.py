@@ -151,6 +151,9 @@ def _app(order: Order) -> ms.App:
     @app.update("in", limit=5)
     def limited(event: ms.Event, slate: dict[str, int]) -> None: ...
 
+    @app.update("in", immediate=True)
+    def immediate(event: ms.Event, slate: dict[str, int]) -> None: ...
+
     one = Algebra("one", lambda: 0, lambda event: 1, lambda a, b: a + b)
     app.aggregate("in", algebra=one, name="counted")
     return app
@@ -158,8 +161,8 @@ def _app(order: Order) -> ms.App:
 
 def test_shares_are_for_updates_without_another_way() -> None:
     """A key has a quarter of the target at what an event costs; an update with a limit, with an
-    algebra, of unknown cost, or in event-time order has no share."""
-    costs = {"plain": 100.0, "limited": 100.0, "counted": 100.0}
+    algebra, that is immediate, of unknown cost, or in event-time order has no share."""
+    costs = {"plain": 100.0, "limited": 100.0, "immediate": 100.0, "counted": 100.0}
     assert shares_of(_app("arrival").checked(), costs, 2.0) == {"plain": 5_000}
     assert shares_of(_app("arrival").checked(), {"plain": 1e9}, 2.0) == {"plain": LEAST_SHARE}
     assert shares_of(_app("arrival").checked(), {}, 2.0) == {}

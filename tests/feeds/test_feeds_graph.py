@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import pytest
+
 import millstream as ms
 from millstream.graph.words import describe
+from millstream.settings import resolve
 
 
-def test_a_limit_that_is_none_is_not_told():
-    """Feeds hold back by themselves; the number that says so is nobody's business."""
+def _app() -> ms.App:
     app = ms.App("social")
     app.add(ms.feeds.Feeds(), name="feeds")
-    told = [describe(function) for function in app.checked().functions]
-    assert any("update" in words for words in told)
-    assert not any("limit" in words for words in told)
+    return app
+
+
+def test_feeds_are_immediate_updates() -> None:
+    """A reader relies on every effect of a batch's records, so no update of feeds holds events
+    back, and their descriptions show no limit."""
+    updates = _app().checked().updates
+    assert len(updates) == 3
+    assert all(update.immediate for update in updates)
+    assert not any("limit" in describe(update) for update in updates)
+
+
+def test_a_deployment_cannot_limit_feeds() -> None:
+    """With a limit, a read could miss posts that were acknowledged."""
+    with pytest.raises(ms.DefinitionError, match=r"'feeds\.producers' is not an update of app"):
+        resolve(_app(), flags={"limits": {"feeds.producers": 5}})

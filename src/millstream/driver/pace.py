@@ -111,13 +111,14 @@ def set_pace(
 def shares_of(
     workflow: Workflow, costs: Mapping[str, float], target_seconds: float
 ) -> dict[str, int]:
-    """Returns how many events of one key each update takes in a batch; others have no limit."""
+    """Returns how many events of one key each update takes in a batch; others take all."""
     if workflow.order != "arrival":
         return {}
     shares = {}
     for update in workflow.updates:
         cost = costs.get(update.name)
-        if cost and update.limit is None and update.algebra is None:
+        waits = update.limit is None and update.algebra is None and not update.immediate
+        if cost and waits:
             share = int(HOT_SHARE * target_seconds * 1e6 / cost)
             shares[update.name] = max(LEAST_SHARE, share)
     return shares

@@ -10,8 +10,8 @@
 `NAME.more` goes from a producer to itself. Both close cycles, so their events come in the next
 batch. All other effects of a record happen in the batch that takes it in. So a reader as of a batch
 knows that each record before the batch's place in the log has had every effect that a reader must
-see. This requires that no event waits in a function's queue. So the updates have a limit that is
-never reached: without one, a hot key would be given only a share of each batch.
+see. This requires that no event waits in a function's queue, so the updates are `immediate`:
+otherwise a hot key would be given only a share of each batch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from millstream.feeds.updates.producers import Calming, Producers
 from millstream.model.app import AppDefinition
 from millstream.model.duration import microseconds, shown_duration
 from millstream.model.event import Emit, Event, emit
-from millstream.model.function import NO_LIMIT, check_name, takes
+from millstream.model.function import check_name, takes
 from millstream.model.slate import Table
 
 
@@ -103,7 +103,7 @@ def place(app: AppDefinition, options: FeedOptions, name: str) -> None:
         publishes=(f"{name}.push", f"{name}.fanout", f"{name}.more", f"{name}.told"),
         slate=Table,
         name=placed.producers,
-        limit=NO_LIMIT,
+        immediate=True,
         on_timer=Calming(options, name),
     )(Producers(options, name))
     of_consumer = [f"{name}.{kind}" for kind in OF_CONSUMER]
@@ -113,9 +113,9 @@ def place(app: AppDefinition, options: FeedOptions, name: str) -> None:
         publishes=f"{name}.told",
         slate=Table,
         name=placed.consumers,
-        limit=NO_LIMIT,
+        immediate=True,
     )(Consumers(options, name))
-    app.update(f"{name}.fanout", slate=Table, name=placed.fanouts, limit=NO_LIMIT)(FanOuts())
+    app.update(f"{name}.fanout", slate=Table, name=placed.fanouts, immediate=True)(FanOuts())
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from millstream.model.duration import UNITS
-from millstream.model.function import NO_LIMIT, Function, Map
+from millstream.model.function import Function, Map
 from millstream.model.size import shown_size
 from millstream.model.source import Source
 from millstream.model.workflow import Workflow
@@ -28,7 +28,7 @@ def describe(node: Source | Function) -> str:
         words.append(f"ttl {span(node.ttl)}")
     if node.on_timer is not None:
         words.append("timers")
-    if node.limit is not None and node.limit < NO_LIMIT:
+    if node.limit is not None:
         words.append(f"limit {node.limit} {node.overload}")
     if node.keep is not None:
         words.append(f"keep {node.keep}")

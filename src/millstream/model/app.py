@@ -30,7 +30,7 @@ from millstream.model.lookup import KnownLookup, lookups_of
 from millstream.model.migration import Migration, as_migrations, check_version, former_names
 from millstream.model.place import location
 from millstream.model.size import Size, byte_count
-from millstream.model.slate import check_defaults, declared_value, is_slate_type
+from millstream.model.slate import check_slate_type, declared_value
 from millstream.model.source import KeyOf, Source, TimeOf, declared
 from millstream.model.text_form import text_form
 from millstream.model.workflow import (
@@ -202,6 +202,7 @@ class AppDefinition:
         limit: int | None = None,
         overload: Overload = "throttle",
         overflow: str | None = None,
+        immediate: bool = False,
         keep: int | None = None,
         memory: Size | None = None,
         priority: UserFunction | None = None,
@@ -214,12 +215,14 @@ class AppDefinition:
         Its name is the name of its slates for ever; `name=` overrides the function's name. `limit`
         is the most events that each of its shards takes in a batch. Events past it wait for the
         next batch (`overload="throttle"`), are dropped ("drop"), or go to the stream `overflow`
-        ("divert"). `keep` is the most slates that it keeps, and `memory` the most bytes that they
-        may take. Past that the least important are removed: by `priority`, a function `(key,
-        slate)` that returns a number, or else those updated longest ago. `version` is that of its
-        slates, to be raised when their form changes. Slates of another version go through
-        `migrations`, or functions registered with `@NAME.migrate(1, 2)`, when they are read.
-        `formerly` are former names: slates stored under one of them become the update's own.
+        ("divert"). An `immediate` update processes each event in the batch that brings it: in
+        arrival order others make the events of a hot key wait. `keep` is the most slates that it
+        keeps, and `memory` the most bytes that they may take. Past that the least important are
+        removed: by `priority`, a function `(key, slate)` that returns a number, or else those
+        updated longest ago. `version` is that of its slates, to be raised when their form changes.
+        Slates of another version go through `migrations`, or functions registered with
+        `@NAME.migrate(1, 2)`, when they are read. `formerly` are former names: slates stored under
+        one of them become the update's own.
         """
         _check_subscribes(subscribes, "update")
 
@@ -228,12 +231,8 @@ class AppDefinition:
             check_name(called, "update")
             where = f"update {called!r}{location(function)}"
             check_arguments(function, ("event", "slate"), where)
-            if not is_slate_type(slate):
-                raise DefinitionError(
-                    f"{where}: slate must be dict, a dataclass or millstream.Table; got {slate!r}"
-                )
-            check_defaults(slate, where)
-            check_overload(limit, overload, overflow, where)
+            check_slate_type(slate, where)
+            check_overload(limit, overload, overflow, immediate, where)
             check_version(version, where)
             former_names(slate)
             room = None if memory is None else byte_count(memory, f"{where}: memory")
@@ -249,6 +248,7 @@ class AppDefinition:
                     limit=limit,
                     overload=overload,
                     overflow=overflow,
+                    immediate=immediate,
                     keep=keep,
                     memory=room,
                     priority=None if priority is None else unwrapped(priority),

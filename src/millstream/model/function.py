@@ -22,8 +22,6 @@ from millstream.model.slate import slate_kind
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 RESERVED_STREAMS = ("late", "deadletters", "dropped", "deadletters.retried")
 Overload = Literal["drop", "divert", "throttle"]
-NO_LIMIT = 1 << 40
-"""The limit of an update that is written so that it needs no limit."""
 OVERLOADS: tuple[Overload, ...] = ("drop", "divert", "throttle")
 
 
@@ -67,6 +65,8 @@ class Update:
     """The treatment of events past the limit."""
     overflow: str | None = None
     """The stream that events past the limit are diverted to."""
+    immediate: bool = False
+    """True: each event is processed in the batch that brings it, however many its key has."""
     keep: int | None = None
     """The most slates that it keeps; None: all. The least important are removed first."""
     memory: int | None = None
@@ -180,8 +180,17 @@ def check_arguments(function: Callable[..., Any], wanted: tuple[str, ...], where
         ) from None
 
 
-def check_overload(limit: object, overload: object, overflow: object, where: str) -> None:
-    """DefinitionError unless limit, overload and overflow fit together."""
+def check_overload(
+    limit: object, overload: object, overflow: object, immediate: object, where: str
+) -> None:
+    """DefinitionError unless limit, overload, overflow and immediate fit together."""
+    if not isinstance(immediate, bool):
+        raise DefinitionError(f"{where}: immediate must be True or False; got {immediate!r}")
+    if immediate and limit is not None:
+        raise DefinitionError(
+            f"{where}: limit must be left out: an immediate update holds no event back; "
+            f"got {limit!r}"
+        )
     if overload not in OVERLOADS:
         raise DefinitionError(
             f"{where}: overload must be one of {', '.join(OVERLOADS)}; got {overload!r}"

@@ -216,8 +216,13 @@ def _check_entry(entry: object) -> None:
             raise FunctionError(f"a table's entry {entry!r} is not valid Unicode") from None
 
 
-def check_defaults(slate: type, where: str) -> None:
-    """DefinitionError if a field of a dataclass slate has no default: a new key needs them all."""
+def check_slate_type(slate: type, where: str) -> None:
+    """DefinitionError unless `slate` can be an update's slate. All fields of a dataclass need
+    defaults, for a new key."""
+    if not is_slate_type(slate):
+        raise DefinitionError(
+            f"{where}: slate must be dict, a dataclass or millstream.Table; got {slate!r}"
+        )
     if not dataclasses.is_dataclass(slate):
         return
     for field in dataclasses.fields(slate):
