@@ -68,13 +68,12 @@ class Request:
             limit=_whole(given, "limit", options.limit, max(MOST_LIMIT, options.limit)),
             coherency=_coherency(given.get("coherency", options.coherency)),
             k=_whole(given, "k", options.k, most_k),
-            t=_duration(given["t"]) if "t" in given else options.t_us,
+            t=_duration(given.get("t"), options.t_us),
             why=_flag(given, "why"),
             unread=_flag(given, "unread"),
         )
-        if "cursor" not in given:
-            return request
-        return _going_on(request, Cursor.read(given["cursor"]), given, most_k)
+        cursor = given.get("cursor")
+        return request if cursor is None else _going_on(request, Cursor.read(cursor), given, most_k)
 
 
 def answer(query: FeedQuery, asked: Request, now: int) -> dict[str, Any]:
@@ -226,7 +225,7 @@ def _is_diverse(asked: Request) -> bool:
 def _going_on(asked: Request, cursor: Cursor, given: Mapping[str, str], most_k: int) -> Request:
     """Applies the cursor to the request. Parameters given beside it must agree with it."""
     diverse = cursor.diverse
-    if "coherency" in given and given["coherency"] != cursor.coherency:
+    if given.get("coherency", cursor.coherency) != cursor.coherency:
         raise InputError(
             f"coherency must be the cursor's, {cursor.coherency!r}, or be left out; got "
             f"{asked.coherency!r}; ask without a cursor to change it"
@@ -266,7 +265,9 @@ def _coherency(text: str) -> str:
     return text
 
 
-def _duration(text: str) -> int:
+def _duration(text: str | None, default: int) -> int:
+    if text is None:
+        return default
     try:
         duration = microseconds(text, "t")
     except (DefinitionError, OverflowError) as error:
