@@ -70,7 +70,8 @@ class FeedSlice(NamedTuple):
 
 
 class FeedQuery:
-    """The feed of one consumer, as of one batch and with the pending records."""
+    """The feed of one consumer, as of one batch and with the pending records. It pulls from at most
+    `most_pulled` producers, from all if that is None."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class FeedQuery:
         tables: Tables,
         consumer: str,
         pending: Pending = NOTHING,
-        most_pulled: int = MOST_PULLED,
+        most_pulled: int | None = MOST_PULLED,
     ) -> None:
         self.placed, self.tables, self.consumer = placed, tables, consumer
         self._pending = pending
@@ -180,7 +181,7 @@ class FeedQuery:
         items = items_of(candidates[:limit])
         return FeedSlice(items, len(candidates) > limit, self.left_out, len(self._pulled))
 
-    def _who_is_pulled(self, rows: list[Row], most: int) -> list[str]:
+    def _who_is_pulled(self, rows: list[Row], most: int | None) -> list[str]:
         """Chooses the producers to pull from: on pull by `rows`, newly followed, or under way."""
         producers = {name[len(PULL) :].decode(): None for name, _ in rows}
         # Pushed items of these producers are hidden: the producer may have been unfollowed in
@@ -191,6 +192,7 @@ class FeedQuery:
                 self._unseen[producer] = None
         producers |= self._unseen
         pulled = [name for name in producers if self._is_followed(name)]
+        most = len(pulled) if most is None else most
         self.left_out = max(0, len(pulled) - most)
         self._follows.update(dict.fromkeys(pulled[most:]))  # their posts are not shown
         return pulled[:most]
