@@ -1,11 +1,18 @@
 """The live lines of a run that goes on, on a terminal of our own."""
 
 import io
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from millstream.cli.live import EventRate, LiveLines
 from millstream.driver.report import BatchSummary
+from millstream.stores.home import held
 
 
 def report(batch: int, total: int, **more: object) -> BatchSummary:
@@ -55,3 +62,29 @@ def test_the_rate_falls_when_nothing_comes():
     assert rate() == 50
     now[0] = 18.0
     assert rate() == 0
+
+
+@pytest.mark.parametrize("flags", [[], ["--available-now"]])
+def test_a_run_that_is_refused_starts_no_spark(tmp_path: Path, flags: list[str]):
+    """On a terminal too, the line about Spark follows the checks that need none."""
+    app = tmp_path / "app.py"
+    app.write_text(
+        "import millstream as ms\n\napp = ms.App('shop')\napp.source('in')\n\n"
+        "@app.map('in')\ndef look(event):\n    pass\n"
+    )
+    store = tmp_path / "store"
+    (tmp_path / "in").mkdir()
+    source = f"in=json:{tmp_path / 'in'}"
+    words = ["run", str(app), "--store", str(store), "--source", source, "--port", "0", *flags]
+    ours, theirs = pty.openpty()
+    with held(store):
+        code = f"from millstream.cli.main import main; main({words!r})"
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=theirs, stderr=theirs, timeout=60
+        )
+    said = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode != 0
+    assert "Spark" not in said
+    assert "another driver holds this store" in said

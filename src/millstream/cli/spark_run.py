@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from millstream.cli.progress import display
+from millstream.cli.progress import Display, display
 from millstream.cli.stop_signals import stoppable
 from millstream.model.app import AppDefinition
 from millstream.notices import say
@@ -45,13 +45,17 @@ def run_served(
             where = (serving and serving.url) or settings.shown_store
             return f"{app.name} is running: {where}"
 
-        shown = None if stop else display(settings.available_now, time.monotonic, title)
-        if shown is not None:
-            open_.callback(shown.close)
+        shown: list[Display] = []
+
+        def show() -> None:
+            """Opens the display, which says that Spark is starting: not before it is."""
+            if stop is None:
+                shown.append(display(settings.available_now, time.monotonic, title))
+                open_.callback(shown[0].close)
 
         def report(batch: BatchSummary) -> None:
-            if shown is not None:
-                shown(batch)
+            for lines in shown:
+                lines(batch)
             if also is not None:
                 also(batch)
 
@@ -60,12 +64,12 @@ def run_served(
 
             def ready() -> None:
                 describe_app(app, settings)
+                if serving is not None and not settings.place:
+                    serving.start()
+                show()
                 if serving is not None and settings.place:
                     serving.start_later(lambda: served and served(serving.url, stop))
-                    return
-                if serving is not None:
-                    serving.start()
-                if served is not None:
+                elif served is not None:
                     served(serving.url if serving is not None else "", stop)
 
             return run_on_spark(app, settings, report, stop=stop, ready=ready, say=say)
