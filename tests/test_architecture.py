@@ -35,7 +35,7 @@ KNOWS = {
     "testing": "errors nearest model codec slate_versions reference reference_changes "
     "reference_final",
     "elements": "errors nearest model codec algebra",
-    "windows": "errors nearest model codec algebra",
+    "windows": "errors nearest model codec algebra trees",
     "feeds": "errors nearest model codec",
     "places": "errors extras durable",
     "kafka": "errors extras nearest",

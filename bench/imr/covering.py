@@ -90,11 +90,11 @@ def _estimate(job: Job, names: tuple[str, ...], panes: range, told: list[Message
     manifests: dict[tuple[str, int], PaneManifest] = {}
     values: dict[str, dict[tuple[str, int], Any]] = {}
     for message in told:
-        if message["pane"] in panes:
-            ((node, manifest),) = message["nodes"].items()
-            manifests[node, message["pane"]] = manifest
-            for key, partial in message["partials"].items():
-                values.setdefault(key, {})[node, message["pane"]] = partial
+        if message.pane in panes:
+            ((node, manifest),) = message.nodes.items()
+            manifests[node, message.pane] = manifest
+            for key, partial in message.partials.items():
+                values.setdefault(key, {})[node, message.pane] = partial
     return estimate(job, names, panes, manifests, values)
 
 

@@ -142,10 +142,10 @@ def manifests_of(made: Made, kept: Set[Unit], *, told: bool) -> dict[Unit, PaneM
     for unit, records in zip(made.units, made.records, strict=True):
         if unit in kept:
             manifests[unit] = manifest("data", 0)
-            manifests[unit]["records"] = records
+            manifests[unit].records = records
         elif told:
             manifests[unit] = manifest("lost", 0, why="drawn")
-            manifests[unit]["shed"] = records
+            manifests[unit].shed = records
     return manifests
 
 

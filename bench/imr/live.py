@@ -12,6 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bench.apart import RunFailedError, begun
 from bench.bench import Bench
 from bench.imr import burning, writing
@@ -82,7 +84,7 @@ def _warm(url: str) -> None:
     with Watch(url, WARM, 1) as watch:
         for number in range(WARMING):
             told = manifest("data", number + 1)
-            told["records"] = 1
+            told.records = 1
             message = Message(
                 tree=WARM,
                 pane=number,
@@ -92,7 +94,7 @@ def _warm(url: str) -> None:
                 span="records/1/1/1",
             )
             connection = http.client.HTTPConnection(*address(url), timeout=PATIENCE)
-            body = json.dumps(message)
+            body = msgspec.json.encode(message)
             connection.request("POST", f"/streams/{WARM}.panes", body, {"Content-Type": NDJSON})
             answer = connection.getresponse()
             if answer.status != 200:

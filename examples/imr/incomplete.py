@@ -39,10 +39,10 @@ def messages_of(job: Job, node: str, log: Log) -> Iterator[Message]:
 def panes_of(job: Job, logs: Mapping[str, Log]) -> Panes:
     """The panes of all nodes, the last one of each included."""
     return {
-        (node, one["pane"]): one["partials"]
+        (node, one.pane): one.partials
         for node, log in logs.items()
         for one in messages_of(job, node, log)
-        if one["partials"]
+        if one.partials
     }
 
 

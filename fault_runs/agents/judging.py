@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from fault_runs.agents.app import NAME
 from fault_runs.agents.writing import Truth
 from fault_runs.outcome import Difference
@@ -55,14 +57,14 @@ class Account:
         return sorted(set(range(min(self.panes), max(self.panes))) - self.panes)
 
     def add(self, message: Message, told: PaneManifest) -> None:
-        pane = message["pane"]
-        self.panes.update(range(pane, message["until"]))
-        self.records[pane] += told["records"]
-        self.shed[pane] += told["shed"]
-        self.dead += told["dead"]
-        for late, count in told["late"].items():
+        pane = message.pane
+        self.panes.update(range(pane, message.until))
+        self.records[pane] += told.records
+        self.shed[pane] += told.shed
+        self.dead += told.dead
+        for late, count in told.late.items():
             self.late[int(late)] += count
-        self.total = max(self.total, told["total"])
+        self.total = max(self.total, told.total)
 
 
 def accounts(messages: Iterable[Message]) -> dict[str, Account]:
@@ -70,9 +72,9 @@ def accounts(messages: Iterable[Message]) -> dict[str, Account]:
     found: dict[str, Account] = {}
     taken: set[tuple[str, int]] = set()
     for message in messages:
-        panes = range(message["pane"], message["until"])
-        places = {(node, pane) for node in message["nodes"] for pane in panes}
-        for node, told in message["nodes"].items():
+        panes = range(message.pane, message.until)
+        places = {(node, pane) for node in message.nodes for pane in panes}
+        for node, told in message.nodes.items():
             account = found.setdefault(node, Account())
             if places & taken:
                 account.repeated += 1
@@ -113,7 +115,7 @@ def in_memory(app: App, messages: Sequence[Message]) -> Run:
     """Runs the application over these messages, in the root's order."""
     stream = f"{NAME}.panes"
     events = [
-        Event(stream, (number + 1) * HOP, message["tree"], message)
+        Event(stream, (number + 1) * HOP, message.tree, msgspec.to_builtins(message))
         for number, message in enumerate(messages)
     ]
     ran = run_in_memory(app, events)

@@ -85,7 +85,7 @@ def run_parent_killed(seed: int, folder: Path, context: Context) -> Result:
 
 def _merged(root: SparkRoot) -> int:
     """The number of messages with several nodes that have come; the server must have written."""
-    return sum(len(message["nodes"]) > 1 for message in messages_in(root.store))
+    return sum(len(message.nodes) > 1 for message in messages_in(root.store))
 
 
 def _wait_for_merged(root: SparkRoot, running: dict[str, Started]) -> None:

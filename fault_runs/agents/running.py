@@ -69,7 +69,7 @@ def messages_in(store: Path) -> list[Message]:
     reader = LogReader(log_of(store, PANES))
     try:
         blocks = reader.blocks(reader.start[0], reader.end[0])
-        return [msgspec.json.decode(line) for block in blocks for line in block.lines]
+        return [msgspec.json.decode(line, type=Message) for block in blocks for line in block.lines]
     finally:
         reader.close()
 

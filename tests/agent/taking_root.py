@@ -50,7 +50,7 @@ def message(
 ) -> Message:
     """What a node says of a pane, or of an empty run."""
     told = manifest("data" if partials else "empty", 0)
-    told["records"] = sum(partials.values())
+    told.records = sum(partials.values())
     end = pane + 1 if until is None else until
     return Message(
         tree=tree or node,
@@ -67,7 +67,7 @@ def entry(
 ) -> OutboxEntry:
     """The same, for an outbox."""
     said = message(node, pane, until, tree, **partials)
-    return OutboxEntry("counts", node, pane, said["until"], body_of(said), {"after": said["until"]})
+    return OutboxEntry("counts", node, pane, said.until, body_of(said), {"after": said.until})
 
 
 MOST_PANES = 10_000_000

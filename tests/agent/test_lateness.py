@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from agent_runs import placed, write
 from generated_cases import examples
@@ -19,7 +20,8 @@ import millstream as ms
 from millstream.agent import files
 from millstream.agent.restart import Restart, restart_from
 from millstream.errors import DefinitionError
-from millstream.windows.pane_ledger import Run, counted, put
+from millstream.windows.message import PaneManifest
+from millstream.windows.pane_ledger import PaneRun, counted, put
 
 Record = tuple[float, str]
 
@@ -31,12 +33,12 @@ def late_job(lateness: str, **more: Any) -> Any:
 
 def taken(messages: list[Any]) -> tuple[Scoreboard, int, int]:
     """What a root has taken in, and how many records were late or are missing in its books."""
-    board, runs, late, amiss = Scoreboard(), list[Run](), 0, 0
+    board, runs, late, amiss = Scoreboard(), list[PaneRun](), 0, 0
     for message in messages:
         if board.take(json.dumps(message).encode()) and message["until"] > message["pane"]:
-            told = message["nodes"]["web1"]
+            told = msgspec.convert(message["nodes"]["web1"], PaneManifest)
             amiss += abs(put(runs, message["pane"], message["until"], told, 0) - counted(told))
-            late += sum(told["late"].values())
+            late += sum(told.late.values())
     return board, late, amiss
 
 

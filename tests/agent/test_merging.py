@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from taking_root import Scoreboard, message, no_map, placed
 
 import millstream as ms
@@ -44,7 +45,7 @@ def test_a_pane_goes_on_when_all_have_said_something_of_it() -> None:
     lines = held.due(2.0)
     assert read(lines) == [({"a", "b", "c"}, 7, 8, {"x": 3, "y": 1})]
     assert json.loads(lines[0])["tree"] == TREE
-    assert json.loads(lines[0])["span"] == message("a", 7)["span"]
+    assert json.loads(lines[0])["span"] == message("a", 7).span
     assert json.loads(lines[0])["nodes"]["b"]["records"] == 2
     assert (held.bytes, held.next_due()) == (0, inf)
 
@@ -119,7 +120,7 @@ def test_a_repeat_is_dropped_and_half_of_one_goes_on() -> None:
 def test_panes_of_other_windows_are_not_merged() -> None:
     """A child with another file has other panes of the same numbers; the root will refuse them,
     and must not lose those of the others with them."""
-    other = body_of({**message("b", 7, tree=TREE, x=2), "span": "time/1/1/1"})
+    other = body_of(replace(message("b", 7, tree=TREE, x=2), span="time/1/1/1"))
     lines = together(placed("a", "b").job, [heard(said("a", 7, x=1)), heard(other)])
     assert sorted(lines) == sorted([said("a", 7, x=1), other])
 
@@ -143,15 +144,15 @@ def test_a_sample_needs_the_values_of_each_node() -> None:
 
 def test_values_are_merged_as_the_job_says() -> None:
     """Without combine all values are kept, by node; with an algebra its own merging is used."""
-    lines = [body_of({**message("b", 7, None, TREE), "partials": {"k": [3]}})]
-    lines += [body_of({**message("a", 7, None, TREE), "partials": {"k": [1, 2], "l": [9]}})]
+    lines = [body_of(replace(message("b", 7, None, TREE), partials={"k": [3]}))]
+    lines += [body_of(replace(message("a", 7, None, TREE), partials={"k": [1, 2], "l": [9]}))]
     job = ms.windows.Job(map=no_map, range="10s")
     [line] = together(job, list(map(heard, lines)))
     assert read([line])[0][3] == {"k": [1, 2, 3], "l": [9]}
     job = ms.windows.Job(map=no_map, range="10s", combine=ms.algebra.max())
     write, lift = job.merging.write, job.merging.lift
     lines = [
-        body_of({**message(node, 7, None, TREE), "partials": {"k": write(lift("k", value))}})
+        body_of(replace(message(node, 7, None, TREE), partials={"k": write(lift("k", value))}))
         for node, value in (("a", 3), ("b", 8), ("c", 5))
     ]
     [line] = together(job, list(map(heard, lines)))
@@ -161,7 +162,7 @@ def test_values_are_merged_as_the_job_says() -> None:
 def test_what_cannot_be_merged_goes_on_as_it_came() -> None:
     """Values that `combine` fails on, and those that one line cannot hold."""
     bad = [
-        body_of({**message(node, 7, None, TREE), "partials": {"x": value}})
+        body_of(replace(message(node, 7, None, TREE), partials={"x": value}))
         for node, value in (("a", 1), ("b", "text"))
     ]
     assert together(placed().job, list(map(heard, bad))) == bad
@@ -342,7 +343,7 @@ def test_messages_of_other_trees_stay_apart() -> None:
 def test_a_log_that_is_over_is_not_waited_for() -> None:
     """Of a node that says so nothing follows."""
     panes = ActivePanes(placed("a", "b").job, {"a", "b"}, PATIENCE)
-    over = body_of({**message("b", 1, 1), "over": True})  # type: ignore[typeddict-unknown-key]
+    over = body_of(replace(message("b", 1, 1), over=True))
     panes.put(heard(over), 0.0)
     assert panes.due(0.0) == [over]
     panes.put(heard(said("a", 5, x=1)), 0.0)

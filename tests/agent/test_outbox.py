@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from taking_root import entry, message
 
 from millstream.agent.bodies import LONGEST, fitted
@@ -215,24 +216,25 @@ def test_a_pane_too_long_to_send_is_told_as_lost() -> None:
     """Its records are counted as shed, and what is sent is short."""
     said: list[str] = []
     large = message("a", 7, **{f"key {n} {'x' * 200}": 2 for n in range(LONGEST // 200)})
-    large["nodes"]["a"] |= {"bytes": 11, "total": 99, "shed": 1, "late": {"3": 1}}
+    counts = replace(large.nodes["a"], bytes=11, total=99, shed=1, late={"3": 1})
+    large = replace(large, nodes={"a": counts})
     sent, body = fitted(large, said.append)
-    told = sent["nodes"]["a"]
+    told = sent.nodes["a"]
     assert len(body) < 1_000
     assert "pane 7" in said[0]
-    assert (told["mark"], told["why"], told["records"], told["bytes"]) == ("lost", "memory", 0, 0)
-    assert (told["shed"], told["shed_bytes"]) == (2 * (LONGEST // 200) + 1, 11)
-    assert (told["total"], told["late"]) == (99, {"3": 1})
-    assert sent["partials"] == {}
+    assert (told.mark, told.why, told.records, told.bytes) == ("lost", "memory", 0, 0)
+    assert (told.shed, told.shed_bytes) == (2 * (LONGEST // 200) + 1, 11)
+    assert (told.total, told.late) == (99, {"3": 1})
+    assert sent.partials == {}
 
 
 def test_a_pane_that_json_cannot_carry_is_told_as_lost() -> None:
     """Its records are dead: no value of it can be sent."""
     odd = message("a", 7, x=3)
-    odd["partials"]["x"] = float("nan")
+    odd.partials["x"] = float("nan")
     sent, _ = fitted(odd, lambda sentence: None)
-    told = sent["nodes"]["a"]
-    assert (told["mark"], told["records"], told["dead"], told["shed"]) == ("lost", 0, 3, 0)
+    told = sent.nodes["a"]
+    assert (told.mark, told.records, told.dead, told.shed) == ("lost", 0, 3, 0)
 
 
 def test_a_pane_that_fits_is_sent_as_it_is() -> None:

@@ -146,9 +146,9 @@ def test_panes_are_those_of_the_maker(
     if axis not in ("records", "bytes"):  # of those a pane that is given up is not read at all
         assert read.messages == one_by_one(job, lines, given_up)  # type: ignore[arg-type]
     counted = sum(
-        told["records"] + told["shed"] + told["dead"] + sum(told["late"].values())
+        told.records + told.shed + told.dead + sum(told.late.values())
         for message in read.messages
-        for told in message["nodes"].values()
+        for told in message.nodes.values()
     )
     left = making.records + making.shed + making.dead + sum(making.late.values())
     assert counted + left == making.read == len([line for line in lines if line])
@@ -164,8 +164,8 @@ def test_panes_of_a_skipped_count_are_not_parsed(tmp_path: Path) -> None:
     read.reading.begin(0)
     read.take([b"{", b"{", b"{", *lines((1, "a"))], [])
     read.reading.end(2)
-    told = [message["nodes"]["web1"] for message in read.messages[1:]]
-    assert [(one["mark"], one["shed"], one["dead"], one["records"]) for one in told] == [
+    told = [message.nodes["web1"] for message in read.messages[1:]]
+    assert [(one.mark, one.shed, one.dead, one.records) for one in told] == [
         ("lost", 2, 0, 0),
         ("data", 0, 1, 1),
     ]
@@ -186,9 +186,9 @@ def test_a_time_far_ahead_is_a_mistake(tmp_path: Path) -> None:
     """One line with a time in the far future does not end all panes until then."""
     read = Read(tmp_path, placed(by="time", range="2s", pane="1s"))
     read.take(lines((NOW, "a"), (NOW + AHEAD + 1, "b"), (NOW, "c"), (NOW + AHEAD // 2, "d")), [])
-    assert [message["until"] for message in read.messages] == [1000, 1001, 44200]
-    assert read.messages[1]["partials"] == {"a": 1, "c": 1}
-    assert read.messages[1]["nodes"]["web1"]["dead"] == 1
+    assert [message.until for message in read.messages] == [1000, 1001, 44200]
+    assert read.messages[1].partials == {"a": 1, "c": 1}
+    assert read.messages[1].nodes["web1"].dead == 1
 
 
 HOUR = 3_600 * SECOND
@@ -200,9 +200,9 @@ def wrong_time(folder: Path, times: list[int], after: list[int] | None = None) -
     given, more = lines(*((ts, "a") for ts in times)), lines(*((ts, "a") for ts in after or ()))
     read.reading.take(given, 0, ("log", 0), NOW + 400 * 24 * HOUR, more)
     making = read.reading.making
-    told = [one["nodes"]["web1"] for one in read.messages]
-    late = sum(sum(one["late"].values()) for one in told) + sum(making.late.values())
-    return sum(one["dead"] for one in told) + making.dead, late
+    told = [one.nodes["web1"] for one in read.messages]
+    late = sum(sum(one.late.values()) for one in told) + sum(making.late.values())
+    return sum(one.dead for one in told) + making.dead, late
 
 
 def test_one_wrong_time_does_not_make_the_rest_late(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_a_long_way_to_the_next_record(tmp_path: Path) -> None:
     read = Read(tmp_path, placed(by="time", range="1s", pane="1s"))
     far = 1_000_000_000
     read.reading.take(lines((0, "a"), (far * SECOND, "b")), 0, ("log", 0), far * SECOND)
-    panes = [(one["pane"], one["until"]) for one in read.messages]
+    panes = [(one.pane, one.until) for one in read.messages]
     assert panes == [(0, 0), (0, 1), (1, far)]
     assert read.reading.making.pane == far
     assert read.reading.making.partials == {"b": 1}
@@ -256,7 +256,7 @@ def test_the_extent_ends_it(tmp_path: Path) -> None:
     assert not read.reading.over
     read.take(lines((99, "x"), (6, "y")), [])
     assert read.reading.over
-    panes = [(one["pane"], one["until"], one["partials"]) for one in read.messages]
+    panes = [(one.pane, one.until, one.partials) for one in read.messages]
     assert panes == [(2, 2, {}), (2, 3, {"a": 1, "b": 1}), (3, 6, {})]
     assert read.reading.making.outside == 1
 

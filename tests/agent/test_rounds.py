@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from agent_runs import placed, write
 from generated_cases import examples
@@ -15,7 +16,8 @@ from local_agent import run
 from taking_root import Scoreboard
 
 import millstream as ms
-from millstream.windows.pane_ledger import Run, counted, put
+from millstream.windows.message import PaneManifest
+from millstream.windows.pane_ledger import PaneRun, counted, put
 from millstream.windows.placed import PlacedJob
 from millstream.windows.shedder import round_of
 
@@ -107,10 +109,10 @@ def test_killed_between_two_rounds(
     for kill in kills:
         run(folder, made, puts=kill)
     messages, status = run(folder, made)
-    board, runs, read = Scoreboard(), list[Run](), 0
+    board, runs, read = Scoreboard(), list[PaneRun](), 0
     for message in messages:
         if board.take(json.dumps(message).encode()) and message["until"] > message["pane"]:
-            told = message["nodes"]["web1"]
+            told = msgspec.convert(message["nodes"]["web1"], PaneManifest)
             more = put(runs, message["pane"], message["until"], told, 0)
             read += counted(told)
             assert more == counted(told)

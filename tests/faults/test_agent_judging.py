@@ -83,7 +83,7 @@ def test_a_message_that_is_missing_is_lost(tmp_path: Path) -> None:
     messages = messages_of(lines_of(tmp_path))
     gone = messages.pop(5)
     lost, doubled = told(log, messages)
-    assert lost > gone["nodes"][NODE]["records"] > 0
+    assert lost > gone.nodes[NODE].records > 0
     assert doubled == 0
     assert windows(log, messages)[0] > 0
 
@@ -124,5 +124,5 @@ def test_a_residual_is_a_loss(tmp_path: Path) -> None:
     log = logged(tmp_path)
     messages = messages_of(lines_of(tmp_path))
     for message in messages:
-        message["nodes"][NODE]["total"] += 1
+        message.nodes[NODE].total += 1
     assert told(log, messages) != (0, 0)

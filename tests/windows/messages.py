@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+import msgspec
+from msgspec.structs import replace
+
 import millstream as ms
 from millstream.model.event import Event
 from millstream.windows import Job, Logs
 from millstream.windows.message import Message
 from millstream.windows.pane_maker import Maker, Making
 
+Sent = dict[str, Any]
+"""A `Message` as the JSON that travels, which agents of earlier versions send too."""
 NODES = ("a", "b", "c")
 
 
@@ -39,7 +44,7 @@ def an_app(
     return app
 
 
-def told(job: Job, node: str, log: Mapping[int, str], **how: Any) -> list[Message]:
+def told(job: Job, node: str, log: Mapping[int, str], **how: Any) -> list[Sent]:
     """A node's messages: of each pane that the log has, its records one letter each.
 
     `begin`: the pane that it begins with, said first. `end`: where it stops, the log's end by
@@ -62,8 +67,14 @@ def told(job: Job, node: str, log: Mapping[int, str], **how: Any) -> list[Messag
             making.read += 1
         said += maker.end(making, pane + 1)
     if how.get("over"):
-        said.append({**maker.begun(making), "over": True})
-    return said
+        said.append(replace(maker.begun(making), over=True))
+    return [as_json(message) for message in said]
+
+
+def as_json(message: Message) -> Sent:
+    """Returns a message as JSON."""
+    built: Sent = msgspec.to_builtins(message)
+    return built
 
 
 def _take(maker: Maker, making: Making, letter: str) -> None:
@@ -77,7 +88,7 @@ def _take(maker: Maker, making: Making, letter: str) -> None:
     making.read += 1
 
 
-def events(messages: Iterable[Message | dict[str, Any]], ts: int = 1_000) -> list[Event]:
+def events(messages: Iterable[Sent], ts: int = 1_000) -> list[Event]:
     """The messages in this order, ten microseconds apart."""
     return [
         Event("counts.panes", ts + 10 * number, "", dict(message))
@@ -85,7 +96,7 @@ def events(messages: Iterable[Message | dict[str, Any]], ts: int = 1_000) -> lis
     ]
 
 
-def joined(job: Job, tree: str, messages: Sequence[Message]) -> Message:
+def joined(job: Job, tree: str, messages: Sequence[Sent]) -> Sent:
     """Messages of one pane of several nodes as a parent merges them."""
     merging, partials = job.merging, dict[str, Any]()
     for message in messages:
@@ -95,14 +106,7 @@ def joined(job: Job, tree: str, messages: Sequence[Message]) -> Message:
                 read = merging.merge(merging.read(partials[key]), read)
             partials[key] = merging.write(read)
     nodes = {node: one for message in messages for node, one in message["nodes"].items()}
-    return Message(
-        tree=tree,
-        pane=messages[0]["pane"],
-        until=messages[0]["until"],
-        nodes=nodes,
-        partials=partials,
-        span=job.span.text,
-    )
+    return {**messages[0], "tree": tree, "nodes": nodes, "partials": partials}
 
 
 def windows(run: ms.testing.Run) -> list[tuple[int, str]]:

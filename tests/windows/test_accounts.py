@@ -8,12 +8,11 @@ from typing import Any
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from windows.messages import NODES, a_job, an_app, events, told
+from windows.messages import NODES, Sent, a_job, an_app, events, told
 
 import millstream as ms
 from millstream.windows import Area, Job
 from millstream.windows.accounts import COUNTS, residual, window_entry
-from millstream.windows.message import Message
 
 PANES = 8
 fidelities = st.sampled_from([None, Area(0.4), Area(0.9)])
@@ -21,12 +20,12 @@ sizes = st.sampled_from([{"range": 2}, {"range": 4, "slide": 2}, {"range": 3, "s
 
 
 @st.composite
-def happenings(draw: st.DrawFn) -> tuple[Job, list[Message]]:
+def happenings(draw: st.DrawFn) -> tuple[Job, list[Sent]]:
     """A job, and what its nodes tell: panes that are given up, dead letters, records that come too
     late for their pane, nodes that begin late; panes of a node a little out of order."""
     corrections = draw(st.integers(0, 2))
     job = a_job(**draw(sizes), fidelity=draw(fidelities), corrections=corrections)
-    waiting: dict[str, list[Message]] = {}
+    waiting: dict[str, list[Sent]] = {}
     for node in NODES:
         begin = draw(st.integers(0, 2))
         texts = draw(st.lists(st.text("xy", max_size=3), min_size=PANES, max_size=PANES))
@@ -47,13 +46,13 @@ def happenings(draw: st.DrawFn) -> tuple[Job, list[Message]]:
         at = draw(st.integers(1, len(messages) - 2))
         messages[at], messages[at + 1] = messages[at + 1], messages[at]
         waiting[node] = messages
-    sent: list[Message] = []
+    sent: list[Sent] = []
     while any(waiting.values()):
         sent.append(waiting[draw(st.sampled_from([one for one in waiting if waiting[one]]))].pop(0))
     return job, sent
 
 
-def told_of(node: str, messages: list[Message]) -> Counter[str]:
+def told_of(node: str, messages: list[Sent]) -> Counter[str]:
     """What the manifests of a node say in all."""
     found = Counter[str]()
     for message in messages:
@@ -68,7 +67,7 @@ def told_of(node: str, messages: list[Message]) -> Counter[str]:
 
 @given(happenings())
 @settings(max_examples=examples(80), deadline=None)
-def test_the_residual_is_0_for_every_node_and_window(given: tuple[Job, list[Message]]) -> None:
+def test_the_residual_is_0_for_every_node_and_window(given: tuple[Job, list[Sent]]) -> None:
     """What was read is the reader's own count; whatever came after a window was closed is late."""
     job, messages = given
     run = ms.testing.run(an_app(job), events(messages))
@@ -90,7 +89,7 @@ def test_the_residual_is_0_for_every_node_and_window(given: tuple[Job, list[Mess
 
 @given(happenings())
 @settings(max_examples=examples(50), deadline=None)
-def test_a_closed_window_says_what_its_entry_says(given: tuple[Job, list[Message]]) -> None:
+def test_a_closed_window_says_what_its_entry_says(given: tuple[Job, list[Sent]]) -> None:
     """The accounts by node that it is closed with add up to what was counted while it was open, and
     leave no residual for any node, corrected ones neither."""
     job, messages = given

@@ -25,7 +25,10 @@ def as_a_whole(**fields: Any) -> Change:
 
 
 WRONG: list[tuple[Change, str]] = [
-    (as_a_whole(pane="0"), "from a pane to a later one"),
+    (as_a_whole(pane="0"), "pane must be the number of a pane"),
+    (as_a_whole(pane=1, until=0), "from a pane to a later one"),
+    (as_a_whole(over=True), "over must be true or false, and true only if pane is until"),
+    (as_a_whole(over=1), "over must be true or false"),
     (as_a_whole(pane=10**30, until=10**30 + 1), "panes must be between"),
     (as_a_whole(nodes=[1]), "nodes must be an object"),
     (as_a_whole(nodes={}), "at least one node"),
@@ -40,9 +43,12 @@ WRONG: list[tuple[Change, str]] = [
     (of_a(mark="lost"), "mark must be data if there are records"),
     (of_a(why=["x"]), "why must be one of shed"),
     (of_a(first="noon"), "first must be a time"),
-    (of_a(late=[1]), "late must have whole numbers"),
-    (of_a(late={"soon": 1}), "late must have whole numbers"),
-    (of_a(late={"0": "1"}), "late must have whole numbers"),
+    (of_a(late=[1]), "late must be whole numbers"),
+    (of_a(late={"soon": 1}), "late must be whole numbers"),
+    (of_a(late={"0": "1"}), "late must be whole numbers"),
+    (of_a(late={"9" * 20: 1}), "late and claimed must have"),
+    (of_a(gap=-2), "gap must be a number of bytes"),
+    (of_a(misdated=1), "misdated must be a whole number, 0 or more, and no more than dead, 0"),
 ]
 
 

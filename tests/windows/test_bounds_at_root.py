@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from windows.messages import NODES, a_job, an_app, answers, events, joined, told, windows
+from windows.messages import NODES, Sent, a_job, an_app, answers, events, joined, told, windows
 
 import millstream as ms
 from millstream.model.event import Event
 from millstream.windows import Area, Error, Job
 from millstream.windows.fidelity import rounds
-from millstream.windows.message import Message
 from millstream.windows.pane_rank import rank
 
 PANES = 20
@@ -25,13 +24,13 @@ def counting(**job: Any) -> Job:
     return a_job(combine=ms.algebra.count(), range=PANES, **job)
 
 
-def by_rank(job: Job) -> list[Message]:
+def by_rank(job: Job) -> list[Sent]:
     """All panes of all nodes, in the order of their ranks, as `Error` has them made."""
     messages = [one for node in NODES for one in told(job, node, LOGS[node])]
     return sorted(messages, key=lambda one: rank(job.seed, one["tree"], one["pane"], PANES))
 
 
-def begun(job: Job, *nodes: str) -> list[Message]:
+def begun(job: Job, *nodes: str) -> list[Sent]:
     """The nodes say that they begin at the beginning."""
     return [told(job, node, LOGS[node], begin=0)[0] for node in nodes]
 

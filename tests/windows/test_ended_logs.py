@@ -10,7 +10,18 @@ from elements.both import check_engine_is_reference, cuttings, lanes
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from windows.messages import NODES, a_job, an_app, answers, events, joined, told, windows
+from windows.messages import (
+    NODES,
+    Sent,
+    a_job,
+    an_app,
+    answers,
+    as_json,
+    events,
+    joined,
+    told,
+    windows,
+)
 
 import millstream as ms
 from millstream.engine.horizon import Lane
@@ -97,10 +108,10 @@ def test_a_window_of_which_the_rest_has_ended_is_closed(fidelity: Any) -> None:
     assert windows(run) == [(0, "complete")]
 
 
-def ended_empty(job: Job, node: str) -> Message:
+def ended_empty(job: Job, node: str) -> Sent:
     """What an agent tells of a log without a line."""
     first = Making(pane=-job.span.furthest)
-    return {**Maker(job, node).begun(first), "over": True}
+    return {**as_json(Maker(job, node).begun(first)), "over": True}
 
 
 def test_nobody_waits_for_an_empty_log() -> None:
@@ -194,11 +205,11 @@ def test_reducers_that_come_later_know_of_it() -> None:
 
 
 @st.composite
-def endings(draw: st.DrawFn) -> tuple[dict[str, list[str]], list[Message]]:
+def endings(draw: st.DrawFn) -> tuple[dict[str, list[str]], list[Sent]]:
     """Logs of different lengths, and what is told of them, in any order and repeated, ends too;
     some of it merged by a parent."""
     logs = {node: draw(st.lists(st.text("xy", max_size=2), max_size=7)) for node in NODES}
-    sent: list[Message] = []
+    sent: list[Sent] = []
     for node, texts in logs.items():
         if texts:
             sent += told(JOB, node, dict(enumerate(texts)), begin=0, over=True)
@@ -217,7 +228,7 @@ def endings(draw: st.DrawFn) -> tuple[dict[str, list[str]], list[Message]]:
 @given(endings())
 @settings(max_examples=examples(80), deadline=None)
 def test_in_any_order_every_window_is_answered_and_none_is_left(
-    given: tuple[dict[str, list[str]], list[Message]],
+    given: tuple[dict[str, list[str]], list[Sent]],
 ) -> None:
     """Those that begin before the last log ends: once, whole, and with all records."""
     logs, messages = given
@@ -241,7 +252,7 @@ def test_in_any_order_every_window_is_answered_and_none_is_left(
 @given(endings(), cuttings, st.integers(1, 3), lanes)
 @settings(max_examples=examples(30), deadline=None)
 def test_the_engine_ends_as_the_reference_does(
-    given: tuple[dict[str, list[str]], list[Message]], cuts: list[int], shards: int, lane: Lane
+    given: tuple[dict[str, list[str]], list[Sent]], cuts: list[int], shards: int, lane: Lane
 ) -> None:
     """Whatever the batches, shards and lanes."""
     app = an_app(a_job(reducers=2), "event-time")
@@ -263,12 +274,13 @@ def test_a_window_that_was_not_full_is_not_final(by: str, size: Any) -> None:
     are late for it. What was full before is final."""
     job = a_job(by=by, sequence=None, range=size, pane=size, combine=ms.algebra.count())
     app = an_app(job, nodes="a")
-    maker, making, sent = Maker(job, "a"), Making(), list[Message]()
+    maker, making, made = Maker(job, "a"), Making(), list[Message]()
     for _ in range(7):
-        sent += maker.take(making, "x", 0, 1)
+        made += maker.take(making, "x", 0, 1)
     maker.cut(making)
-    sent += maker.end(making, 3)
-    run = ms.testing.run(app, events([*sent, {**maker.begun(making), "over": True}]))
+    made += maker.end(making, 3)
+    over = {**as_json(maker.begun(making)), "over": True}
+    run = ms.testing.run(app, events([*map(as_json, made), over]))
     found = [(one.value["from"], one.value["bounds"]) for one in run.stream("counts")]
     assert [(begin, bound["value"]) for begin, bound in found] == [(0, 3), (3, 3), (6, 1)]
     assert [(bound["method"], bound["final"]) for _, bound in found] == [

@@ -172,7 +172,7 @@ def test_what_goes_with_the_records_is_known_from_them() -> None:
                 told[node, pane], values[node, pane] = data(records), 0.3 * records
             else:
                 told[node, pane] = lost(records, "drawn")
-    total = 0.3 * sum(one["records"] + one["shed"] for one in told.values())
+    total = 0.3 * sum(one.records + one.shed for one in told.values())
     found = estimate(job, ["a", "b", "c"], range(10), told, {"k": values}).total
     assert found["value"] == pytest.approx(total)
     assert (found["low"], found["high"]) == pytest.approx((total, total), rel=1e-6)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from windows.messages import NODES, a_job, an_app, answers, events, told, windows
+from windows.messages import NODES, Sent, a_job, an_app, answers, events, told, windows
 
 import millstream as ms
 from millstream.windows import Area, Job, Temporal
-from millstream.windows.message import Message
 
 LOG = {0: "xx", 1: "xy"}
 
@@ -18,7 +17,7 @@ def counting(**job: Any) -> Job:
     return a_job(combine=ms.algebra.count(), **job)
 
 
-def with_gap(job: Job, gap: int, **how: Any) -> list[Message]:
+def with_gap(job: Job, gap: int, **how: Any) -> list[Sent]:
     """What three nodes tell of two panes; node b has a gap in its first."""
     messages = [one for node in NODES for one in told(job, node, LOG, **how)]
     for message in messages:

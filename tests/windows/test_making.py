@@ -31,11 +31,11 @@ def test_a_record_that_map_fails_on_is_in_no_pane(live: bool, combine: Any) -> N
         list(maker.take(making, ["a", "c", None], 1, 3))
     maker.dead(making, 3)
     (message,) = maker.end(making, 1)
-    told = message["nodes"]["web1"]
-    assert (told["records"], told["dead"], told["total"]) == (1, 1, 2)
-    assert message["partials"].keys() == {"a", "b"}
+    told = message.nodes["web1"]
+    assert (told.records, told.dead, told.total) == (1, 1, 2)
+    assert message.partials.keys() == {"a", "b"}
     read = job.merging.read
-    values = {key: job.answer(key, read(value)) for key, value in message["partials"].items()}
+    values = {key: job.answer(key, read(value)) for key, value in message.partials.items()}
     assert values == (
         {"a": [1, 1], "b": [1]} if combine is None else {"a": {"sum": 2}, "b": {"sum": 1}}
     )

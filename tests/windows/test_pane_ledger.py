@@ -9,13 +9,14 @@ from elements.both import check_engine_is_reference, cuttings, lanes
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from windows.messages import a_job, an_app, answers, events, joined, on_told, told
+from msgspec.structs import replace
+from windows.messages import Sent, a_job, an_app, answers, as_json, events, joined, on_told, told
 
 import millstream as ms
 from millstream.engine.horizon import Lane
 from millstream.windows.accounts import residual
 from millstream.windows.message import Message, manifest
-from millstream.windows.pane_ledger import Run, has_all, has_any, put
+from millstream.windows.pane_ledger import PaneRun, has_all, has_any, put
 
 JOB = a_job()
 PANES = 6
@@ -25,7 +26,7 @@ logs = st.fixed_dictionaries(
 Logs = dict[str, list[str]]
 
 
-def singles(given: Logs) -> dict[tuple[str, int], Message]:
+def singles(given: Logs) -> dict[tuple[str, int], Sent]:
     """The message of each node and pane."""
     return {
         (node, message["pane"]): message
@@ -35,12 +36,12 @@ def singles(given: Logs) -> dict[tuple[str, int], Message]:
 
 
 @st.composite
-def arrivals(draw: st.DrawFn) -> tuple[Logs, list[Message]]:
+def arrivals(draw: st.DrawFn) -> tuple[Logs, list[Sent]]:
     """Logs, and what comes of them: single panes and merged ones, in any order and repeated, by
     this parent or that; in the end each node sends what it was not told of, as its outbox does."""
     given = draw(logs)
     one = singles(given)
-    sent: list[Message] = []
+    sent: list[Sent] = []
     for _ in range(draw(st.integers(0, 12))):
         pane = draw(st.integers(0, PANES - 1))
         nodes = draw(st.sets(st.sampled_from("abc"), min_size=1))
@@ -53,10 +54,10 @@ def arrivals(draw: st.DrawFn) -> tuple[Logs, list[Message]]:
 ways = st.sampled_from(["t", "u", None])
 
 
-def by_way_of(tree: str | None, message: Message) -> Message:
+def by_way_of(tree: str | None, message: Sent) -> Sent:
     """The message as it comes by a parent; None: of an agent that says nothing of its tree."""
     if tree is None:
-        return {name: said for name, said in message.items() if name != "tree"}  # type: ignore
+        return {name: said for name, said in message.items() if name != "tree"}
     return {**message, "tree": tree}
 
 
@@ -71,7 +72,7 @@ def truth(given: Logs) -> dict[int, Counter[str]]:
 
 @given(arrivals())
 @settings(max_examples=examples(60))
-def test_every_pane_is_taken_exactly_once(given: tuple[Logs, list[Message]]) -> None:
+def test_every_pane_is_taken_exactly_once(given: tuple[Logs, list[Sent]]) -> None:
     """In whatever order and company it comes, and however often."""
     log, messages = given
     run = ms.testing.run(an_app(JOB), events(messages))
@@ -91,14 +92,14 @@ def test_every_pane_is_taken_exactly_once(given: tuple[Logs, list[Message]]) -> 
 
 
 @st.composite
-def overlapping(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[Message]]:
+def overlapping(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[Sent]]:
     """Counts of records by node and pane, and messages of runs of panes of one node or several, in
     any order and overlapping; a run of more than one pane is of panes without records."""
     counts = {
         node: draw(st.lists(st.integers(0, 2), min_size=PANES, max_size=PANES)) for node in "abc"
     }
     totals = {node: [sum(of[: pane + 1]) for pane in range(PANES)] for node, of in counts.items()}
-    sent: list[Message] = []
+    sent: list[Sent] = []
     for _ in range(draw(st.integers(1, 25))):
         pane = draw(st.integers(0, PANES - 1))
         until = draw(st.integers(pane + 1, PANES))
@@ -108,18 +109,21 @@ def overlapping(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[Message]]:
         manifests = {}
         for node in sorted(nodes):
             told = manifest("data" if counts[node][pane] else "empty", totals[node][until - 1])
-            manifests[node] = {**told, "records": counts[node][pane] if until == pane + 1 else 0}
-        records = sum(of["records"] for of in manifests.values())
+            told.records = counts[node][pane] if until == pane + 1 else 0
+            manifests[node] = told
+        records = sum(of.records for of in manifests.values())
         partials = {"x": records} if records else {}
-        message = {"pane": pane, "until": until, "nodes": manifests, "partials": partials}
-        sent.append(by_way_of(draw(ways), {**message, "span": JOB.span.text}))  # type: ignore
+        message = Message(
+            pane=pane, until=until, nodes=manifests, partials=partials, span=JOB.span.text
+        )
+        sent.append(by_way_of(draw(ways), as_json(message)))
     return counts, sent
 
 
 @given(overlapping())
 @settings(max_examples=examples(80), deadline=None)
 def test_no_pane_is_taken_twice_and_every_record_is_accounted_for(
-    given: tuple[dict[str, list[int]], list[Message]],
+    given: tuple[dict[str, list[int]], list[Sent]],
 ) -> None:
     """Whatever overlaps with whatever: a message is taken whole, or nothing of it is."""
     counts, messages = given
@@ -161,7 +165,7 @@ def test_the_source_of_panes_needs_no_field_of_a_message() -> None:
 @given(arrivals(), cuttings, st.integers(1, 3), lanes)
 @settings(max_examples=examples(25))
 def test_the_engine_takes_as_the_reference_does(
-    given: tuple[Logs, list[Message]], cuts: list[int], shards: int, lane: Lane
+    given: tuple[Logs, list[Sent]], cuts: list[int], shards: int, lane: Lane
 ) -> None:
     """Whatever the batches, shards and lanes."""
     app = an_app(a_job(reducers=2), "event-time")
@@ -181,13 +185,13 @@ def test_what_the_reader_has_read_is_compared_where_panes_meet(
     panes, total = [], 0
     for pane, count in enumerate(counts):
         total += count + lost.get(pane, 0)
-        panes.append((pane, {**manifest("data", total), "records": count}))
+        panes.append((pane, replace(manifest("data", total), records=count)))
     random.shuffle(panes)
-    runs: list[Run] = []
+    runs: list[PaneRun] = []
     read = 0
     for pane, of in panes:
         assert not has_any(runs, pane, pane + 1)
-        read += put(runs, pane, pane + 1, of, 0)  # type: ignore[arg-type]
+        read += put(runs, pane, pane + 1, of, 0)
         assert has_all(runs, pane, pane + 1)
     missing = sum(count for pane, count in lost.items() if 0 < pane < len(counts))
     said = {"read": read, "on_time": sum(counts), "late": 0, "shed": 0, "dead": 0}

@@ -9,18 +9,18 @@ import pytest
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from windows.messages import a_job, an_app, events
+from msgspec.structs import replace
+from windows.messages import Sent, a_job, an_app, as_json, events
 
 import millstream as ms
 from millstream.windows import Job, quiet_windows
-from millstream.windows.message import Message
 from millstream.windows.pane_maker import Maker, Making
 
 YEAR = 525_600
 """Panes of a minute."""
 
 
-def told(job: Job, node: str, steps: list[dict[str, Any]], over: bool) -> list[Message]:
+def told(job: Job, node: str, steps: list[dict[str, Any]], over: bool) -> list[Sent]:
     """What a node tells that jumps ahead by so many panes at each step, then reads some records, as
     an agent does: a run of panes without records is one message."""
     maker, making = Maker(job, node), Making(pane=0)
@@ -42,7 +42,9 @@ def told(job: Job, node: str, steps: list[dict[str, Any]], over: bool) -> list[M
         for ahead in step.get("claims", ()):
             maker.dead(making, 1, misdated=True, claims=pane + ahead)
     said += maker.end(making, (making.pane or 0) + 1)
-    return [*said, {**maker.begun(making), "over": True}] if over else said
+    if over:
+        said.append(replace(maker.begun(making), over=True))
+    return [*map(as_json, said)]
 
 
 def test_a_year_of_silence_is_one_answer() -> None:
@@ -122,7 +124,7 @@ def test_every_window_says_the_same(
     job = a_job(range=size[0], slide=size[1], bounds="count", corrections=corrections)
     names = "ab"[: len(nodes)]
     logs = [told(job, node, *of) for node, of in zip(names, nodes, strict=True)]
-    sent: list[Message] = []
+    sent: list[Sent] = []
     while any(logs):
         sent.append(interleaved.choice([log for log in logs if log]).pop(0))
     with pytest.MonkeyPatch.context() as patch:

@@ -29,7 +29,7 @@ def test_each_block_of_a_node_is_a_stratum() -> None:
     told = told_of(job, "a", range(10, 20), 12) | told_of(job, "a", range(20, 30), 6)
     found = layout(job, ["a"], range(10, 30), told)
     assert [len(one.units) for one in found.strata] == [10, 10]
-    received = {unit for unit, one in told.items() if one["mark"] == "data"}
+    received = {unit for unit, one in told.items() if one.mark == "data"}
     assert frozenset().union(*(one.sample for one in found.strata)) == received
     assert (found.lost, found.unknown, found.lost_records) == (0, 0, 0)
 
@@ -54,7 +54,7 @@ def test_a_small_part_of_a_block_joins_the_other() -> None:
 
 
 def panes_missing(told: dict[Unit, Any]) -> list[Unit]:
-    return [unit for unit, one in told.items() if one["mark"] == "lost"]
+    return [unit for unit, one in told.items() if one.mark == "lost"]
 
 
 def test_a_node_that_is_in_the_middle_is_sampled_up_to_there() -> None:
@@ -65,7 +65,7 @@ def test_a_node_that_is_in_the_middle_is_sampled_up_to_there() -> None:
     found = layout(job, ["a"], range(PANES), told)
     assert [unit[1] for one in found.strata for unit in one.units] == list(range(12))
     assert (found.lost, found.unknown, found.lost_records) == (8, 8, None)
-    drawn = {u: one for u, one in told_of(job, "a", range(PANES), 10).items() if one["records"]}
+    drawn = {u: one for u, one in told_of(job, "a", range(PANES), 10).items() if one.records}
     found = layout(job, ["a"], range(PANES), drawn)
     assert [len(one.units) for one in found.strata] == [PANES]
     assert found.strata[0].records is None  # of the panes that were left out nobody has told
@@ -88,7 +88,7 @@ def test_without_a_whole_round_there_is_no_sample() -> None:
     told = told_of(job, "a", range(12), 10)
     found = layout(job, ["a"], range(PANES), told)
     assert found.strata == ()
-    assert found.lost == PANES - sum(one["mark"] == "data" for one in told.values())
+    assert found.lost == PANES - sum(one.mark == "data" for one in told.values())
 
 
 def test_windows_that_slide_are_covered() -> None:

@@ -7,12 +7,11 @@ from typing import Any
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from windows.messages import NODES, a_job, an_app, events, told
+from windows.messages import NODES, Sent, a_job, an_app, events, told
 
 import millstream as ms
 from millstream.windows import Temporal
 from millstream.windows.accounts import window_entry, window_of
-from millstream.windows.message import Message
 from millstream.windows.node_places import NodePlace
 from millstream.windows.pane_marks import pane_in
 from millstream.windows.window_counts import tally_of
@@ -21,11 +20,11 @@ SIZES = ({"range": 3}, {"range": 4, "slide": 2}, {"range": 3, "slide": 1})
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[dict[str, int], list[Message]]:
+def histories(draw: st.DrawFn) -> tuple[dict[str, int], list[Sent]]:
     """Nodes that begin somewhere, lose panes, end, go on, or begin anew elsewhere, in turn."""
     size = draw(st.sampled_from(SIZES))
     job = a_job(**size)
-    waiting: dict[str, list[Message]] = {}
+    waiting: dict[str, list[Sent]] = {}
     for node in NODES:
         waiting[node] = []
         at = draw(st.integers(0, 6))
@@ -38,7 +37,7 @@ def histories(draw: st.DrawFn) -> tuple[dict[str, int], list[Message]]:
                 : None if ends else -1
             ]
             at = draw(st.integers(max(0, at - 2), end + 3))
-    sent: list[Message] = []
+    sent: list[Sent] = []
     while any(waiting.values()):
         chosen = draw(st.sampled_from([node for node in NODES if waiting[node]]))
         sent.append(waiting[chosen].pop(0))
@@ -47,7 +46,7 @@ def histories(draw: st.DrawFn) -> tuple[dict[str, int], list[Message]]:
 
 @given(histories())
 @settings(max_examples=examples(150), deadline=None)
-def test_counts_are_those_of_the_marks(given: tuple[dict[str, int], list[Message]]) -> None:
+def test_counts_are_those_of_the_marks(given: tuple[dict[str, int], list[Sent]]) -> None:
     """Of every window that is open in the end, pane by pane and node by node."""
     size, sent = given
     job = a_job(**size, fidelity=Temporal(1.0))

@@ -26,14 +26,14 @@ def a_job(kind: str | None = "count", panes: int = 10, **options: Any) -> Job:
 def data(records: int, late: dict[str, int] | None = None) -> PaneManifest:
     """A pane that was received."""
     told = manifest("data" if records else "empty", 0)
-    told["records"], told["late"] = records, late or {}
+    told.records, told.late = records, late or {}
     return told
 
 
 def lost(records: int, why: Any = "shed") -> PaneManifest:
     """A pane that was given up, of which this many records were read."""
     told = manifest("lost", 0, why=why)
-    told["shed"] = records
+    told.shed = records
     return told
 
 

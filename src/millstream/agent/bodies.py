@@ -8,9 +8,10 @@ nothing after it would be sent.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from millstream.agent.outbox import Say
 from millstream.codec import encode_value
@@ -24,8 +25,8 @@ LONGEST = 8 << 20
 def body_of(message: Message) -> bytes:
     """Returns a message as a line without its end. Raises CodecError if JSON cannot carry it."""
     # Only partials can hold floats that JSON cannot carry, and only they are numerous.
-    partials = msgspec.Raw(encode_value(message["partials"]))
-    return msgspec.json.encode({**message, "partials": partials})
+    partials = msgspec.Raw(encode_value(message.partials))
+    return msgspec.json.encode(replace(message, partials=partials))
 
 
 def fitted(message: Message, say: Say) -> tuple[Message, bytes]:
@@ -36,13 +37,13 @@ def fitted(message: Message, say: Say) -> tuple[Message, bytes]:
     try:
         body = body_of(message)
     except CodecError as error:
-        say(f"pane {message['pane']}: it cannot be sent, and counts as lost: {error}")
+        say(f"pane {message.pane}: it cannot be sent, and counts as lost: {error}")
         lost = _lost(message, "dead")
         return lost, body_of(lost)
     if len(body) <= LONGEST:
         return message, body
     say(
-        f"pane {message['pane']}: its {len(message['partials'])} keys take {len(body)} bytes, and "
+        f"pane {message.pane}: its {len(message.partials)} keys take {len(body)} bytes, and "
         f"at most {LONGEST} can be sent: it counts as lost; give the job shorter panes or fewer "
         "keys"
     )
@@ -55,14 +56,21 @@ def lines(bodies: Iterable[bytes]) -> bytes:
     return b"".join(body + b"\n" for body in bodies)
 
 
-def _lost(message: Message, counted: str) -> Message:
+def _lost(message: Message, counted: Literal["shed", "dead"]) -> Message:
     """Returns the message without its records, which are counted as `shed` or as `dead`."""
     nodes: dict[str, PaneManifest] = {}
-    for node, manifest in message["nodes"].items():
-        lost: dict[str, Any] = {**manifest, "mark": "lost", "why": "memory"}
-        lost |= {"records": 0, "bytes": 0, "first": None, "last": None}
-        lost[counted] += manifest["records"]
-        if counted == "shed":
-            lost["shed_bytes"] += manifest["bytes"]
-        nodes[node] = PaneManifest(**lost)  # type: ignore[typeddict-item]  # all fields are there
-    return {**message, "nodes": nodes, "partials": {}}
+    for node, manifest in message.nodes.items():
+        shed, size = (manifest.records, manifest.bytes) if counted == "shed" else (0, 0)
+        nodes[node] = replace(
+            manifest,
+            mark="lost",
+            why="memory",
+            records=0,
+            bytes=0,
+            first=None,
+            last=None,
+            shed=manifest.shed + shed,
+            shed_bytes=manifest.shed_bytes + size,
+            dead=manifest.dead + manifest.records - shed,
+        )
+    return replace(message, nodes=nodes, partials={})

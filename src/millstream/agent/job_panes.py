@@ -333,9 +333,9 @@ class JobPanes:
     def _ended(self, message: Message, index: int) -> None:
         """Send a pane that has ended before a line of the slice, or keep it for its round."""
         making, start = self._reading.making, self._here
-        manifest = message["nodes"][self._node]
+        manifest = message.nodes[self._node]
         self._here = Restart(
-            pane=None if self._reading.panes.oldest is None else message["until"],
+            pane=None if self._reading.panes.oldest is None else message.until,
             position=self._position(index),
             read=making.read,
             read_bytes=making.read_bytes,
@@ -344,13 +344,13 @@ class JobPanes:
             gaps=self._gaps,
             over=self._end_told,
             gap_to=self._reading.gap_to,
-            open=self._reading.panes.carried(message["until"]),
+            open=self._reading.panes.carried(message.until),
         )
-        if message["until"] == message["pane"] + 1 and self._rounds.was_sent(message["pane"]):
+        if message.until == message.pane + 1 and self._rounds.was_sent(message.pane):
             more = self._rounds.more_than_sent(message)
             if more > 0:
-                self._excess[str(message["pane"])] = more
-        elif manifest["why"] == "drawn" and self._rounds.later(message["pane"]):
+                self._excess[str(message.pane)] = more
+        elif manifest.why == "drawn" and self._rounds.later(message.pane):
             self._rounds.defer(Region(message, start, self._here.position))
         else:
             for part in self._rounds.unsent(message):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import msgspec
+from msgspec.structs import replace
 
 from millstream.agent.restart import CarriedPane, Counts, Restart
 from millstream.codec import encode_value
@@ -140,7 +141,7 @@ class OpenPanes:
 
     def over(self, pane: int) -> Message:
         """Returns the message that the log has ended: nothing comes from `pane` on."""
-        return {**self._run(pane, pane), "over": True}
+        return replace(self._run(pane, pane), over=True)
 
     @property
     def _told(self) -> int:
@@ -152,14 +153,14 @@ class OpenPanes:
         self._written.pop(pane, None)
         [message] = self._maker.end(making, pane + 1)
         making.pane = None
-        for manifest in message["nodes"].values():
-            manifest["total"] = self._told
+        for manifest in message.nodes.values():
+            manifest.total = self._told
         return message
 
     def _run(self, pane: int, until: int) -> Message:
         """Returns the message of a run of empty panes; if `pane` equals `until`, of where the node
         is."""
-        return {**self._maker.begun(Making(pane=pane, read=self._told)), "until": until}
+        return replace(self._maker.begun(Making(pane=pane, read=self._told)), until=until)
 
     def _carried(self, making: Making) -> CarriedPane:
         """Returns a pane as JSON; encodes it anew only if it has changed."""

@@ -150,9 +150,9 @@ class PaneReader:
         self.over = until >= self._end
         until = min(until, self._end)
         for message in self.panes.end(until):
-            if message["pane"] < message["until"] and self._may_miss(message["pane"]):
-                for manifest in message["nodes"].values():
-                    manifest.setdefault("gap", -1)
+            if message.pane < message.until and self._may_miss(message.pane):
+                for manifest in message.nodes.values():
+                    manifest.gap = manifest.gap or -1
             self._ended(message, at)
         if self.over:
             self.making.pane = until

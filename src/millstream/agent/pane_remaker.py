@@ -37,8 +37,8 @@ class Remaker:
 
         None if the agent was stopped before the end.
         """
-        pane, node = region.message["pane"], self.node
-        if self.pacing.cancelled(pane) or not region.message["nodes"][node]["shed"]:
+        pane, node = region.message.pane, self.node
+        if self.pacing.cancelled(pane) or not region.message.nodes[node].shed:
             return with_mark(region.message, node, "cancelled")
         ended: list[Message] = []
         reading = PaneReader(
@@ -75,6 +75,6 @@ class Remaker:
                 f"pane {pane} cannot be made any more: the log has {now} of its {was} lines"
             )
             return with_mark(region.message, node, "shed")
-        if (gap := region.message["nodes"][node].get("gap")) is not None:  # found meanwhile
-            ended[0]["nodes"][node]["gap"] = gap
+        if gap := region.message.nodes[node].gap:  # found meanwhile
+            ended[0].nodes[node].gap = gap
         return ended[0]

@@ -47,11 +47,11 @@ class Counts:
     shed: int = 0
     dead: int = 0
 
-    def add(self, told: PaneManifest) -> None:
-        self.on_time += told["records"]
-        self.late += sum(told["late"].values())
-        self.shed += told["shed"]
-        self.dead += told["dead"]
+    def add(self, manifest: PaneManifest) -> None:
+        self.on_time += manifest.records
+        self.late += sum(manifest.late.values())
+        self.shed += manifest.shed
+        self.dead += manifest.dead
 
     @property
     def all(self) -> int:

@@ -14,10 +14,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec.structs import replace as with_fields
+
 from millstream.agent.restart import Counts, Restart
 from millstream.windows.fidelity import Error
 from millstream.windows.job import Job
-from millstream.windows.message import Message, PaneManifest, Why
+from millstream.windows.message import Message, Why
 from millstream.windows.pane_rank import block_of
 from millstream.windows.shedder import round_of
 
@@ -70,25 +72,25 @@ class Rounds:
 
     def unsent(self, message: Message) -> list[Message]:
         """Returns the message; of a run of empty panes, only the parts that were not sent."""
-        if message["until"] <= message["pane"] + 1:
+        if message.until <= message.pane + 1:
             return [message]
-        parts, begin = [], message["pane"]
+        parts, begin = [], message.pane
         for pane, (until, _) in sorted(self._sent.items()):
-            if begin < pane < message["until"]:
+            if begin < pane < message.until:
                 parts.append((begin, pane))
-            begin = max(begin, until) if pane < message["until"] else begin
-        if begin < message["until"]:
-            parts.append((begin, message["until"]))
-        return [{**message, "pane": begin, "until": until} for begin, until in parts]
+            begin = max(begin, until) if pane < message.until else begin
+        if begin < message.until:
+            parts.append((begin, message.until))
+        return [with_fields(message, pane=begin, until=until) for begin, until in parts]
 
     def more_than_sent(self, message: Message) -> int:
         """Returns how many records a pane has that was sent before without them: they are late."""
-        sent = self._sent.get(message["pane"], (0, Counts()))[1]
+        sent = self._sent.get(message.pane, (0, Counts()))[1]
         return counts_of(message, self._node).all - sent.all
 
     def defer(self, region: Region) -> None:
         """Keep a pane for a later round."""
-        self._regions[region.message["pane"]] = region
+        self._regions[region.message.pane] = region
 
     def due(self, pane: int | None) -> list[Region]:
         """Returns the panes to make when the log has come to `pane`, or to its end (None), ordered
@@ -106,13 +108,13 @@ class Rounds:
     def send(self, message: Message, here: Restart, counts: Counts) -> Restart:
         """Returns the restart point after a message. `here` is how far the log was read, `counts`
         are those of all messages sent; both include this message."""
-        self._regions.pop(message["pane"], None)
+        self._regions.pop(message.pane, None)
         base = here
         if self._regions:
             base = self._regions[min(self._regions)].start
         if base.pane is not None:  # else the log is empty so far
-            if message["until"] > base.pane:
-                self._sent[message["pane"]] = (message["until"], counts_of(message, self._node))
+            if message.until > base.pane:
+                self._sent[message.pane] = (message.until, counts_of(message, self._node))
             self._sent = {first: sent for first, sent in self._sent.items() if sent[0] > base.pane}
         return replace(
             base,
@@ -129,14 +131,13 @@ class Rounds:
 
 def counts_of(message: Message, node: str) -> Counts:
     counts = Counts()
-    counts.add(message["nodes"][node])
+    counts.add(message.nodes[node])
     return counts
 
 
 def with_mark(message: Message, node: str, why: Why) -> Message:
     """Returns the message of a pane that was not made: with the reason, or marked as empty."""
-    manifest = message["nodes"][node]
-    if not manifest["shed"]:
-        empty: PaneManifest = {**manifest, "mark": "empty", "why": None}
-        return {**message, "nodes": {node: empty}}
-    return {**message, "nodes": {node: {**manifest, "why": why}}}
+    manifest = message.nodes[node]
+    if not manifest.shed:
+        return with_fields(message, nodes={node: with_fields(manifest, mark="empty", why=None)})
+    return with_fields(message, nodes={node: with_fields(manifest, why=why)})

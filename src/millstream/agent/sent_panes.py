@@ -39,17 +39,15 @@ class SentPanes:
     def send(self, message: Message, here: Restart) -> None:
         """Queue a message for the next `put`. `here` is how far the log was read."""
         message, body = fitted(message, self._say)
-        manifest = message["nodes"][self._node]
+        manifest = message.nodes[self._node]
         self.counts.add(manifest)
-        why = manifest["why"]
-        if why is not None and manifest["shed"]:
-            self.shed_why[why] = self.shed_why.get(why, 0) + manifest["shed"]
+        why = manifest.why
+        if why is not None and manifest.shed:
+            self.shed_why[why] = self.shed_why.get(why, 0) + manifest.shed
         after = self._rounds.send(message, here, self.counts).described()
         after["shed_why"] = dict(self.shed_why)
         self._entries.append(
-            OutboxEntry(
-                self._placed.name, self._node, message["pane"], message["until"], body, after
-            )
+            OutboxEntry(self._placed.name, self._node, message.pane, message.until, body, after)
         )
 
     def put(self) -> list[dict[str, Any]] | None:

@@ -16,7 +16,7 @@ class AcceptedPanes(msgspec.Struct, frozen=True):
     nodes: list[str]
 
 
-class ToldRecord(msgspec.Struct, frozen=True):
+class ToldRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """A record of the stream `NAME.told`: has `accepted`, `opened` or `closed`."""
 
     accepted: AcceptedPanes | None = None

@@ -172,34 +172,33 @@ def mark_of(manifest: PaneManifest, read: int) -> list[Any]:
     """Returns a node's mark of a pane. `read` is the number of records read while the pane was
     made. The late ones among them belong to other panes and are not counted here."""
     return [
-        manifest["mark"],
-        manifest["records"],
-        manifest["bytes"],
-        manifest["why"] or "",
-        manifest["shed"],
-        manifest["shed_bytes"],
-        manifest["dead"],
+        manifest.mark,
+        manifest.records,
+        manifest.bytes,
+        manifest.why or "",
+        manifest.shed,
+        manifest.shed_bytes,
+        manifest.dead,
         0,
-        read - sum(manifest["late"].values()),
-        manifest["first"] or 0,
-        manifest["last"] or 0,
-        manifest.get("gap", 0),
+        read - sum(manifest.late.values()),
+        manifest.first or 0,
+        manifest.last or 0,
+        manifest.gap,
         *_rarely(manifest),
     ]
 
 
 def _rarely(manifest: PaneManifest) -> list[int]:
     """Returns the optional fields of a mark."""
-    misdated, cut = manifest.get("misdated", 0), manifest.get("cut", False)
-    if cut:
-        return [misdated, 1]
-    return [misdated] if misdated else []
+    if manifest.cut:
+        return [manifest.misdated, 1]
+    return [manifest.misdated] if manifest.misdated else []
 
 
 def manifest_of(mark: list[Any], pane: int) -> PaneManifest:
     """Rebuilds the manifest from a mark, as far as it was kept. `late` holds the late records of
     this pane."""
-    manifest = PaneManifest(
+    return PaneManifest(
         mark=mark[MARK],
         why=mark[WHY] or None,
         records=mark[RECORDS],
@@ -211,14 +210,10 @@ def manifest_of(mark: list[Any], pane: int) -> PaneManifest:
         total=0,
         first=mark[FIRST] if mark[RECORDS] else None,
         last=mark[LAST] if mark[RECORDS] else None,
+        gap=mark[GAP],
+        misdated=misdated_in(mark),
+        cut=len(mark) > CUT,
     )
-    if mark[GAP]:
-        manifest["gap"] = mark[GAP]
-    if misdated_in(mark):
-        manifest["misdated"] = misdated_in(mark)
-    if len(mark) > CUT:
-        manifest["cut"] = True
-    return manifest
 
 
 def unread(mark: list[Any]) -> list[Any]:

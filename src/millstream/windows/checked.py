@@ -9,8 +9,11 @@ window on which it fails is closed all the same (see `answers`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
+
+import msgspec
 
 from millstream.errors import FunctionError
 from millstream.model.algebra import Algebra
@@ -19,68 +22,102 @@ from millstream.model.rules import FAILURES
 from millstream.windows.job import Job
 from millstream.windows.kinds import buckets_of, number_of, pair_of
 from millstream.windows.members import Members, in_short
-from millstream.windows.message import Mark, Why
+from millstream.windows.message import Mark, Message, PaneManifest, Why
 from millstream.windows.span import AXES, Span, difference
 
-FIELDS = {"pane", "until", "nodes", "partials", "span"}
-HELD = ("records", "bytes", "shed", "shed_bytes", "dead", "late")
-"""Counts that only a message of one pane may have: in a run it would not be known which pane they
-belong to."""
-COUNTS = ("records", "bytes", "shed", "shed_bytes", "dead", "total")
-MARKS, WHYS = get_args(Mark), (None, *get_args(Why))
+T = TypeVar("T")
+COUNT = "a whole number, 0 or more"
+TIME = "a time in microseconds, or null"
+BY_PANE = 'whole numbers of records by pane, as in {"7": 2}'
+MUST_BE = {
+    "pane": "the number of a pane",
+    "until": "the number of a pane",
+    "nodes": "an object",
+    "partials": "an object",
+    "over": "true or false, and true only if pane is until: it says that the logs end there",
+    "mark": f"one of {', '.join(get_args(Mark))}",
+    "why": f"one of {', '.join(get_args(Why))}, or null",
+    **dict.fromkeys(("records", "bytes", "shed", "shed_bytes", "dead", "total"), COUNT),
+    "misdated": f"{COUNT}, and no more than dead",
+    "late": BY_PANE,
+    "claimed": BY_PANE,
+    "first": TIME,
+    "last": TIME,
+    "gap": "a number of bytes, or -1 if it is not known",
+    "cut": "true or false",
+}
+"""What each field of a message and of a manifest must be, in words. Their types are in
+`message`."""
 
 
-def check(name: str, job: Job, members: Members, message: Any) -> None:
-    """Raises FunctionError if a message to the job of this name is not valid."""
+def checked(name: str, job: Job, members: Members, sent: Any) -> Message:
+    """Returns a message to the job of this name. Raises FunctionError if it is not valid."""
     where = f"job {name!r}"
-    if not isinstance(message, dict) or not {*message}.issuperset(FIELDS):
-        raise FunctionError(
-            f"{where}: a message must have pane, until, nodes, partials and span; "
-            f"got {message!r:.200}"
-        )
-    _check_span(where, job.span, message["span"])
-    pane, until, manifests = message["pane"], message["until"], message["nodes"]
-    if type(pane) is not int or type(until) is not int or until < pane:
+    if isinstance(sent, dict) and "span" in sent:  # first: the other fields follow from it
+        _check_span(where, job.span, sent["span"])
+    message = _typed(f"{where}: a message", sent, Message)
+    pane, until, partials = message.pane, message.until, message.partials
+    if until < pane:
         raise FunctionError(
             f"{where}: a message must go from a pane to a later one, or to the same; "
-            f"got {pane!r} and {until!r}"
+            f"got {pane} and {until}"
         )
-    over = message.get("over", False)
-    if type(over) is not bool or (over and pane != until):
+    if message.over and pane != until:
         raise FunctionError(
-            f"{where}: over must be true or false, and true only if pane is until: it says that "
-            f"the logs end there; got {over!r:.200} with pane {pane} and until {until}"
+            f"{where}: over must be {MUST_BE['over']}; got True with pane {pane} and until {until}"
         )
     furthest = job.span.furthest
     if pane < -furthest or until > furthest:
         raise FunctionError(
             f"{where}: panes must be between {-furthest} and {furthest}; got {pane} to {until}"
         )
-    for part in ("nodes", "partials"):
-        if not isinstance(message[part], dict):
-            raise FunctionError(f"{where}: {part} must be an object; got {message[part]!r:.200}")
-    if not manifests:
+    if not message.nodes:
         raise FunctionError(f"{where}: a message must have at least one node; got none")
-    unknown = sorted(manifests.keys() - members.known)
+    unknown = sorted(message.nodes.keys() - members.known)
     if unknown:
         raise FunctionError(
             f"{where}: the nodes of a message must be the job's, {in_short(members.nodes)}; "
             f"got {in_short([repr(node) for node in unknown])}; add it to nodes="
         )
-    for node, manifest in manifests.items():
+    for node, manifest in message.nodes.items():
         _check_manifest(f"{where}: the manifest of node {node!r}", manifest, furthest)
-    partials = message["partials"]
-    records = any(manifest[count] for manifest in manifests.values() for count in HELD)
-    if until != pane + 1 and (partials or records):
+    if until != pane + 1 and (partials or any(map(_has_records, message.nodes.values()))):
         raise FunctionError(
             f"{where}: a message with records must have one pane; got {until - pane} panes"
         )
-    if job.apart and partials and len(manifests) > 1:
+    if job.apart and partials and len(message.nodes) > 1:
         raise FunctionError(
             f"{where}: a message with values must have one node, since the "
-            f"bounds are those of a sample; got {', '.join(manifests)}"
+            f"bounds are those of a sample; got {', '.join(message.nodes)}"
         )
     _check_partials(where, job, partials)
+    return message
+
+
+def _typed(where: str, sent: Any, kind: type[T]) -> T:
+    """Converts a message or a manifest. Raises FunctionError with the field that is wrong."""
+    try:
+        return msgspec.convert(sent, kind)
+    except msgspec.ValidationError as error:
+        place = re.search(r"`\$\.(\w+)(\[\.\.\.\])?", str(error))
+        if place is None:
+            missing = re.search(r"required field `(\w+)`", str(error))
+            must = f"have {missing[1]}" if missing else "be an object"
+            raise FunctionError(f"{where} must {must}; got {sent!r:.200}") from None
+        field, inside = place.groups()
+        if field == "nodes" and inside:
+            for node, manifest in sent["nodes"].items():
+                _typed(f"{where}: the manifest of node {node!r}", manifest, PaneManifest)
+        raise FunctionError(
+            f"{where}: {field} must be {MUST_BE.get(field, 'text')}; got {sent[field]!r:.200}"
+        ) from None
+
+
+def _has_records(manifest: PaneManifest) -> bool:
+    """True if the manifest has counts that belong to one pane: in a run it would not be known to
+    which."""
+    counts = manifest.records, manifest.bytes, manifest.shed, manifest.shed_bytes, manifest.dead
+    return any(counts) or bool(manifest.late)
 
 
 def _check_span(where: str, span: Span, text: Any) -> None:
@@ -98,61 +135,23 @@ def _check_span(where: str, span: Span, text: Any) -> None:
     )
 
 
-def _check_manifest(where: str, manifest: Any, furthest: int) -> None:
-    if not isinstance(manifest, dict):
-        raise FunctionError(f"{where} must be an object; got {manifest!r:.200}")
-    missing = sorted({"mark", "why", "late", "first", "last", *COUNTS} - {*manifest})
-    if missing:
-        raise FunctionError(f"{where} must have {', '.join(missing)}; got {manifest!r:.200}")
-    for name, choices in (("mark", MARKS), ("why", WHYS)):
-        if not isinstance(manifest[name], str | None) or manifest[name] not in choices:
-            allowed = ", ".join(filter(None, choices))
-            raise FunctionError(
-                f"{where}: {name} must be one of {allowed}; got {manifest[name]!r:.200}"
-            )
-    for name in COUNTS:
-        if type(manifest[name]) is not int or manifest[name] < 0:
-            raise FunctionError(
-                f"{where}: {name} must be a whole number, 0 or more; got {manifest[name]!r:.200}"
-            )
-    misdated = manifest.get("misdated", 0)
-    if type(misdated) is not int or not 0 <= misdated <= manifest["dead"]:
+def _check_manifest(where: str, manifest: PaneManifest, furthest: int) -> None:
+    if manifest.misdated > manifest.dead:
         raise FunctionError(
-            f"{where}: misdated must be a whole number, and no more than dead, {manifest['dead']}; "
-            f"got {misdated!r:.200}"
+            f"{where}: misdated must be {MUST_BE['misdated']}, {manifest.dead}; "
+            f"got {manifest.misdated}"
         )
-    if not isinstance(manifest.get("cut", False), bool):
-        raise FunctionError(f"{where}: cut must be true or false; got {manifest['cut']!r:.200}")
-    gap = manifest.get("gap", 0)
-    if type(gap) is not int or gap < -1:
+    if manifest.records and manifest.mark != "data":
         raise FunctionError(
-            f"{where}: gap must be a number of bytes, or -1 if it is not known; got {gap!r:.200}"
+            f"{where}: mark must be data if there are records; got {manifest.mark}, "
+            f"records={manifest.records}"
         )
-    for name in ("first", "last"):
-        if manifest[name] is not None and type(manifest[name]) is not int:
+    for pane in (*manifest.late, *manifest.claimed):
+        if abs(int(pane)) > furthest:
             raise FunctionError(
-                f"{where}: {name} must be a time in microseconds, or null; "
-                f"got {manifest[name]!r:.200}"
+                f"{where}: late and claimed must have {BY_PANE}, with panes between {-furthest} "
+                f"and {furthest}; got {pane}"
             )
-    if manifest["records"] and manifest["mark"] != "data":
-        raise FunctionError(
-            f"{where}: mark must be data if there are records; got {manifest['mark']}, "
-            f"records={manifest['records']}"
-        )
-    for name in ("late", "claimed"):
-        by_pane = manifest.get(name, {})
-        if not isinstance(by_pane, dict) or not all(
-            _is_pane(pane, furthest) and type(count) is int and count >= 0
-            for pane, count in by_pane.items()
-        ):
-            raise FunctionError(
-                f"{where}: {name} must have whole numbers of records by pane, as in "
-                f'{{"7": 2}}; got {by_pane!r:.200}'
-            )
-
-
-def _is_pane(text: str, furthest: int) -> bool:
-    return text.removeprefix("-").isdecimal() and len(text) < 21 and abs(int(text)) <= furthest
 
 
 def _check_partials(where: str, job: Job, partials: Mapping[str, Any]) -> None:

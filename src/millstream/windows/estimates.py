@@ -284,7 +284,7 @@ class _Bounding:
         """Pairs each value with its number of records. If a parent may have merged the values of
         several nodes, these are sums over whole panes."""
         if self.job.apart:
-            return [(number, self.manifests[unit]["records"]) for unit, number in values.items()]
+            return [(number, self.manifests[unit].records) for unit, number in values.items()]
         sums = defaultdict[int, float](float)
         for (_, pane), number in values.items():
             sums[pane] += number
@@ -295,7 +295,7 @@ class _Bounding:
         """Records by pane, over all nodes."""
         records = defaultdict[int, int](int)
         for (_, pane), manifest in self.manifests.items():
-            records[pane] += manifest["records"]
+            records[pane] += manifest.records
         return records
 
     def _is_rare(self, drawn: Drawn) -> bool:

@@ -174,7 +174,7 @@ class Maker:
 
     def _manifest(self, making: Making) -> PaneManifest:
         here: Mark = "data" if making.records else "empty"
-        entry = PaneManifest(
+        return PaneManifest(
             mark="lost" if making.given_up is not None else here,
             why=making.given_up,
             records=making.records,
@@ -186,16 +186,11 @@ class Maker:
             total=making.read,
             first=making.first,
             last=making.last,
+            gap=making.gap,
+            misdated=making.misdated,
+            claimed=making.claimed,
+            cut=making.cut,
         )
-        if making.gap:
-            entry["gap"] = making.gap
-        if making.misdated:
-            entry["misdated"] = making.misdated
-        if making.claimed:
-            entry["claimed"] = making.claimed
-        if making.cut:
-            entry["cut"] = True
-        return entry
 
     def _written(self, making: Making) -> dict[str, Any]:
         if not self.live:

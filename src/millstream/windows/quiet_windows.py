@@ -54,7 +54,7 @@ def quiet_ranges(board: BoardWindows, places: NodePlaces, part: PanePart) -> lis
     """Returns the windows that a part shows to be quiet, and that need not be opened."""
     span, step = board.job.span, board.job.span.slide // board.job.span.pane
     # The first pane is always marked: records read before a run of panes are counted there.
-    first, until = part["pane"] + 1, part["until"]
+    first, until = part.pane + 1, part.until
     windows = range(-(-first // step), (until - span.panes) // step + 1)
     if len(windows) < MANY or not _can_be(board, places, part, windows):
         return []
@@ -90,13 +90,13 @@ def _can_be(board: BoardWindows, places: NodePlaces, part: PanePart, windows: ra
     panes = range(board.first_pane(windows.start), board.first_pane(windows[-1]) + 1)
     if isinstance(job.fidelity, Error) or job.drawn_part is not None:
         return False
-    if (meta["final"] and panes.start < meta["first"]) or places.counts.end < part["until"]:
+    if (meta["final"] and panes.start < meta["first"]) or places.counts.end < part.until:
         return False
     if schemes(board.schedule, panes.start, panes[-1]) != [board.reducers]:
         return False
-    if not all(_is_empty(mark) for mark in part["marks"].values()):
+    if not all(_is_empty(mark) for mark in part.marks.values()):
         return False
-    others = (places.get(node) for node in board.members.nodes if node not in part["marks"])
+    others = (places.get(node) for node in board.members.nodes if node not in part.marks)
     return all(place is not None and place.over <= panes.start for place in others)
 
 

@@ -39,7 +39,7 @@ class Rare:
         manifests: Mapping[Unit, PaneManifest],
     ) -> None:
         self._strata = strata
-        largest = max((manifests[unit]["records"] for unit in received), default=0)
+        largest = max((manifests[unit].records for unit in received), default=0)
         self._missing = [
             sorted(
                 (

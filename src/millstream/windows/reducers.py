@@ -21,10 +21,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import msgspec
+from msgspec.structs import replace
+
 from millstream.errors import FunctionError
 from millstream.model.event import Emit, Event, emit
 from millstream.model.function import takes
-from millstream.windows.checked import check
+from millstream.windows.checked import checked
 from millstream.windows.job import Job
 from millstream.windows.members import Members
 
@@ -85,14 +88,30 @@ class Saying:
         return Members(self.nodes)
 
     def __call__(self, event: Event) -> Iterator[Emit]:
-        reports, message = f"{self.name}.said", event.value
-        if isinstance(message, dict) and "reducers" in message:
-            yield emit(reports, key="", value={"reducers": _number(message["reducers"])})
+        reports, sent = f"{self.name}.said", event.value
+        if isinstance(sent, dict) and "reducers" in sent:
+            yield emit(reports, key="", value=PaneReport(reducers=_number(sent["reducers"])))
             return
-        check(self.name, self.job, self.members, message)
-        yield emit(reports, key="", value={"until": message["until"]})
-        ordered = {"_order": order_of(message["pane"]), **message}
+        message = checked(self.name, self.job, self.members, sent)
+        yield emit(reports, key="", value=PaneReport(until=message.until))
+        ordered = replace(message, order=order_of(message.pane))
         yield emit(f"{self.name}.coming", key="", value=ordered, ts=event.ts + HOPS)
+
+
+class PaneReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What `NAME.reducers` is told: how far a message goes, or a number of reducers to change
+    to."""
+
+    until: int | None = None
+    reducers: int | None = None
+
+
+class NewSchedule(msgspec.Struct, frozen=True):
+    """What `NAME.reducers` sends to the ledger."""
+
+    schedule: Schedule
+    carried: bool
+    """See `pane_ledger.LedgerMeta`."""
 
 
 @dataclass
@@ -122,7 +141,7 @@ class Reducers:
         return self.job.modules
 
     def __call__(self, event: Event, agreed: Agreed) -> Iterator[Emit]:
-        report = event.value
+        report = msgspec.convert(event.value, PaneReport)
         new, carried = not agreed.schedule, bool(agreed.trees)
         if new:
             agreed.schedule = [[BEGINNING, self.job.reducers]]
@@ -130,16 +149,16 @@ class Reducers:
         if carried:
             agreed.reached = max(agreed.reached, *agreed.trees.values())
             agreed.trees = {}
-        if "until" in report:
-            agreed.reached = max(agreed.reached, report["until"])
+        if report.until is not None:
+            agreed.reached = max(agreed.reached, report.until)
         changed = False
         if agreed.defined != self.job.reducers:  # the application was started with another number
             agreed.defined = self.job.reducers
             changed = _change(agreed, self.job.reducers)
-        if "reducers" in report:
-            changed = _change(agreed, report["reducers"]) or changed
+        if report.reducers is not None:
+            changed = _change(agreed, report.reducers) or changed
         if new or carried or changed:
-            yield emit(key="", value={"schedule": agreed.schedule, "carried": carried})
+            yield emit(key="", value=NewSchedule(agreed.schedule, carried))
 
 
 def _change(agreed: Agreed, number: int) -> bool:

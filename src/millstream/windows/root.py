@@ -33,10 +33,14 @@ from datetime import timedelta
 from functools import cached_property, partial
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
 from millstream.model.duration import microseconds
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
 from millstream.model.function import takes
 from millstream.model.slate import Table
+from millstream.trees.messages import ToldRecord
 from millstream.windows.accounts import (
     MARK,
     RECORDS,
@@ -99,10 +103,9 @@ class Root:
         return Members(self.nodes)
 
     def __call__(self, event: Event, table: Table) -> Iterator[Emit | SetTimer]:
-        part: PanePart = event.value
-        part.setdefault("over", {})  # a part that an earlier version left waiting has no `over`
-        pane, until, nodes = part["pane"], part["until"], [*part["marks"]]
-        board = self._board(event.key, table, part["schedule"])
+        part = msgspec.convert(event.value, PanePart)
+        pane, until, nodes = part.pane, part.until, [*part.marks]
+        board = self._board(event.key, table, part.schedule)
         if not nodes:  # the part only says which logs have ended
             board.move(pane, part)
             yield from self._settle(board, part, event, (), ())
@@ -114,7 +117,7 @@ class Root:
             > LONGEST
         ):
             pane, quiet = until, []
-            part = {**part, "pane": until, "begin": nodes}
+            part = replace(part, pane=until, begin=nodes)
         known = board.come(pane, part)
         for window in board.reach(pane, until, known, quiet):
             yield from self._opened(window, event)
@@ -202,15 +205,15 @@ class Root:
     ) -> tuple[list[int], list[int]]:
         """Takes panes in, except those that only `quiet` windows have. Returns the windows that
         late records open, and the closed windows to be corrected."""
-        marks, opened = part["marks"], list[int]()
+        marks, opened = part.marks, list[int]()
         corrected: dict[int, None] = {}
         in_time = True
-        for pane in panes_needed(self.job.span, part["pane"], part["until"], quiet):
-            if pane != part["pane"]:
-                marks = {node: unread(mark) for node, mark in part["marks"].items()}
+        for pane in panes_needed(self.job.span, part.pane, part.until, quiet):
+            if pane != part.pane:
+                marks = {node: unread(mark) for node, mark in part.marks.items()}
             windows, kept = board.mark(pane, marks)
             if kept:
-                put(board.table, pane, part["partials"], marks)
+                put(board.table, pane, part.partials, marks)
             in_time = not windows or any(not board.is_closed(number) for number in windows)
             if not in_time:
                 board.meta["late_panes"] += sum(mark[MARK] != "lost" for mark in marks.values())
@@ -221,18 +224,18 @@ class Root:
                     counted.after += [[node, pane] for node in marks]
                     if any(mark[MARK] != "lost" for mark in marks.values()):
                         corrected[window] = None  # a lost pane changes no answer
-        for node, mark in part["marks"].items():
-            late = part["late"].get(node, {})
+        for node, mark in part.marks.items():
+            late = part.late.get(node, {})
             for other, count in late.items():
                 new, changed = board.come_late(node, int(other), count)
                 opened += new
                 corrected |= dict.fromkeys(changed)
-            for other, count in part.get("claimed", {}).get(node, {}).items():
+            for other, count in part.claimed.get(node, {}).items():
                 corrected |= dict.fromkeys(board.claim(node, int(other), count))
-            if part["accounted"]:
-                panes = part["until"] - part["pane"]
+            if part.accounted:
+                panes = part.until - part.pane
                 behind = max(
-                    ((part["pane"] - int(other)) * self.job.span.pane for other in late), default=0
+                    ((part.pane - int(other)) * self.job.span.pane for other in late), default=0
                 )
                 counts = _account(board.table, node, mark, late, behind, in_time, panes)
                 counts["misdated"] = misdated_in(mark)
@@ -254,7 +257,7 @@ class Root:
             latency = microseconds(self.job.latency, "job: latency")
             yield _after(max(latency, ahead), _timer_name("latency", window))
         if self.agents and event.key.endswith("/0"):
-            yield emit(f"{self.name}.told", key=str(window), value={"opened": window})
+            yield emit(f"{self.name}.told", key=str(window), value=ToldRecord(opened=window))
 
     def _deadline(self, window: int) -> int:
         """Returns when a window's latency is over on the wall clock, regardless of when it was
@@ -274,7 +277,7 @@ class Root:
         combined = merged(self.job, board.table, window)
         yield from self._closed(board, window, by, combined).answers()
         if self.agents:
-            notice = {"closed": window, "reducer": by.key, "of": board.reducers}
+            notice = ToldRecord(closed=window, reducer=by.key, of=board.reducers)
             yield emit(f"{self.name}.told", key=str(window), value=notice)
 
     def _close_quiet(
@@ -282,7 +285,7 @@ class Root:
     ) -> Iterator[Emit]:
         """Closes windows without records, all at once. The agents are not told, since all that they
         had of these windows was taken in."""
-        marks = {node: unread(mark) for node, mark in part["marks"].items()}
+        marks = {node: unread(mark) for node, mark in part.marks.items()}
         board.close_quiet(windows, marks)
         panes, job = self.job.span.panes_of(windows.start), self.job
         units = [(node, pane) for node in self.nodes for pane in panes]

@@ -157,7 +157,7 @@ class Scoreboard(BoardCounts):
     def move(self, pane: int, part: PanePart) -> None:
         """Records which nodes are there, which of them begin here, and which logs end or continue.
         Updates the state of the panes that they sent nothing about."""
-        begin, over, places = part["begin"], part["over"], self.places
+        begin, over, places = part.begin, part.over, self.places
         changed = {node: places.get(node) for node in (*begin, *over)}
         moved = {
             node: (
@@ -175,7 +175,7 @@ class Scoreboard(BoardCounts):
             marks = self.boards(range(panes[0], panes[-1] + 1))
         for node, (_, new) in moved.items():
             places.put(node, new)
-        for node in places.unheard(part["marks"]):
+        for node in places.unheard(part.marks):
             places.put(node, UNHEARD)
         for pane in panes:
             marked = marks.get(pane, {})

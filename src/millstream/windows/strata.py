@@ -109,12 +109,10 @@ def layout(
     late += sum(
         count
         for (node, _), manifest in manifests.items()
-        for pane, count in manifest["late"].items()
+        for pane, count in manifest.late.items()
         if int(pane) in panes and node in nodes
     )
-    misdated = sum(
-        manifest.get("misdated", 0) for (_, pane), manifest in manifests.items() if pane in panes
-    )
+    misdated = sum(manifest.misdated for (_, pane), manifest in manifests.items() if pane in panes)
     unknown = known.count(None)
     counted = sum(count or 0 for count in known) + late + misdated
     return PaneLayout(
@@ -142,7 +140,7 @@ def _sample(
 ) -> tuple[list[Unit], int] | None:
     """Returns the panes of a block from which a sample was drawn, and its threshold. None: there is
     no sample, or nothing is missing."""
-    whys = {unit: manifest["why"] for unit in part if (manifest := manifests.get(unit)) is not None}
+    whys = {unit: manifest.why for unit in part if (manifest := manifests.get(unit)) is not None}
     if "memory" in whys.values() or any(_torn(manifests.get(unit)) for unit in part):
         return None
     units = [unit for unit in part if whys.get(unit) != "absent"]
@@ -208,20 +206,20 @@ def _rank(job: Job, unit: Unit) -> int:
 
 
 def _received(manifest: PaneManifest) -> bool:
-    return manifest["mark"] != "lost" and not _torn(manifest)
+    return manifest.mark != "lost" and not _torn(manifest)
 
 
 def _torn(manifest: PaneManifest | None) -> bool:
     """True if an unknown number of the pane's records are gone."""
-    return manifest is not None and manifest.get("gap", 0) != 0
+    return manifest is not None and manifest.gap != 0
 
 
 def _settled(manifest: PaneManifest | None) -> bool:
-    return manifest is not None and (manifest["mark"] != "lost" or manifest["why"] == "absent")
+    return manifest is not None and (manifest.mark != "lost" or manifest.why == "absent")
 
 
 def _records(manifest: PaneManifest | None) -> int | None:
     """Returns the number of records of a pane, in the answer or given up. None: not known."""
-    if manifest is None or manifest["why"] == "absent" or _torn(manifest):
+    if manifest is None or manifest.why == "absent" or _torn(manifest):
         return None
-    return manifest["records"] if _received(manifest) else manifest["shed"]
+    return manifest.records if _received(manifest) else manifest.shed

@@ -62,7 +62,7 @@ def _is_unfilled(
     continues after all, its next records would have been in it."""
     ended = board.places.counts.earliest < panes.stop
     counts = board.job.span.axis in ("records", "bytes")
-    return counts and (ended or any(entry.get("cut") for entry in known.values()))
+    return counts and (ended or any(entry.cut for entry in known.values()))
 
 
 def near(board: Scoreboard, number: int, window: WindowAccount) -> bool:

@@ -1,0 +1,78 @@
+"""Rows and messages that earlier versions have stored or sent are read as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from millstream.trees.messages import AcceptedPanes, ToldRecord
+from millstream.windows.message import Message, manifest
+from millstream.windows.pane_ledger import LedgerMeta, NodeLedger, PanePart, PaneRun
+from millstream.windows.reducers import NewSchedule, PaneReport
+
+MANIFEST = (
+    b'{"mark":"data","why":null,"records":2,"bytes":5,"shed":0,"shed_bytes":0,"dead":0,"late":{},'
+    b'"total":2,"first":7,"last":9}'
+)
+MARKS = b'{"a":["data",2,5,"",0,0,0,0,2,7,9,0]}'
+
+SAME: list[tuple[bytes, Any]] = [
+    (
+        b'{"tree":"t","pane":3,"until":4,"nodes":{"a":' + MANIFEST + b'},"partials":{"x":1},'
+        b'"span":"sequence/2/2/1"}',
+        Message(
+            tree="t",
+            pane=3,
+            until=4,
+            nodes={
+                "a": msgspec.structs.replace(
+                    manifest("data", 2), records=2, bytes=5, first=7, last=9
+                )
+            },
+            partials={"x": 1},
+            span="sequence/2/2/1",
+        ),
+    ),
+    (
+        b'{"schedule":[[-4611686018427387904,1]],"repeated":3,"carried":true}',
+        LedgerMeta([[-(1 << 62), 1]], 3, True),
+    ),
+    (
+        b'{"runs":[[0,4,0,9,0],[6,7,11,12,1]],"life":1,"over":4611686018427387904}',
+        NodeLedger([PaneRun(0, 4, 0, 9, 0), PaneRun(6, 7, 11, 12, 1)], 1, 1 << 62),
+    ),
+    (b'{"until":7}', PaneReport(until=7)),
+    (b'{"reducers":2}', PaneReport(reducers=2)),
+    (b'{"schedule":[[5,2]],"carried":false}', NewSchedule([[5, 2]], carried=False)),
+    (
+        b'{"accepted":{"pane":1,"until":2,"nodes":["a"]}}',
+        ToldRecord(accepted=AcceptedPanes(1, 2, ["a"])),
+    ),
+    (b'{"closed":7,"reducer":"2/1","of":2}', ToldRecord(closed=7, reducer="2/1", of=2)),
+]
+
+
+@pytest.mark.parametrize(("stored", "row"), SAME, ids=[type(row).__name__ for _, row in SAME])
+def test_a_row_is_stored_as_it_was(stored: bytes, row: Any) -> None:
+    """An earlier version's bytes are read, and the same bytes are written."""
+    assert msgspec.json.decode(stored, type=type(row)) == row
+    assert msgspec.json.encode(row) == stored
+
+
+def test_a_part_that_was_left_waiting_is_read() -> None:
+    """Earlier versions wrote neither `over` nor `claimed`."""
+    stored = (
+        b'{"_order":"04611686018427387907","pane":3,"until":4,"marks":' + MARKS + b',"begin":[],'
+        b'"late":{},"partials":{"x":1},"accounted":true,"schedule":[[-4611686018427387904,1]]}'
+    )
+    part = msgspec.json.decode(stored, type=PanePart)
+    assert (part.order, part.pane, part.over, part.claimed) == ("04611686018427387907", 3, {}, {})
+    assert [*part.marks] == ["a"]
+
+
+def test_a_window_of_one_reducer_that_was_closed_is_read() -> None:
+    """Its number of reducers used to be written though it is 1."""
+    stored = b'{"closed":0,"reducer":"1/0","of":1}'
+    assert msgspec.json.decode(stored, type=ToldRecord) == ToldRecord(closed=0, reducer="1/0")
