@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from held_lock import hold
 from server.served import MadeStore
 
@@ -44,7 +45,8 @@ def application(**options: Any) -> ms.App:
 
 def told(node: str, pane: int, until: int | None = None, **counts: Any) -> dict[str, Any]:
     """A message of one node."""
-    said = {**manifest(counts.pop("mark", "empty"), counts.pop("total", 0)), **counts}
+    empty = manifest(counts.pop("mark", "empty"), counts.pop("total", 0))
+    said = {**msgspec.to_builtins(empty), **counts}
     partials = {"a": said["records"]} if said["records"] else {}
     until = pane + 1 if until is None else until
     return {"tree": node, "pane": pane, "until": until, "nodes": {node: said}, "partials": partials}

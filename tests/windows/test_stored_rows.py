@@ -8,7 +8,10 @@ import msgspec
 import pytest
 
 from millstream.trees.messages import AcceptedPanes, ToldRecord
+from millstream.windows.accounts import WindowAccount, window_of
+from millstream.windows.board_meta import BoardMeta, PlaceCounts
 from millstream.windows.message import Message, manifest
+from millstream.windows.node_places import NodePlace
 from millstream.windows.pane_ledger import LedgerMeta, NodeLedger, PanePart, PaneRun
 from millstream.windows.reducers import NewSchedule, PaneReport
 
@@ -76,3 +79,33 @@ def test_a_window_of_one_reducer_that_was_closed_is_read() -> None:
     """Its number of reducers used to be written though it is 1."""
     stored = b'{"closed":0,"reducer":"1/0","of":1}'
     assert msgspec.json.decode(stored, type=ToldRecord) == ToldRecord(closed=0, reducer="1/0")
+
+
+def test_the_scoreboard_of_an_earlier_version_is_read() -> None:
+    """Fields that it did not have get their defaults."""
+    stored = (
+        b'{"first":0,"final":true,"kept":2,"open":[1],"closed":[[0,1]],"job":"5e","places":{"heard"'
+        b':2,"begun":2,"latest":0,"ended":0,"earliest":4611686018427387904,"end":46116860184273879'
+        b'04},"schedule":[[-4611686018427387904,1]],"late_panes":0,"late_records":0,"repeated":0,'
+        b'"read":7,"late":0,"misdated":0,"swept":2,"forgot":-99,"said":[5,6],"tardy":true}'
+    )
+    meta = msgspec.json.decode(stored, type=BoardMeta)
+    assert (meta.first, meta.final, meta.kept, meta.open) == (0, True, 2, [1])
+    assert (meta.closed, meta.swept, meta.forgot, meta.said) == ([[0, 1]], 2, -99, [5, 6])
+    assert (meta.tardy, meta.quiet, meta.legacy) == (True, False, -(1 << 62))
+    assert meta.places == PlaceCounts(heard=2, begun=2, latest=0)
+    assert msgspec.json.decode(msgspec.json.encode(meta), type=BoardMeta) == meta
+    assert b'"from"' not in msgspec.json.encode(meta)
+
+
+def test_a_window_of_an_earlier_version_is_read() -> None:
+    """`drawn` was a share, beside counts of nodes."""
+    stored = {"received": 4, "why": "complete", "drawn": 0.5, "nodes": {}, "after": [["a", 3]]}
+    assert window_of(stored) == WindowAccount(received=4, why="complete", after=[("a", 3)])
+    assert stored["drawn"] == 0.5
+
+
+def test_the_place_of_a_node_is_stored_as_it_was() -> None:
+    stored = b'{"begun":3,"over":4611686018427387904}'
+    assert msgspec.json.decode(stored, type=NodePlace) == NodePlace(begun=3)
+    assert msgspec.json.encode(NodePlace(begun=3)) == stored

@@ -25,8 +25,9 @@ log, the engine counts the dead letters: such records are in no count here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from millstream.windows.message import PaneManifest
 
@@ -65,8 +66,7 @@ def residual(counts: Mapping[str, int]) -> int:
     return counts["read"] - sum(counts[name] for name in COUNTS[1:])
 
 
-@dataclass
-class WindowAccount:
+class WindowAccount(msgspec.Struct):
     """The entry of a window: counts of its marks, and where its records went."""
 
     received: int = 0
@@ -88,9 +88,9 @@ class WindowAccount:
     why: str = ""
     """The reason for which it was closed; empty while it is open. (No field here is null: that
     would be slow to store.)"""
-    coverage: dict[str, Any] = field(default_factory=dict)
+    coverage: dict[str, Any] = {}
     """The coverage when the window was closed, or last corrected."""
-    completeness: dict[str, float | None] = field(default_factory=dict)
+    completeness: dict[str, int | float | None] = {}
     """The completeness as known now: late records lower it."""
     included: int = 0
     """Records that are in the answer."""
@@ -110,8 +110,8 @@ class WindowAccount:
     looked: int = 0
     """The number of rounds of `Error` that were looked at."""
     corrections: int = 0
-    after: list[list[Any]] = field(default_factory=list)
-    """[node, pane] of each pane that came after closing, as long as the window is still
+    after: list[tuple[str, int]] = []
+    """The node and the pane of each pane that came after closing, as long as the window is still
     corrected."""
 
     def account_for(self, mark: list[Any], *, on_time: bool) -> None:
@@ -141,7 +141,7 @@ class WindowAccount:
             unknown = int(self.completeness["unknown_panes"] or 0)
             self.completeness = self.complete(self.included, self.included_bytes, unknown)
 
-    def complete(self, records: int, size: int, unknown: int) -> dict[str, float | None]:
+    def complete(self, records: int, size: int, unknown: int) -> dict[str, int | float | None]:
         """Returns the share of the known records that these `records` are, and the same for their
         bytes. null: the share is not known. The panes counted in `unknown` may hold more
         records."""
@@ -155,11 +155,11 @@ class WindowAccount:
         }
 
 
-def window_of(stored: dict[str, Any]) -> WindowAccount:
+def window_of(stored: Mapping[str, Any]) -> WindowAccount:
     """Decodes a window's entry, also one of an earlier version."""
-    if stored.pop("nodes", None) is not None:
-        stored["drawn"] = 0  # it was a share; `scoreboard` recounts the open windows
-    return WindowAccount(**stored)
+    if "nodes" in stored:
+        stored = {**stored, "drawn": 0}  # it was a share; `scoreboard` recounts the open windows
+    return msgspec.convert(stored, WindowAccount)
 
 
 def _part(some: int, known: int, unknown: int) -> float | None:

@@ -146,7 +146,7 @@ class Closed:
             return {"value": None, "error": described(error)}
         return {"value": answer}
 
-    def completeness(self) -> dict[str, float | None]:
+    def completeness(self) -> dict[str, int | float | None]:
         """Computes the answer's share of what the nodes have counted."""
         marks = [mark for marks in self.boards.values() for mark in marks.values()]
         window, records = self.window, sum(mark[RECORDS] for mark in marks)

@@ -7,10 +7,10 @@ meta                  `first`, `final`, `open`, `closed`, `kept`, `schedule` (se
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from millstream.model.slate import Table
 from millstream.windows.accounts import WindowAccount, window_entry, window_of
+from millstream.windows.board_meta import BoardMeta
 from millstream.windows.fidelity import Area, Error, Spatial
 from millstream.windows.job import Job
 from millstream.windows.members import Members
@@ -32,14 +32,13 @@ class BoardWindows:
     """The number of reducers, including this one."""
     dated: bool = False
     """True if records carry their own position on the axis, and so may be late."""
-    meta: dict[str, Any] = field(init=False)
+    meta: BoardMeta = field(init=False)
     _windows: dict[int, WindowAccount] = field(init=False, default_factory=dict)
     """The windows that were read so far."""
 
     @property
     def schedule(self) -> Schedule:
-        schedule: Schedule = self.meta["schedule"]
-        return schedule
+        return self.meta.schedule
 
     @property
     def by_node(self) -> bool:
@@ -48,9 +47,9 @@ class BoardWindows:
 
     def is_closed(self, window: int) -> bool:
         """True if the window takes in nothing more."""
-        if self.meta["final"] and self.first_pane(window) < self.meta["first"]:
+        if self.meta.is_before(self.first_pane(window)):
             return True
-        return any(first <= window < end for first, end in self.meta["closed"])
+        return any(first <= window < end for first, end in self.meta.closed)
 
     def first_pane(self, window: int) -> int:
         return self.job.span.panes_of(window)[0]
@@ -58,7 +57,7 @@ class BoardWindows:
     def has(self, window: int) -> bool:
         """True if the window exists, open or closed, and belongs to this reducer. A window that
         begins before the very first pane exists only if late records of it have come."""
-        first = self.meta["first"]
+        first = self.meta.first
         if first is None or not self.is_mine(window):
             return False
         return self.first_pane(window) >= first or self.window(window) is not None
@@ -81,7 +80,7 @@ class BoardWindows:
 
     def is_corrected(self, window: int) -> bool:
         """True if a closed window's answer is given again when more of it comes."""
-        if self.job.corrections == 0 or self.first_pane(window) < self.meta["kept"]:
+        if self.job.corrections == 0 or self.first_pane(window) < self.meta.kept:
             return False
         return not self.is_closed(window + self.job.corrections)
 
@@ -96,16 +95,16 @@ class BoardWindows:
         """Returns the time of the next answer, given the current time. Each answer of a batch gets
         a time of its own, so that they come out in the order in which they are given: by window,
         then by key. They run ahead by at most `AHEAD`."""
-        began, last = self.meta.get("said", (now, now))
+        began, last = self.meta.said or (now, now)
         if not began <= now <= last:
             began, last = now, now
         last = min(last + 1, now + AHEAD)
-        self.meta["said"] = [began, last]
-        return int(last)
+        self.meta.said = [began, last]
+        return last
 
     def drop(self, number: int) -> None:
         """Removes an open window, as if it had never been opened."""
-        self.meta["open"].remove(number)
+        self.meta.open.remove(number)
         self.forget(number)
         if self.by_node:
             clear_shares(self.table, number)
@@ -117,18 +116,18 @@ class BoardWindows:
 
     def close(self, number: int) -> None:
         """Closes an open window. Its entry stays for a while."""
-        self.meta["open"].remove(number)
+        self.meta.open.remove(number)
         self.close_all(range(number, number + 1))
         if self.by_node:
             clear_shares(self.table, number)
 
     def close_all(self, windows: range) -> None:
         """Records windows as closed. None of them is in the list of open ones."""
-        ranges = sorted([*self.meta["closed"], [windows.start, windows.stop]])
+        ranges = sorted([*self.meta.closed, [windows.start, windows.stop]])
         joined: list[list[int]] = []
         for first, end in ranges:
             if joined and joined[-1][1] == first:
                 joined[-1][1] = end
             else:
                 joined.append([first, end])
-        self.meta["closed"] = joined
+        self.meta.closed = joined

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import Any
 
+import msgspec
+
 from millstream.windows.accounts import (
     BYTES,
     COUNTS,
@@ -26,12 +28,14 @@ from millstream.windows.accounts import (
     RECORDS,
     SHED,
     WHY,
+    WindowAccount,
     account,
     added,
     residual,
     window_in,
     window_of,
 )
+from millstream.windows.board_meta import BoardMeta
 from millstream.windows.lateness import late_warning
 from millstream.windows.missing_panes import UNKNOWN, cause_of
 from millstream.windows.node_places import places_in
@@ -84,7 +88,7 @@ def shown(
             *[window for window in windows if window["state"] == "closed"][-MOST_CLOSED:],
         ],
         "open": len(still_open),
-        "closed": sum(end - first for table in board.first for first, end in _closed(table)),
+        "closed": sum(end - first for meta in board.metas for first, end in meta.closed),
         "accounts": accounts,
         "totals": _with_residual(totals),
         "warnings": [*board.warnings()],
@@ -114,6 +118,8 @@ class _Board:
     every: Sequence[Entries]
     first: Sequence[Entries]
     """The table of the first reducer, for each number of reducers that there was."""
+    metas: Sequence[BoardMeta]
+    """The `meta` of each of these tables."""
     marks: Mapping[int, Mapping[str, Sequence[Any]]]
     """The marks by pane and node."""
     start: int
@@ -132,7 +138,7 @@ class _Board:
     @property
     def reducers(self) -> int | None:
         """The number of reducers of the newest windows."""
-        known = [table["meta"]["schedule"] for table in self.first if "meta" in table]
+        known = [meta.schedule for meta in self.metas]
         newest = max((schedule[-1] for schedule in known if schedule), default=None)
         return None if newest is None else newest[1]
 
@@ -209,19 +215,19 @@ class _Board:
     def windows(self) -> list[View]:
         """Returns all windows with an entry, in order. Windows of which the nodes have only reached
         the beginning are left out: they may stay empty."""
-        entries: dict[int, list[Mapping[str, Any]]] = {}
+        entries: dict[int, list[WindowAccount]] = {}
         for table in self.every:
             for entry, stored in table.items():
                 if entry.startswith("window|"):
-                    entries.setdefault(window_in(entry), []).append(stored)
+                    entries.setdefault(window_in(entry), []).append(window_of(stored))
         return [
             self._window(number, entries[number])
             for number in sorted(entries)
-            if any(stored["why"] for stored in entries[number]) or any(self._boards(number))
+            if any(stored.why for stored in entries[number]) or any(self._boards(number))
         ]
 
     def _is_closed(self, window: int) -> bool:
-        ranges = (closed for table in self.first for closed in _closed(table))
+        ranges = (closed for meta in self.metas for closed in meta.closed)
         return any(first <= window < end for first, end in ranges)
 
     def _cell(self, node: str, pane: int, silent: str) -> View:
@@ -242,29 +248,29 @@ class _Board:
             "gap": mark[GAP],
         }
 
-    def _window(self, number: int, reducers: Sequence[Mapping[str, Any]]) -> View:
+    def _window(self, number: int, reducers: Sequence[WindowAccount]) -> View:
         begin, end = self.span.bounds(number)
-        waiting = [stored for stored in reducers if not stored["why"]]
+        waiting = [stored for stored in reducers if not stored.why]
         entry = (waiting or reducers)[0]
         return {
             "window": number,
             "from": begin,
             "to": end,
             "state": "open" if waiting else "closed",
-            "why": entry["why"] or None,
-            "corrections": max(stored["corrections"] for stored in reducers),
-            "coverage": {"missing": {}, **(entry["coverage"] or self._coverage(number, entry))},
+            "why": entry.why or None,
+            "corrections": max(stored.corrections for stored in reducers),
+            "coverage": {"missing": {}, **(entry.coverage or self._coverage(number, entry))},
             "completeness": {
                 "late": 0.0,
                 "misdated": 0.0,
-                **(entry["completeness"] or self._completeness(number, entry)),
+                **(entry.completeness or self._completeness(number, entry)),
             },
             "account": _with_residual(
-                {**{count: entry[count] for count in COUNTS}, "gaps": self._torn(number)}
+                {**{count: getattr(entry, count) for count in COUNTS}, "gaps": self._torn(number)}
             ),
         }
 
-    def _coverage(self, number: int, window: Mapping[str, Any]) -> dict[str, Any]:
+    def _coverage(self, number: int, window: WindowAccount) -> dict[str, Any]:
         """Returns the measures of `coverage.Tally`. The nodes are counted here, since not every job
         keeps their counts."""
         responded = {
@@ -274,18 +280,18 @@ class _Board:
             if state_of(mark) == "received"
         }
         return {
-            "area": window["received"] / (len(self.nodes) * self.span.panes),
-            "time": window["some"] / self.span.panes,
+            "area": window.received / (len(self.nodes) * self.span.panes),
+            "time": window.some / self.span.panes,
             "space": len(responded) / len(self.nodes),
             "missing": dict(sorted(self._missing(number).items())),
         }
 
-    def _completeness(self, number: int, window: Mapping[str, Any]) -> dict[str, float | None]:
+    def _completeness(self, number: int, window: WindowAccount) -> dict[str, int | float | None]:
         """Returns the completeness of an open window, computed as in `answers`."""
         size = sum(mark[BYTES] for marks in self._boards(number) for mark in marks.values())
         missing = self._missing(number)
         unknown = sum(missing[cause] for cause in UNKNOWN)
-        return window_of({**window}).complete(window["on_time"], size, unknown)
+        return window.complete(window.on_time, size, unknown)
 
     def _missing(self, number: int) -> Counter[str]:
         """Returns the missing panes of nodes by cause, as the module `missing_panes` does for a
@@ -317,6 +323,7 @@ def _board(described: Mapping[str, Any], tables: Mapping[str, Entries]) -> _Boar
     for reducer in sorted(tables):
         first.setdefault(reducer.partition("/")[0], tables[reducer])
     marks: dict[int, dict[str, Sequence[Any]]] = {}
+    metas: list[BoardMeta] = []
     starts: list[int] = []
     kept: list[int] = []
     begun: dict[str, int] = {}
@@ -324,29 +331,31 @@ def _board(described: Mapping[str, Any], tables: Mapping[str, Entries]) -> _Boar
     at: dict[str, int] = {}
     why: dict[int, str | None] = {}
     for table in first.values():
-        meta = table.get("meta", {})
-        starts += [] if meta.get("first") is None else [meta["first"]]
+        meta = msgspec.convert(table.get("meta", {}), BoardMeta)
+        metas.append(meta)
+        starts += [] if meta.first is None else [meta.first]
         past = [pane_in(entry) for entry in table if entry.startswith("past|")]
-        kept += [min([*past, meta["kept"]])] if "kept" in meta else []
+        kept += [min([*past, meta.kept])] if "meta" in table else []
         for node, place in places_in(table):
             begun[node] = place.begun
             if place.over != NEVER:
                 over[node] = place.over
         at |= {node: pane for node, pane in begun.items() if pane != BEGINNING and node not in at}
-        at |= meta.get("at", {})  # stored by an earlier version
+        at |= meta.at or {}  # stored by an earlier version
         for entry, stored in table.items():
             if entry.startswith(("board|", "past|")):
                 pane = pane_in(entry)
                 marks.setdefault(pane, {}).update(stored)
                 at.update({node: max(pane + 1, at.get(node, pane)) for node in stored})
             elif entry.startswith("window|"):
-                why[window_in(entry)] = stored["why"] or None
+                why[window_in(entry)] = window_of(stored).why or None
     start = min(starts, default=0)
     return _Board(
         span,
         tuple(described["nodes"]),
         every=[tables[reducer] for reducer in sorted(tables)],
         first=[*first.values()],
+        metas=metas,
         marks=marks,
         start=start,
         begun=begun,
@@ -355,12 +364,6 @@ def _board(described: Mapping[str, Any], tables: Mapping[str, Entries]) -> _Boar
         kept=max(kept, default=start),
         why=why,
     )
-
-
-def _closed(table: Entries) -> list[list[int]]:
-    """Returns the ranges of closed windows."""
-    ranges: list[list[int]] = table.get("meta", {}).get("closed", [])
-    return ranges
 
 
 def _with_residual(counts: Mapping[str, int]) -> dict[str, int]:

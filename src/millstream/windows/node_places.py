@@ -13,7 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from millstream.model.slate import Table
+from millstream.windows.board_meta import BoardMeta, PlaceCounts
 from millstream.windows.members import Members
 from millstream.windows.pane_marks import State
 from millstream.windows.reducers import BEGINNING, NEVER
@@ -21,8 +24,7 @@ from millstream.windows.reducers import BEGINNING, NEVER
 PREFIX = "node|"
 
 
-@dataclass(frozen=True, slots=True)
-class NodePlace:
+class NodePlace(msgspec.Struct, frozen=True):
     """The beginning and the end of the log of a node that has sent anything. No field is null."""
 
     begun: int = BEGINNING
@@ -47,24 +49,6 @@ UNHEARD = NodePlace()
 
 
 @dataclass
-class PlaceCounts:
-    """Counts over all nodes of the job."""
-
-    heard: int = 0
-    """Nodes that have sent anything."""
-    begun: int = 0
-    """Nodes that have said where they begin."""
-    latest: int = BEGINNING
-    """No node begins after this pane."""
-    ended: int = 0
-    """Logs that have ended."""
-    earliest: int = NEVER
-    """No log has ended before this pane."""
-    end: int = NEVER
-    """The end of the last log, if the logs of all nodes that have sent anything have ended."""
-
-
-@dataclass
 class NodePlaces:
     """The places of a job's nodes."""
 
@@ -81,12 +65,12 @@ class NodePlaces:
         """Returns the place of a node. None: it has sent nothing yet."""
         if node not in self._known:
             stored = self.table.get(PREFIX + node)
-            self._known[node] = None if stored is None else NodePlace(**stored)
+            self._known[node] = None if stored is None else msgspec.convert(stored, NodePlace)
         return self._known[node]
 
     def put(self, node: str, place: NodePlace) -> None:
         before, self._known[node] = self.get(node), place
-        self.table[PREFIX + node] = {"begun": place.begun, "over": place.over}
+        self.table[PREFIX + node] = place
         if node in self.members.known:
             counts, was = self.counts, before or UNHEARD
             counts.heard += before is None
@@ -120,7 +104,7 @@ class NodePlaces:
         for entry, stored in self.table.scan(PREFIX, "node}"):
             node = entry.removeprefix(PREFIX)
             if node in self.members.known:
-                yield node, NodePlace(**stored)
+                yield node, msgspec.convert(stored, NodePlace)
 
     def count_again(self) -> None:
         """Recounts, after the nodes of the job have changed."""
@@ -148,14 +132,14 @@ class NodePlaces:
 
 def places_in(entries: Mapping[str, Any]) -> Iterator[tuple[str, NodePlace]]:
     """Yields the places in the entries of a table."""
-    yield from carried_over(entries.get("meta", {}))
+    yield from carried_over(msgspec.convert(entries.get("meta", {}), BoardMeta))
     for entry, stored in entries.items():
         if entry.startswith(PREFIX):
-            yield entry.removeprefix(PREFIX), NodePlace(**stored)
+            yield entry.removeprefix(PREFIX), msgspec.convert(stored, NodePlace)
 
 
-def carried_over(meta: Mapping[str, Any]) -> Iterator[tuple[str, NodePlace]]:
+def carried_over(meta: BoardMeta) -> Iterator[tuple[str, NodePlace]]:
     """Yields the places in a `meta` entry of an earlier version. Later versions have an entry for
     each node."""
-    for node in meta.get("at", {}):
-        yield node, NodePlace(meta["from"].get(node, BEGINNING))
+    for node in meta.at or ():
+        yield node, NodePlace((meta.from_ or {}).get(node, BEGINNING))

@@ -22,6 +22,7 @@ from typing import Any, Literal, NamedTuple
 
 from millstream.model.slate import Table
 from millstream.windows.accounts import GAP, LATE, MARK, READ
+from millstream.windows.board_meta import BoardMeta
 
 Marks = dict[str, list[Any]]
 State = Literal["received", "lost"]
@@ -93,7 +94,7 @@ class PaneMarks:
     """The marks in a table."""
 
     table: Table
-    meta: dict[str, Any]
+    meta: BoardMeta
     """The scoreboard's `meta`. Its `tardy` is set once there are late records. Before that they are
     not searched for."""
 
@@ -136,7 +137,7 @@ class PaneMarks:
 
     def add_late(self, node: str, pane: int, count: int) -> None:
         """Stores that a node has found late records of a pane."""
-        self.meta["tardy"] = True
+        self.meta.tardy = True
         entry = f"{tardy(pane)}|{node}"
         self.table[entry] = self.table.get(entry, 0) + count
 
@@ -150,7 +151,7 @@ class PaneMarks:
         self._delete(tally(first), tally(before))
 
     def let_go_late(self, first: int, before: int) -> None:
-        if "tardy" in self.meta:
+        if self.meta.tardy:
             self._delete(tardy(first), tardy(before))
 
     def let_go_past(self, first: int, before: int) -> None:
@@ -163,7 +164,7 @@ class PaneMarks:
     def late(self, panes: range) -> dict[int, dict[str, int]]:
         """Returns the late records by pane and node."""
         late: dict[int, dict[str, int]] = {}
-        if "tardy" not in self.meta:
+        if not self.meta.tardy:
             return late
         for entry, stored in self.table.scan(tardy(panes.start), tardy(panes.stop)):
             counts = late.setdefault(pane_in(entry), {})

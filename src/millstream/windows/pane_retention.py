@@ -20,7 +20,7 @@ def let_go(board: Scoreboard) -> None:
 def _first_needed(board: Scoreboard) -> int:
     """Returns the first window that may still need its panes. (A pane opens every window that it is
     in, so a window that is not open has no panes.)"""
-    first: int = min(board.meta["open"], default=board.meta["closed"][-1][1])
+    first: int = min(board.meta.open, default=board.meta.closed[-1][1])
     return first - board.job.corrections
 
 
@@ -31,18 +31,19 @@ def _let_go(board: Scoreboard, before: int) -> None:
     before them would then need them.
     """
     meta, span, table = board.meta, board.job.span, board.table
-    if not meta["final"] and board.places.counts.begun == len(board.nodes):
-        meta["final"] = True
-        meta["swept"] = BEGINNING  # the first panes may be deleted now
-    if meta.get("swept") == before:
+    if not meta.final and board.places.counts.begun == len(board.nodes):
+        meta.final = True
+        meta.swept = BEGINNING  # the first panes may be deleted now
+    if meta.swept == before:
         return
+    assert meta.first is not None  # a window is closed only after a pane has come
     # Everything before the last sweep is already deleted.
-    last_before = -(-meta["first"] // (span.slide // span.pane)) - 1
-    first = meta["first"] if meta["final"] else span.panes_of(last_before).stop
-    swept = meta.get("swept", BEGINNING)
+    last_before = -(-meta.first // (span.slide // span.pane)) - 1
+    first = meta.first if meta.final else span.panes_of(last_before).stop
+    swept = meta.swept
     first = max(first, swept)
     # A node that is far ahead may have closed windows: then `before` is lower than last time.
-    meta["swept"], meta["kept"] = before, max(before, meta["kept"])
+    meta.swept, meta.kept = before, max(before, meta.kept)
     shown = shown_panes(len(board.nodes))
     board.marks.let_go(first, before, shown)
     board.marks.let_go_late(swept, before)
@@ -50,8 +51,8 @@ def _let_go(board: Scoreboard, before: int) -> None:
     for entry in [entry for entry, _ in table.scan(values(first), values(before))]:
         del table[entry]
     until = _first_needed(board) - KEPT
-    begin = window_entry(meta.get("forgot", BEGINNING))
+    begin = window_entry(meta.forgot)
     for entry in [entry for entry, _ in table.scan(begin, window_entry(until))]:
         board.forget(window_in(entry))
-    meta["forgot"] = until
+    meta.forgot = until
     let_go_quiet(table, meta, _first_needed(board))

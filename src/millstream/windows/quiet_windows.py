@@ -24,6 +24,7 @@ import msgspec
 
 from millstream.model.slate import Table
 from millstream.windows.accounts import DEAD, GAP, MARK, RECORDS, SHED, window_entry, window_in
+from millstream.windows.board_meta import BoardMeta
 from millstream.windows.board_windows import BoardWindows
 from millstream.windows.fidelity import Error
 from millstream.windows.node_places import NodePlaces
@@ -90,7 +91,7 @@ def _can_be(board: BoardWindows, places: NodePlaces, part: PanePart, windows: ra
     panes = range(board.first_pane(windows.start), board.first_pane(windows[-1]) + 1)
     if isinstance(job.fidelity, Error) or job.drawn_part is not None:
         return False
-    if (meta["final"] and panes.start < meta["first"]) or places.counts.end < part.until:
+    if meta.is_before(panes.start) or places.counts.end < part.until:
         return False
     if schemes(board.schedule, panes.start, panes[-1]) != [board.reducers]:
         return False
@@ -107,28 +108,28 @@ def _is_empty(mark: list[Any]) -> bool:
 def _others(board: BoardWindows, windows: range) -> list[int]:
     """Returns those of the windows that exist, or existed, or have late records; in order."""
     table, span, meta = board.table, board.job.span, board.meta
-    numbers = {number for number in meta["open"] if number in windows}
-    for first, end in meta["closed"]:
+    numbers = {number for number in meta.open if number in windows}
+    for first, end in meta.closed:
         numbers.update(range(max(first, windows.start), min(end, windows.stop)))
     entries = table.scan(window_entry(windows.start), window_entry(windows.stop))
     numbers.update(window_in(entry) for entry, _ in entries)
-    if "tardy" in meta:
+    if meta.tardy:
         panes = range(board.first_pane(windows.start), span.panes_of(windows[-1]).stop)
         for entry, _ in table.scan(tardy(panes.start), tardy(panes.stop)):
             numbers.update(span.windows_of(pane_in(entry)))
     return sorted(number for number in numbers if number in windows)
 
 
-def put(table: Table, meta: dict[str, Any], windows: range, marks: Marks) -> None:
+def put(table: Table, meta: BoardMeta, windows: range, marks: Marks) -> None:
     """Stores what is needed to correct a window of a range."""
-    meta["quiet"] = True
+    meta.quiet = True
     stored = QuietRange(windows.stop, marks)
     table[quiet_entry(windows.start)] = msgspec.to_builtins(stored)
 
 
-def quiet_marks(table: Table, meta: dict[str, Any], window: int) -> Marks | None:
+def quiet_marks(table: Table, meta: BoardMeta, window: int) -> Marks | None:
     """Returns the marks of each pane of a window in a range. None: it is in none."""
-    if "quiet" not in meta:
+    if not meta.quiet:
         return None
     rows = table.scan(quiet_entry(-(1 << 62)), quiet_entry(window + 1), reverse=True)
     for _, stored in rows:
@@ -137,9 +138,9 @@ def quiet_marks(table: Table, meta: dict[str, Any], window: int) -> Marks | None
     return None
 
 
-def let_go_quiet(table: Table, meta: dict[str, Any], before: int) -> None:
+def let_go_quiet(table: Table, meta: BoardMeta, before: int) -> None:
     """Deletes the ranges whose windows are all before one."""
-    if "quiet" not in meta:
+    if not meta.quiet:
         return
     rows: Iterator[tuple[str, Any]] = table.scan(quiet_entry(-(1 << 62)), quiet_entry(before))
     kept = False
@@ -149,4 +150,4 @@ def let_go_quiet(table: Table, meta: dict[str, Any], before: int) -> None:
         else:
             kept = True
     if not kept and next(table.scan(quiet_entry(before), quiet_entry(1 << 62)), None) is None:
-        del meta["quiet"]
+        meta.quiet = False

@@ -123,7 +123,7 @@ class Root:
             yield from self._opened(window, event)
         late: list[int] = []
         if repeated:
-            board.meta["repeated"] += 1
+            board.meta.repeated += 1
         else:
             opened, late = self._take(board, part, quiet)
             for window in opened:
@@ -185,7 +185,7 @@ class Root:
 
     def _end(self, board: Scoreboard, due: Timer) -> Iterator[Emit]:
         """Closes every open window that has a pane, and drops the others: nothing more comes."""
-        for window in [*board.meta["open"]]:
+        for window in [*board.meta.open]:
             if board.boards(self.job.span.panes_of(window)):
                 yield from self._close(board, window, "time", due)
             else:
@@ -197,7 +197,7 @@ class Root:
         reducers = int(reducer.partition("/")[0])
         board = Scoreboard(self.job, self.members, table, reducers, self.dated)
         if schedule is not None:
-            board.meta["schedule"] = schedule
+            board.meta.schedule = schedule
         return board
 
     def _take(
@@ -216,12 +216,12 @@ class Root:
                 put(board.table, pane, part.partials, marks)
             in_time = not windows or any(not board.is_closed(number) for number in windows)
             if not in_time:
-                board.meta["late_panes"] += sum(mark[MARK] != "lost" for mark in marks.values())
-                board.meta["late_records"] += sum(mark[RECORDS] for mark in marks.values())
+                board.meta.late_panes += sum(mark[MARK] != "lost" for mark in marks.values())
+                board.meta.late_records += sum(mark[RECORDS] for mark in marks.values())
             for window in windows:
                 counted = board.window(window)
                 if counted is not None and counted.why and board.is_corrected(window):
-                    counted.after += [[node, pane] for node in marks]
+                    counted.after += [(node, pane) for node in marks]
                     if any(mark[MARK] != "lost" for mark in marks.values()):
                         corrected[window] = None  # a lost pane changes no answer
         for node, mark in part.marks.items():
@@ -238,9 +238,9 @@ class Root:
                     ((part.pane - int(other)) * self.job.span.pane for other in late), default=0
                 )
                 counts = _account(board.table, node, mark, late, behind, in_time, panes)
-                counts["misdated"] = misdated_in(mark)
-                for fate in ("read", "late", "misdated"):
-                    board.meta[fate] = board.meta.get(fate, 0) + counts[fate]
+                board.meta.read += counts["read"]
+                board.meta.late += counts["late"]
+                board.meta.misdated += misdated_in(mark)
         return opened, [*corrected]
 
     def _opened(self, window: int, event: Event) -> Iterator[Emit | SetTimer]:
@@ -304,8 +304,8 @@ class Root:
             if job.kind
             else None,
             Missing({}),
-            board.part_of("late"),
-            board.part_of("misdated"),
+            board.meta.part_of(board.meta.late),
+            board.meta.part_of(board.meta.misdated),
             partial(_next_time, board, by),
             windows=len(windows),
         ).answers()
@@ -337,8 +337,8 @@ class Root:
             combined,
             bounds(board, window, ended=why == "time"),
             missing_of(board, window, ended=why == "time"),
-            board.part_of("late"),
-            board.part_of("misdated"),
+            board.meta.part_of(board.meta.late),
+            board.meta.part_of(board.meta.misdated),
             partial(_next_time, board, by),
         )
 

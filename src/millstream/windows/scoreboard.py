@@ -1,24 +1,10 @@
 """The scoreboard of a reducer: the panes of each node that have come (iMR, 3.1).
 
-    meta                  see below
+    meta                  what is known of all panes, windows and nodes (`board_meta`)
     window|WINDOW         a window (`board_windows`), with the counts of its marks
     share|WINDOW|NODE     a node's share of a window (`window_counts`)
     node|NODE             where a node's log begins and ends (`node_places`)
     board|..., past|..., tally|..., tardy|...    the marks of panes (`pane_marks`)
-
-The fields of `meta`:
-
-    first                 the first pane that any node has reported
-    final                 true if no pane can come before `first`
-    open, closed          numbers of open windows, ranges of closed windows
-    job                   a hash of the job's nodes
-    places                counts of the nodes' places (`node_places`)
-    kept                  panes before this one were deleted
-    swept                 the same as of the last sweep; lowered when an earlier pane comes again
-    forgot                windows before this one were deleted
-    schedule              of the reducers
-    late_panes, late_records, repeated
-    read, late, misdated  records of all nodes, for any window
 
 A window exists once a node has reported its first pane or an earlier one, until it is closed. It is
 *opened* when a node reaches its first pane, or when a pane of it comes. All that a node has not
@@ -36,7 +22,8 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+import msgspec
 
 from millstream.windows.accounts import (
     MARK,
@@ -44,11 +31,11 @@ from millstream.windows.accounts import (
     window_entry,
 )
 from millstream.windows.board_counts import BoardCounts
+from millstream.windows.board_meta import BoardMeta
 from millstream.windows.coverage import Coverage, Mark
 from millstream.windows.node_places import (
     UNHEARD,
     NodePlaces,
-    PlaceCounts,
     carried_over,
 )
 from millstream.windows.pane_ledger import PanePart
@@ -67,24 +54,13 @@ class Scoreboard(BoardCounts):
     """The scoreboard while one event is processed. `save` stores it."""
 
     def __post_init__(self) -> None:
-        counts = dict.fromkeys(("late_panes", "late_records", "repeated"), 0)
-        initial: dict[str, Any] = {
-            "first": None,
-            "final": False,
-            "kept": BEGINNING,
-            "open": [],
-            "closed": [],
-            "job": self.members.digest,
-            "places": {},
-            "schedule": [],
-        }
-        self.meta = self.table.get("meta") or {**initial, **counts}
+        stored = self.table.get("meta") or {"job": self.members.digest}
+        self.meta = msgspec.convert(stored, BoardMeta)
         self.marks = PaneMarks(self.table, self.meta)
-        counted = PlaceCounts(**self.meta.get("places", {}))
-        self.places = NodePlaces(self.table, self.members, counted)
-        if "from" in self.meta:
+        self.places = NodePlaces(self.table, self.members, self.meta.places)
+        if self.meta.from_ is not msgspec.UNSET:
             self._carry_over()
-        elif self.meta["job"] != self.members.digest:
+        elif self.meta.job != self.members.digest:
             self._count_again()
 
     def _carry_over(self) -> None:
@@ -93,34 +69,28 @@ class Scoreboard(BoardCounts):
         for node, place in carried_over(self.meta):
             self.places.put(node, place)
         # Panes from before there was a ledger may come again, since they are not in the ledger.
-        self.meta["legacy"] = self.marks.last(default=BEGINNING)
-        self.meta["tardy"] = True
-        for name in ("from", "at", "nodes"):
-            del self.meta[name]
+        self.meta.legacy = self.marks.last(default=BEGINNING)
+        self.meta.tardy = True
+        self.meta.from_ = self.meta.at = self.meta.nodes = msgspec.UNSET
         self._count_again()
 
     def _count_again(self) -> None:
         """Recounts, because the nodes differ from those of the last run."""
-        self.meta["job"] = self.members.digest
+        self.meta.job = self.members.digest
         self.places.count_again()
-        for number in self.meta["open"]:
+        for number in self.meta.open:
             self._windows[number] = self._recounted(number)
-
-    def part_of(self, fate: str) -> float:
-        """Returns the share of `late` or `misdated` records among all that were read."""
-        read: int = self.meta.get("read", 0)
-        return self.meta.get(fate, 0) / read if read else 0.0
 
     def come(self, pane: int, part: PanePart) -> int | None:
         """Records that nodes have come to a pane, and which of them begin or end there. Returns the
         first pane that was known before."""
         meta, span = self.meta, self.job.span
-        known: int | None = meta["first"]
+        known: int | None = meta.first
         if known is None:
-            meta["first"] = pane if span.begin is None else span.pane_of(span.begin)
-            meta["final"] = span.begin is not None
-        elif not meta["final"]:
-            meta["first"] = min(pane, known)
+            meta.first = pane if span.begin is None else span.pane_of(span.begin)
+            meta.final = span.begin is not None
+        elif not meta.final:
+            meta.first = min(pane, known)
         self.move(pane, part)
         return known
 
@@ -138,7 +108,7 @@ class Scoreboard(BoardCounts):
             numbers.update(range(begin, windows.start))
             begin = windows.stop
         numbers.update(range(begin, until // step + 1))
-        if known is not None and meta["first"] < known:
+        if known is not None and meta.first is not None and meta.first < known:
             # Windows that exist only now may have panes that came earlier: they are opened too.
             before = range(-(-(known - span.panes + 1) // step), -(-known // step))
             numbers.update(number for number in before if self.boards(span.panes_of(number)))
@@ -187,19 +157,19 @@ class Scoreboard(BoardCounts):
             if changes:
                 self._change(pane, before[pane], changes)
         if over and places.counts.end != NEVER:
-            for number in [number for number in self.meta["open"] if self._is_after(number)]:
+            for number in [number for number in self.meta.open if self._is_after(number)]:
                 if not self.boards(self.job.span.panes_of(number)):
                     self.drop(number)
 
     def _open_panes(self) -> list[int]:
         """Returns the panes of all open windows, in order."""
         span = self.job.span
-        return sorted({pane for number in self.meta["open"] for pane in span.panes_of(number)})
+        return sorted({pane for number in self.meta.open for pane in span.panes_of(number)})
 
     def knows(self, pane: int, until: int, nodes: list[str]) -> bool:
         """True if any of the panes has a mark of any of the nodes. The ledger stops such panes, but
         does not know those from before there was a ledger."""
-        legacy = self.meta.get("legacy", BEGINNING)
+        legacy = self.meta.legacy
         if pane > legacy:
             return False
         panes = range(pane, min(until, legacy + 1))
@@ -282,7 +252,7 @@ class Scoreboard(BoardCounts):
     def _unquieted(self, number: int) -> WindowAccount | None:
         """Recreates a window that was closed in a range, as if it had been closed alone. None: it
         was not, or it is no longer corrected."""
-        if not self.meta.get("quiet") or self.window(number) is not None:
+        if not self.meta.quiet or self.window(number) is not None:
             return None
         marks = quiet_marks(self.table, self.meta, number)
         if marks is None or not self.is_corrected(number):
@@ -301,13 +271,13 @@ class Scoreboard(BoardCounts):
         window.why = "complete"
         window.coverage = {"area": 1.0, "time": 1.0, "space": 1.0, "missing": {}}
         window.completeness = window.complete(0, 0, 0)
-        self.meta["forgot"] = min(number, self.meta.get("forgot", BEGINNING))
+        self.meta.forgot = min(number, self.meta.forgot)
         return window
 
     def _open(self, number: int) -> WindowAccount:
         window = self._windows[number] = self._recounted(number)
-        insort(self.meta["open"], number)
-        self.meta["forgot"] = min(number, self.meta.get("forgot", BEGINNING))
+        insort(self.meta.open, number)
+        self.meta.forgot = min(number, self.meta.forgot)
         return window
 
     def coverage(self, window: int) -> Coverage:
@@ -328,11 +298,9 @@ class Scoreboard(BoardCounts):
 
     def _sweep_again(self, pane: int) -> None:
         """Makes the next sweep include a pane that may have been deleted before."""
-        if "swept" in self.meta:
-            self.meta["swept"] = min(pane, self.meta["swept"])
+        self.meta.swept = min(pane, self.meta.swept)
 
     def save(self) -> None:
         for number, window in self._windows.items():
-            self.table[window_entry(number)] = vars(window)
-        self.meta["places"] = vars(self.places.counts)
+            self.table[window_entry(number)] = window
         self.table["meta"] = self.meta
