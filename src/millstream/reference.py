@@ -21,6 +21,7 @@ docs/concepts.md):
 - A dead letter that is given again is processed by the function that failed, as an event of its
   stream with its own time, among whatever is to come.
 - The slate of an aggregate is the merge of what its events are lifted to (model/algebra.py).
+- An update over many events at once (`batch=True`) is called with one event after the other.
 - There is room for everything: `limit`, `keep` and `memory` are not looked at. Every update is
   `immediate`: no event waits for another batch.
 - Wall timers fire when the clock is moved past them. What they emit is later than both the timer
@@ -52,6 +53,7 @@ from millstream.model.rules import (
 from millstream.model.slate import Table, over_limit
 from millstream.model.workflow import Workflow
 from millstream.slate_versions import migrated_entries, read_slate
+from millstream.update_calls import per_event
 
 EVENT, TIMER = 0, 1
 Entry = tuple[int, int, str, str, str, bytes]
@@ -201,7 +203,7 @@ class Reference:
         if update.algebra is not None:
             self._merge(update, update.algebra, _copied(event), slate, last)
             return []
-        return self._apply(update, update.function, _copied(event), slate, last, event)
+        return self._apply(update, per_event(update), _copied(event), slate, last, event)
 
     def _merge(
         self, update: Update, algebra: Algebra, event: Event, slate: ReferenceSlate, last: int

@@ -175,6 +175,7 @@ class Cell:
             self._plan.workflow.slate_warn,
             self._plan.workflow.slate_limit,
         )
+        feed_quickly = feeder.feed_batch if update.batch else feeder.feed_plain
         groups = by_key(due)
         for key in timed.values():
             groups.setdefault(key, [])
@@ -188,7 +189,7 @@ class Cell:
             again = feeder.plain
             if again:
                 try:
-                    slates[key] = feeder.feed_plain(key, row, due, values, order)
+                    slates[key] = feed_quickly(key, row, due, values, order)
                     if row is None:
                         self.made += 1
                     continue

@@ -1,9 +1,11 @@
 """Feeds one key's events and timers, in order, to an update with its slate.
 
-There are two paths, with the same meaning:
+There are three paths, with the same meaning:
 
 - *plain*: no timers, no table. Nothing is kept to roll back to.
-- *careful*: everything else, and every key whose plain path raised. If an event fails, the slate is
+- *batch*: an update with `batch=True`. One call for all events of a key, or one for each life of
+  its slate where it expires between them.
+- *careful*: everything else, and every key whose other path raised. If an event fails, the slate is
   as if the event had not come, and the event becomes a dead letter. The key is fed from its stored
   slate again, which is correct because functions are deterministic.
 
@@ -44,6 +46,7 @@ from millstream.stores.layout import (
     slate_head,
     unpack_slate,
 )
+from millstream.update_calls import call_batch, per_event
 
 _new = tuple.__new__
 NO_TIMERS: Timers = {}
@@ -66,6 +69,7 @@ class Feeder:
     ) -> None:
         """`warn` and `limit` are the workflow's `slate_warn` and `slate_limit`."""
         self.update = update
+        self.function = per_event(update)
         self.effects = effects
         self.dead: list[DeadLetter] = []
         self.streams = streams
@@ -131,6 +135,51 @@ class Feeder:
             effects.undo(mark)
             raise Redo from error
         return pack_slate(last, encoded, NO_TIMERS, self._version)
+
+    def feed_batch(
+        self, key: str, row: bytes | None, events: Columns, values: list[Any], order: list[int]
+    ) -> bytes:
+        """Feeds a key's events as `feed_plain` does, but all of them in one call. May raise Redo.
+
+        A slate that expires between two events is written like one that stays: what could not be
+        stored must fail.
+        """
+        codec, ttl, update, names = self.codec, self.update.ttl, self.update, self.streams
+        assert codec is not None
+        streams, times = events.streams, events.ts
+        given: list[Event] = []
+        try:
+            if row is None:
+                slate, last = codec.fresh(), times[order[0]]
+            else:
+                kind, last = slate_head(row)
+                slate = codec.decode(row[SLATE_HEAD:] if kind == self._current else self._data(row))
+            for index in order:
+                ts = times[index]
+                if ts > last:
+                    if ttl is not None and ts - last > ttl:
+                        if given:
+                            call_batch(update, given, slate)
+                            self._written(slate, len(given))
+                            given = []
+                        slate = codec.fresh()
+                    last = ts
+                given.append(_new(Event, (names[streams[index]], ts, key, values[index])))
+            count = len(given)  # the list is the function's own from here on
+            call_batch(update, given, slate)
+            encoded = self._written(slate, count)
+        except FAILURES as error:
+            raise Redo from error
+        self.note(key, len(encoded))
+        return pack_slate(last, encoded, NO_TIMERS, self._version)
+
+    def _written(self, slate: Any, calls: int) -> bytes:
+        """Returns the bytes of a slate that a batch has changed; raises if it cannot be stored."""
+        assert self.codec is not None
+        encoded = self.codec.encode(slate)
+        if not self.readable(slate, encoded, calls == 1) or len(encoded) > self.limit:
+            raise Redo
+        return encoded
 
     def _data(self, row: bytes) -> bytes:
         """Returns the data of a stored slate, migrated to the update's version."""

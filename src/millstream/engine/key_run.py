@@ -116,7 +116,7 @@ class KeyRun:
     ) -> Fed:
         """Feeds the events in order, and fires the timers between and after them."""
         update, streams = self._feeder.update, self._feeder.streams
-        function, ttl = update.function, update.ttl
+        function, ttl = self._feeder.function, update.ttl
         for index in order:
             ts = events.ts[index]
             if self._timers:

@@ -24,6 +24,8 @@ def describe(node: Source | Function) -> str:
         words = ["aggregate", node.algebra.words]
     else:
         words = ["update", f"slate {node.slate.__name__}"]
+    if node.batch:
+        words.append("batch")
     if node.ttl is not None:
         words.append(f"ttl {span(node.ttl)}")
     if node.on_timer is not None:

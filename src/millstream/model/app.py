@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar
 
 from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
+from millstream.model.batch_update import arguments_of, check_batch
 from millstream.model.duration import Duration, microseconds
 from millstream.model.function import (
     Function,
@@ -23,6 +24,9 @@ from millstream.model.function import (
     check_name,
     check_overload,
     check_room,
+    check_subscribes,
+    name_of,
+    stream_names,
     with_migration,
 )
 from millstream.model.handles import FunctionHandle, UpdateHandle, UserFunction, unwrapped
@@ -177,16 +181,16 @@ class AppDefinition:
 
         The lookups that it reads are found in its code; `lookups` names those that are not.
         """
-        _check_subscribes(subscribes, "map")
+        check_subscribes(subscribes, "map")
 
         def decorate(function: Callable[P, R]) -> FunctionHandle[P, R]:
-            function, called = unwrapped(function), name or _name_of(function, "map")
+            function, called = unwrapped(function), name or name_of(function, "map")
             check_name(called, "map")
             check_arguments(function, ("event",), f"map {called!r}{location(function)}")
             used = lookups_of(function, lookups)
             for lookup in used:
                 lookup.known()
-            self._functions.append(Map(called, function, subscribes, _names(publishes), used))
+            self._functions.append(Map(called, function, subscribes, stream_names(publishes), used))
             return FunctionHandle(self, called, function)
 
         return decorate
@@ -209,6 +213,7 @@ class AppDefinition:
         version: int = 1,
         migrations: Mapping[tuple[int, int], UserFunction] | None = None,
         formerly: str | Iterable[str] = (),
+        batch: bool = False,
     ) -> Callable[[Callable[P, R]], UpdateHandle[P, R]]:
         """Make the decorated function `(event, slate)` an update over the named streams.
 
@@ -223,39 +228,42 @@ class AppDefinition:
         Slates of another version go through `migrations`, or functions registered with
         `@NAME.migrate(1, 2)`, when they are read. `formerly` are former names: slates stored under
         one of them become the update's own.
+        With `batch` the function is `(events, slate)`: it gets all events of a key in a batch at
+        once, in order. It must do what it does when it is called with one event after the other.
         """
-        _check_subscribes(subscribes, "update")
+        check_subscribes(subscribes, "update")
 
         def decorate(function: Callable[P, R]) -> UpdateHandle[P, R]:
-            function, called = unwrapped(function), name or _name_of(function, "update")
+            function, called = unwrapped(function), name or name_of(function, "update")
             check_name(called, "update")
             where = f"update {called!r}{location(function)}"
-            check_arguments(function, ("event", "slate"), where)
+            check_arguments(function, arguments_of(batch), where)
             check_slate_type(slate, where)
             check_overload(limit, overload, overflow, immediate, where)
             check_version(version, where)
             former_names(slate)
             room = None if memory is None else byte_count(memory, f"{where}: memory")
             check_room(keep, room, priority, where)
-            self._functions.append(
-                Update(
-                    called,
-                    function,
-                    subscribes,
-                    _names(publishes),
-                    slate,
-                    None if ttl is None else microseconds(ttl, f"{where}: ttl"),
-                    limit=limit,
-                    overload=overload,
-                    overflow=overflow,
-                    immediate=immediate,
-                    keep=keep,
-                    memory=room,
-                    priority=None if priority is None else unwrapped(priority),
-                    version=version,
-                    formerly=_names(formerly),
-                )
+            update = Update(
+                called,
+                function,
+                subscribes,
+                stream_names(publishes),
+                slate,
+                None if ttl is None else microseconds(ttl, f"{where}: ttl"),
+                limit=limit,
+                overload=overload,
+                overflow=overflow,
+                immediate=immediate,
+                keep=keep,
+                memory=room,
+                priority=None if priority is None else unwrapped(priority),
+                version=version,
+                formerly=stream_names(formerly),
+                batch=batch,
             )
+            check_batch(update)
+            self._functions.append(update)
             for migration in as_migrations(migrations or {}):
                 self.add_migration(called, migration)
             if on_timer is not None:
@@ -284,7 +292,7 @@ class AppDefinition:
         before they are sent to their shard: a hot key costs no more than many keys do. So it needs
         no limit.
         """
-        _check_subscribes(subscribes, "aggregate")
+        check_subscribes(subscribes, "aggregate")
         check_name(name, "aggregate")
         if not isinstance(algebra, Algebra):
             called = getattr(algebra, "__name__", None)
@@ -371,29 +379,6 @@ class AppDefinition:
                     raise DefinitionError(
                         f"{known.where} has a timer function already{location(known.on_timer)}"
                     )
-                self._functions[index] = replace(known, on_timer=function)
-
-
-def _check_subscribes(subscribes: tuple[object, ...], what: str) -> None:
-    """DefinitionError for `@app.map` without its brackets, which would silently declare nothing."""
-    for stream in subscribes:
-        if not isinstance(stream, str):
-            got = getattr(stream, "__name__", None) or repr(stream)
-            raise DefinitionError(
-                f"{what}{location(stream) if callable(stream) else ''} must name the streams it "
-                f"reads, as in @app.{what}('stream'); got {type(stream).__name__} {got}"
-            )
-
-
-def _names(given: str | Iterable[str]) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else tuple(given)
-    for name in names:
-        check_name(name, "stream")
-    return names
-
-
-def _name_of(function: UserFunction, what: str) -> str:
-    name = getattr(function, "__name__", None)
-    if name is None or name == "<lambda>":
-        raise DefinitionError(f"{what}{location(function)}: a lambda has no name; give it name=")
-    return str(name)
+                update = replace(known, on_timer=function)
+                check_batch(update)
+                self._functions[index] = update

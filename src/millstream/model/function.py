@@ -78,6 +78,8 @@ class Update:
     migrations: tuple[Migration, ...] = ()
     formerly: tuple[str, ...] = ()
     """Former names of the update: slates stored under one of them belong to it."""
+    batch: bool = False
+    """True if the function is `(events, slate)`: it gets all events of a key in a batch at once."""
 
     @property
     def emits(self) -> tuple[str, ...]:
@@ -151,6 +153,33 @@ def check_name(name: object, what: str) -> None:
             f"{what} name {name!r} must start with a letter or _, go on with letters, digits, "
             "_ . or -, and have at most 64 characters"
         )
+
+
+def check_subscribes(subscribes: tuple[object, ...], what: str) -> None:
+    """DefinitionError for `@app.map` without its brackets, which would silently declare nothing."""
+    for stream in subscribes:
+        if not isinstance(stream, str):
+            got = getattr(stream, "__name__", None) or repr(stream)
+            raise DefinitionError(
+                f"{what}{location(stream) if callable(stream) else ''} must name the streams it "
+                f"reads, as in @app.{what}('stream'); got {type(stream).__name__} {got}"
+            )
+
+
+def stream_names(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Returns one name or several as a tuple; DefinitionError if one is not a stream's name."""
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for name in names:
+        check_name(name, "stream")
+    return names
+
+
+def name_of(function: Callable[..., Any], what: str) -> str:
+    """Returns the function's own name; DefinitionError for a lambda, which has none."""
+    name = getattr(function, "__name__", None)
+    if name is None or name == "<lambda>":
+        raise DefinitionError(f"{what}{location(function)}: a lambda has no name; give it name=")
+    return str(name)
 
 
 def takes(*names: str) -> inspect.Signature:
@@ -241,6 +270,11 @@ def check_effects(function: Function) -> None:
     for handler in handlers:
         for line, called, call in _calls(handler):
             at = f"{function.where}, line {line}"
+            if isinstance(function, Update) and function.batch:
+                raise DefinitionError(
+                    f"{at}: an update with batch=True only changes its slates, so it cannot use "
+                    f"{called}(); leave batch= out"
+                )
             if called == "emit":
                 _check_emit(function, call, at)
             elif isinstance(function, Map):
