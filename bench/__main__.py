@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench import (
     aggregates,
+    batch_updates,
     ctr,
     dump,
     executor_lost,
@@ -53,6 +54,7 @@ CASES: dict[str, Callable[[Bench], Outcome]] = {
     "live": live.run,
     "dump": dump.run,
     "aggregates": aggregates.run,
+    "batch_updates": batch_updates.run,
     "overload": overload.run,
     "hot_key": hot_key.run,
     "poison": poison.run,

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import millstream as ms
 from bench.data import length_of
+from bench.means import batch_mean, mean, table_mean
 from bench.processes import below, processes
 from millstream.driver.report import BatchSummary
 from millstream.model.algebra import Algebra
@@ -116,6 +117,9 @@ APPS = {
     "counter": counter,
     "chain": chain,
     "count": count,
+    "mean": mean,
+    "batch_mean": batch_mean,
+    "table_mean": table_mean,
     "sum": total,
     "hot_topics": hot_topics,
     "poisoned": poisoned,

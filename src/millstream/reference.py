@@ -103,6 +103,7 @@ class Reference:
         for update in workflow.updates:
             if update.slate is not Table:
                 slate_codec(update.slate)  # a slate that cannot be coded is found here, at once
+        self._calls = {update.name: per_event(update) for update in workflow.updates}
         self._delays = {s.name: s.delay for s in workflow.declared}
         self.heap: list[Entry] = []
         """Events and timers to come."""
@@ -203,7 +204,7 @@ class Reference:
         if update.algebra is not None:
             self._merge(update, update.algebra, _copied(event), slate, last)
             return []
-        return self._apply(update, per_event(update), _copied(event), slate, last, event)
+        return self._apply(update, self._calls[update.name], _copied(event), slate, last, event)
 
     def _merge(
         self, update: Update, algebra: Algebra, event: Event, slate: ReferenceSlate, last: int

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from millstream.errors import FunctionError
+from millstream.extras import needed_by
 from millstream.model.event import Event
 from millstream.model.function import Update
 
@@ -21,6 +22,11 @@ def per_event(update: Update) -> PerEvent:
     """Returns the update's function as one of `(event, slate)`."""
     if not update.batch:
         return update.function
+    if update.across_keys:
+        with needed_by(f"{update.where}: across_keys=True"):
+            from millstream.update_tables import table_form  # imported here: it needs Arrow
+        form = table_form(update.slate, update.values)
+        return lambda event, slate: form.call_with_one(update, event, slate)
 
     def with_one(event: Event, slate: Any) -> None:
         call_batch(update, [event], slate)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from engine.in_process import InProcess
 from engine.outcome import of_engine, of_reference
@@ -66,7 +69,62 @@ def returning(events: list[Event], slate: dict[str, Any]) -> Any:
     return [5] if any(event.value["n"] == 5 for event in events) else None
 
 
-UPDATES = (chain, balance, unfit, returning)
+@dataclass
+class Row:
+    """The slate of an update across keys."""
+
+    n: int = 0
+    count: int = 0
+    mean: float = 0
+    note: str | None = None
+
+
+@dataclass
+class Value:
+    """The columns of the events' values."""
+
+    n: int
+    half: float | None = None
+
+
+def totals(events: pa.Table, slates: pa.Table) -> dict[str, Any]:
+    """A sum and a mean with NumPy; `note` stays as it is. A 13 fails for all keys."""
+    rows, numbers, size = events["row"].to_numpy(), events["n"].to_numpy(), len(slates)
+    assert list(rows) == sorted(rows)
+    if (numbers == 13).any():
+        raise ValueError("13 is not counted")
+    count = slates["count"].to_numpy() + np.bincount(rows, minlength=size)
+    total = slates["n"].to_numpy() + np.bincount(rows, numbers, size).astype(np.int64)
+    return {"n": total, "count": count, "mean": total / count}
+
+
+def rowwise(events: pa.Table, slates: pa.Table) -> pa.Table:
+    """Depends on the order of the events. Its slates are not numbers for 5, too large for 12, and
+    too few for 13, and stay so."""
+    held = slates.to_pylist()
+    for event in events.to_pylist():
+        slate, number = held[event["row"]], event["n"]
+        assert slate["key"] == event["key"]
+        slate["n"] = slate["n"] * 7 % 1_000_003 + number
+        slate["mean"] += math.nan if number == 5 else event["half"] or 0
+        long = "x" * LIMIT if number == 12 else ""
+        slate["note"] = (slate["note"] or "")[:9_999] + event["stream"] + long
+        if number == 13:
+            held.pop()
+            break
+    return pa.Table.from_pylist(held)
+
+
+BATCH: dict[str, Any] = {"batch": True}
+TABLES = {"batch": True, "across_keys": True, "slate": Row, "values": Value}
+UPDATES: tuple[tuple[Any, dict[str, Any]], ...] = (
+    (chain, BATCH),
+    (balance, BATCH | {"slate": Balance}),
+    (unfit, BATCH),
+    (returning, BATCH),
+    (totals, TABLES),
+    (rowwise, TABLES),
+)
 
 
 @dataclass(frozen=True)
@@ -74,8 +132,8 @@ class BatchCase:
     """An application of updates over many events at once, and how to run it."""
 
     order: Any
-    updates: tuple[tuple[Any, str, int | None], ...]
-    """(function, stream, ttl) of each."""
+    updates: tuple[tuple[tuple[Any, dict[str, Any]], str, int | None], ...]
+    """((function, options), stream, ttl) of each."""
     batches: tuple[tuple[Event, ...], ...]
     shards: int
     tasks: int
@@ -95,15 +153,9 @@ class BatchCase:
             slate["n"] = slate.get("n", 0) * 7 % 1_000_003 + event.value["n"]
             yield emit(value={"n": slate["n"] % 14})
 
-        for number, (function, stream, ttl) in enumerate(self.updates):
-            kind = Balance if function is balance else dict
-            app.update(
-                *stream.split(),
-                slate=kind,
-                name=f"batch{number}",
-                ttl=ttl and f"{ttl}us",
-                batch=True,
-            )(function)
+        for number, ((function, options), stream, ttl) in enumerate(self.updates):
+            lives = None if ttl is None else f"{ttl}us"
+            app.update(*stream.split(), name=f"batch{number}", ttl=lives, **options)(function)
         return app
 
     @property
@@ -112,11 +164,11 @@ class BatchCase:
 
 
 events = st.builds(
-    lambda stream, ts, key, n: Event(stream, ts, key, {"n": n}),
+    lambda stream, ts, key, n: Event(stream, ts, key, n if n is None else {"n": n, "half": 0.5}),
     st.sampled_from("ab"),
     st.integers(0, 30),
     st.sampled_from(("x", "x", "y", "é", "k" * 600)),
-    st.sampled_from((0, 1, 2, 5, 12, 13)),
+    st.sampled_from((0, 1, 1, 2, 2, 2, 5, 12, 13, 1.5, "no", None, 1 << 63)),
 )
 
 
@@ -202,3 +254,42 @@ def test_on_error_fail_names_the_update_and_the_key() -> None:
     app, _ = sums("fail")
     with pytest.raises(FunctionError, match=r"update 'total' \(.*\), key 'k': TypeError"):
         InProcess(app.checked()).batch([Event("numbers", 1, "k", 1), Event("numbers", 2, "k", "")])
+
+
+def across_keys(on_error: Any = "dead-letter") -> tuple[App, list[tuple[int, int]]]:
+    """An application that sums up across keys, and the (events, keys) of its calls."""
+    app, calls = App("sums", on_error=on_error), []
+    app.source("numbers")
+
+    @app.update("numbers", slate=Row, batch=True, across_keys=True, values=Value)
+    def total(events: pa.Table, slates: pa.Table) -> Any:
+        calls.append((len(events), len(slates)))
+        return totals(events, slates)
+
+    return app, calls
+
+
+def test_many_keys_come_in_one_call() -> None:
+    """The engine calls the function once for all keys of a shard; the slates go on in batch 2."""
+    app, calls = across_keys()
+    engine = InProcess(app.checked(), shards=1)
+    given = [Event("numbers", ts, f"k{ts % 10}", {"n": ts % 12}) for ts in range(200)]
+    engine.batch(given[:100])
+    engine.batch(given[100:])
+    assert calls == [(100, 10), (100, 10)]
+    assert of_engine(engine) == of_reference(app.checked(), given, 1)
+
+
+def test_a_bad_event_costs_few_calls() -> None:
+    """The keys of a call that failed are halved until the bad one is found; a value that does not
+    fit its columns takes no part in the call."""
+    app, calls = across_keys()
+    engine = InProcess(app.checked(), shards=1)
+    given = [Event("numbers", ts, f"k{ts % 64}", {"n": ts % 12}) for ts in range(640)]
+    given += [Event("numbers", 700, "k7", {"n": 13}), Event("numbers", 701, "k9", {"n": "no"})]
+    engine.batch(given)
+    sizes = [keys for _, keys in calls]
+    assert sizes[0] == 63
+    assert len([size for size in sizes if size > 1]) < 2 * 6
+    assert sorted(letter["ts"] for letter in engine.letters) == [700, 701]
+    assert of_engine(engine) == of_reference(app.checked(), given, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -31,11 +32,43 @@ def yielding(events: list[Event], slate: Any) -> Iterator[Any]:
 def one(event: Event, slate: Any) -> None: ...
 
 
+def tables(events: Any, slates: Any) -> Any: ...
+
+
+@dataclass
+class Plain:
+    n: int = 0
+    note: str | None = None
+
+
+@dataclass
+class Nested:
+    items: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Keyed:
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Frozen:
+    n: int = 0
+
+
+@dataclass
+class Empty:
+    pass
+
+
+ACROSS: dict[str, Any] = {"across_keys": True, "slate": Plain}
+
+
 def declared(function: Callable[..., Any], **options: Any) -> App:
     """An application whose graph with this update has been checked."""
     app = App("sums")
     app.source("numbers")
-    app.update("numbers", batch=True, **options)(function)
+    app.update("numbers", **{"batch": True, **options})(function)
     app.checked()
     return app
 
@@ -49,6 +82,21 @@ def declared(function: Callable[..., Any], **options: Any) -> App:
         (yielding, {}, r"it must change its slates and yield nothing.*leave batch= out"),
         (emitting, {}, r"line \d+: an update with batch=True .* cannot use emit\(\)"),
         (forgetting, {}, r"line \d+: an update with batch=True .* cannot use forget\(\)"),
+        (tables, {"across_keys": True}, r"slate must be a dataclass with across_keys.*got dict"),
+        (
+            tables,
+            ACROSS | {"slate": Nested},
+            r"slate Nested: every field must be .*'items' is list",
+        ),
+        (tables, ACROSS | {"slate": Keyed}, r"slate Keyed: a field must not be called 'key'"),
+        (tables, ACROSS | {"slate": Frozen}, r"slate Frozen must be a plain dataclass"),
+        (tables, ACROSS | {"slate": Empty}, r"slate Empty must have fields"),
+        (tables, ACROSS | {"values": dict}, r"values must be a dataclass; got <class 'dict'>"),
+        (tables, ACROSS | {"values": Keyed}, r"values Keyed: a field must not be called 'key'"),
+        (tables, ACROSS | {"values": Nested}, r"values Nested: every field must be int"),
+        (tables, {**ACROSS, "batch": False}, r"across_keys=True must come with batch=True"),
+        (total, {"values": Plain}, r"values must come with batch=True, across_keys=True"),
+        (lambda events: None, {"name": "f", **ACROSS}, r"must take \(events, slates\)"),
         (lambda events: None, {"name": "f"}, r"must take \(events, slate\); it takes \(events\)"),
     ],
 )
@@ -72,3 +120,5 @@ def test_a_timer_function_that_is_added_later_is_refused() -> None:
 def test_a_drawing_says_batch() -> None:
     """A drawing tells an update over many events at once from others."""
     assert describe(declared(total).checked().function("total")) == "update, slate dict, batch"
+    node = declared(tables, **ACROSS).checked().function("tables")
+    assert describe(node) == "update, slate Plain, batch across keys"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from time import perf_counter_ns
+from typing import Any
 
 import msgspec
 
@@ -164,24 +165,13 @@ class Cell:
         self, update: Update, due: Columns, timed: dict[bytes, str], beat: Beat, router: Router
     ) -> None:
         began = perf_counter_ns()
-        effects = Effects(self._plan, self.number)
-        feeder = Feeder(
-            update,
-            effects,
-            self._plan.streams,
-            beat.batch,
-            self._plan.workflow.on_error,
-            self._entries,
-            self._plan.workflow.slate_warn,
-            self._plan.workflow.slate_limit,
-        )
+        feeder = self._feeder(update, beat)
         feed_quickly = feeder.feed_batch if update.batch else feeder.feed_plain
         groups = by_key(due)
         for key in timed.values():
             groups.setdefault(key, [])
         values = decode_values(due.values)
         streams, slates = self._plan.streams, self._slates
-        timers = due_in(beat, self.name)
         if self._has_timers and due:
             self.latest = greatest(self.latest, max(due.ts))
         for (key, indices), row in zip(groups.items(), self._rows(list(groups)), strict=True):
@@ -195,27 +185,59 @@ class Cell:
                     continue
                 except Redo:
                     pass
-            before = unpack_slate(row).timers if row is not None and self._has_timers else {}
-            fed = feeder.feed(key, row, due, values, order, timers, beat.clock, again=again)
-            self.reach = max(self.reach, fed.reach)
-            self.fired = greatest(self.fired, fed.fired)
-            if fed.row is not None or row is not None:
-                slates[key] = fed.row
-                if fed.row is None:
-                    self._gone[key] = fed.last
-                self.made += (fed.row is not None) - (row is not None)
-            self._timers.follow(key, before, fed.timers)
-            if fed.wiped:
-                self._wipe(key)
-            if fed.entries:
-                self._tables.setdefault(key, {}).update(fed.entries)
+            self._feed_key(feeder, key, row, due, values, order, beat, again=again)
         self._timers.spend(timed)
+        self._end_feed(feeder, len(due), router)
+        router.took(self.number, perf_counter_ns() - began)
+        router.route(self.number, feeder.effects.emitted, self.outbox)
+
+    def _feeder(self, update: Update, beat: Beat) -> Feeder:
+        return Feeder(
+            update,
+            Effects(self._plan, self.number),
+            self._plan.streams,
+            beat.batch,
+            self._plan.workflow.on_error,
+            self._entries,
+            self._plan.workflow.slate_warn,
+            self._plan.workflow.slate_limit,
+        )
+
+    def _feed_key(
+        self,
+        feeder: Feeder,
+        key: str,
+        row: bytes | None,
+        due: Columns,
+        values: list[Any],
+        order: list[int],
+        beat: Beat,
+        *,
+        again: bool,
+    ) -> None:
+        """Feeds a key that the quick path is not for, or that it has failed for (`again`)."""
+        timers = due_in(beat, self.name)
+        before = unpack_slate(row).timers if row is not None and self._has_timers else {}
+        fed = feeder.feed(key, row, due, values, order, timers, beat.clock, again=again)
+        self.reach = max(self.reach, fed.reach)
+        self.fired = greatest(self.fired, fed.fired)
+        if fed.row is not None or row is not None:
+            self._slates[key] = fed.row
+            if fed.row is None:
+                self._gone[key] = fed.last
+            self.made += (fed.row is not None) - (row is not None)
+        self._timers.follow(key, before, fed.timers)
+        if fed.wiped:
+            self._wipe(key)
+        if fed.entries:
+            self._tables.setdefault(key, {}).update(fed.entries)
+
+    def _end_feed(self, feeder: Feeder, events: int, router: Router) -> None:
+        """Takes over what a feeder counted and what failed."""
         if feeder.large is not None and (self.large is None or feeder.large[1] > self.large[1]):
             self.large = feeder.large
-        self.fed += len(due) - sum(letter.timer is None for letter in feeder.dead)
+        self.fed += events - sum(letter.timer is None for letter in feeder.dead)
         router.dead.extend(feeder.dead)
-        router.took(self.number, perf_counter_ns() - began)
-        router.route(self.number, effects.emitted, self.outbox)
 
     def _rows(self, keys: list[str]) -> list[bytes | None]:
         """Returns the slates' current rows, including the changes of this batch."""

@@ -31,7 +31,9 @@ from millstream.engine.progress import (
 )
 from millstream.engine.retry_intake import RetryIntake
 from millstream.engine.router import Placed, Router
+from millstream.engine.table_cell import TableCell
 from millstream.errors import StaleCommit
+from millstream.model.function import Update
 from millstream.slate_changes import SlateChanges
 from millstream.stores.contract import Fence, Shard, Store, View
 from millstream.stores.progress import Large
@@ -75,9 +77,17 @@ class Task:
             for shard, view in self._views.items():
                 cell = self._cells.get((number, shard))
                 if cell is None:
-                    kind = AggregateCell if number in self.plan.aggregates else Cell
-                    cell = self._cells[number, shard] = kind(self.plan, number, view, beat)
+                    cell = self._cells[number, shard] = self._made(number, view, beat)
                 cell.step(inboxes.pop((number, shard), None), beat, self.router)
+
+    def _made(self, number: int, view: View, beat: Beat) -> Cell:
+        """Returns a new cell of the kind that the function needs."""
+        function, kind = self.plan.functions[number], Cell
+        if number in self.plan.aggregates:
+            kind = AggregateCell
+        elif isinstance(function, Update) and function.across_keys:
+            kind = TableCell
+        return kind(self.plan, number, view, beat)
 
     def feedback(self) -> dict[int, Columns]:
         """Takes the feedback events out of the cells, for a further step of this batch."""

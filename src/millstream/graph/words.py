@@ -25,7 +25,7 @@ def describe(node: Source | Function) -> str:
     else:
         words = ["update", f"slate {node.slate.__name__}"]
     if node.batch:
-        words.append("batch")
+        words.append("batch across keys" if node.across_keys else "batch")
     if node.ttl is not None:
         words.append(f"ttl {span(node.ttl)}")
     if node.on_timer is not None:

@@ -214,6 +214,8 @@ class AppDefinition:
         migrations: Mapping[tuple[int, int], UserFunction] | None = None,
         formerly: str | Iterable[str] = (),
         batch: bool = False,
+        across_keys: bool = False,
+        values: type | None = None,
     ) -> Callable[[Callable[P, R]], UpdateHandle[P, R]]:
         """Make the decorated function `(event, slate)` an update over the named streams.
 
@@ -230,6 +232,8 @@ class AppDefinition:
         one of them become the update's own.
         With `batch` the function is `(events, slate)`: it gets all events of a key in a batch at
         once, in order. It must do what it does when it is called with one event after the other.
+        With `across_keys` too it is `(events, slates)`: it gets Arrow tables of many keys, and
+        returns the new slates. `values` is a dataclass: the columns of the events' values.
         """
         check_subscribes(subscribes, "update")
 
@@ -237,7 +241,7 @@ class AppDefinition:
             function, called = unwrapped(function), name or name_of(function, "update")
             check_name(called, "update")
             where = f"update {called!r}{location(function)}"
-            check_arguments(function, arguments_of(batch), where)
+            check_arguments(function, arguments_of(batch, across_keys), where)
             check_slate_type(slate, where)
             check_overload(limit, overload, overflow, immediate, where)
             check_version(version, where)
@@ -261,6 +265,8 @@ class AppDefinition:
                 version=version,
                 formerly=stream_names(formerly),
                 batch=batch,
+                across_keys=across_keys,
+                values=values,
             )
             check_batch(update)
             self._functions.append(update)

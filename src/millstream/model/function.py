@@ -80,6 +80,10 @@ class Update:
     """Former names of the update: slates stored under one of them belong to it."""
     batch: bool = False
     """True if the function is `(events, slate)`: it gets all events of a key in a batch at once."""
+    across_keys: bool = False
+    """True if the function is `(events, slates)`: it gets tables of many keys at once."""
+    values: type | None = None
+    """The dataclass whose fields are the columns of the events' values, with `across_keys`."""
 
     @property
     def emits(self) -> tuple[str, ...]:

@@ -1,0 +1,213 @@
+"""The tables that an update with `across_keys=True` gets, and the slates that it returns.
+
+The function gets two Arrow tables:
+
+- *events*: `row` (the row of the event's slate), `key`, `ts` (microseconds), `stream`, and a column
+  for each field of the values. A key's events stand together, in content order.
+- *slates*: `key`, and a column for each field of the slate, one row for each key.
+
+It returns the new slates, row by row as they came: an Arrow table, a DataFrame, or a dict of
+columns (Arrow, NumPy or lists). A field that it leaves out stays as it was. A column must fit its
+field exactly: 1.5 is no int, NaN is no value, and null is one only of a field that may be None.
+
+One event is a table of one row. Both the reference and the engine make their tables here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from millstream.codec import BYTES_TAG, encode_value
+from millstream.errors import FunctionError
+from millstream.model.batch_update import (
+    EVENT_COLUMNS,
+    SLATE_COLUMNS,
+    FieldColumn,
+    table_columns,
+)
+from millstream.model.event import Event
+from millstream.model.function import Update
+
+_INT64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+_ARROW: dict[type, pa.DataType] = {
+    int: pa.int64(),
+    float: pa.float64(),
+    bool: pa.bool_(),
+    str: pa.string(),
+}
+_encode_lines = msgspec.json.Encoder().encode_lines
+NewSlates = list[pa.Array]
+"""The columns of the slates that a call returned, in the order of the fields."""
+
+
+class TableEvents(NamedTuple):
+    """The events of a call. Each column has an item for each event."""
+
+    rows: Sequence[int]
+    """The row of the event's slate."""
+    ts: Sequence[int]
+    streams: Sequence[str]
+    records: Sequence[Any]
+    """The values, as `TableForm.records` returns them."""
+
+
+class TableForm:
+    """The columns of one update's slates and values."""
+
+    def __init__(self, slate: type, values: type | None) -> None:
+        self._columns = table_columns(slate, SLATE_COLUMNS, "slate")
+        self._values: tuple[FieldColumn, ...] = ()
+        self._record: Any = None
+        if values is not None:
+            self._values = table_columns(values, EVENT_COLUMNS, "values")
+            self._record = _record_type(values, self._values)
+            self._read_record = msgspec.json.Decoder(self._record).decode
+            self._read_records = msgspec.json.Decoder(list[self._record]).decode  # type: ignore
+        self._slate: Any = msgspec.defstruct("Slate", [(c.name, Any) for c in self._columns])
+
+    def record(self, encoded: bytes) -> Any:
+        """Returns the fields of an event's value; raises if it does not fit the declared type."""
+        return None if self._record is None else self._read_record(encoded)
+
+    def records(self, encoded: Sequence[bytes]) -> Sequence[Any]:
+        """Returns the fields of many values; raises if one of them does not fit."""
+        if self._record is None:
+            return ()
+        joined = b",".join(encoded)
+        if BYTES_TAG in joined:
+            return [self._read_record(value) for value in encoded]
+        return self._read_records(b"[" + joined + b"]")
+
+    def call(
+        self, update: Update, events: TableEvents, keys: Sequence[str], slates: Sequence[Any]
+    ) -> NewSlates:
+        """Calls the function with tables; raises if it fails or its slates do not fit."""
+        key = pa.array(keys, pa.string())
+        stored = [
+            pa.array([getattr(s, c.name) for s in slates], _ARROW[c.kind]) for c in self._columns
+        ]
+        table = pa.table([key, *stored], names=["key", *(c.name for c in self._columns)])
+        rows = pa.array(events.rows, pa.int64())
+        columns = [
+            rows,
+            pa.DictionaryArray.from_arrays(rows.cast(pa.int32()), key),
+            pa.array(events.ts, pa.int64()),
+            pa.array(events.streams, pa.string()),
+            *(
+                pa.array([getattr(r, c.name) for r in events.records], _ARROW[c.kind])
+                for c in self._values
+            ),
+        ]
+        names = [*EVENT_COLUMNS, *(c.name for c in self._values)]
+        returned = update.function(pa.table(columns, names=names), table)
+        return self._checked(returned, table)
+
+    def _checked(self, returned: Any, slates: pa.Table) -> NewSlates:
+        columns = _as_columns(returned, len(slates))
+        if unknown := columns.keys() - set(slates.column_names):
+            raise FunctionError(
+                f"returned the columns {', '.join(sorted(unknown))}, which its slate does not "
+                f"have; it has {', '.join(c.name for c in self._columns)}"
+            )
+        if "key" in columns and not slates["key"].equals(_chunked(columns["key"], pa.string())):
+            raise FunctionError(
+                "must return the slates in the order in which they came; the column 'key' differs"
+            )
+        return [
+            _fitting(column, columns.get(column.name, slates[column.name]))
+            for column in self._columns
+        ]
+
+    def encoded(self, slates: NewSlates) -> list[bytes]:
+        """Returns the slates as they are stored, as the codec of the dataclass writes them."""
+        made = list(map(self._slate, *(column.to_pylist() for column in slates)))
+        return _encode_lines(made).split(b"\n")[:-1]
+
+    def call_with_one(self, update: Update, event: Event, slate: Any) -> None:
+        """Calls the function with tables of one event, and puts the new slate into `slate`."""
+        records = [self.record(encode_value(event.value))]
+        one = TableEvents([0], [event.ts], [event.stream], records)
+        returned = self.call(update, one, [event.key], [slate])
+        for column, new in zip(self._columns, returned, strict=True):
+            setattr(slate, column.name, new[0].as_py())
+
+
+@cache
+def table_form(slate: type, values: type | None) -> TableForm:
+    """Returns the form of the tables of an update with such slates and values."""
+    return TableForm(slate, values)
+
+
+def _record_type(values: type, columns: tuple[FieldColumn, ...]) -> Any:
+    """Returns the type as which msgspec reads the values: only whole numbers of 64 bits fit."""
+    fields: list[Any] = []
+    for field, column in zip(dataclasses.fields(values), columns, strict=True):
+        kind: Any = _INT64 if column.kind is int else column.kind
+        hint = kind | None if column.optional else kind
+        if field.default is not dataclasses.MISSING:
+            fields.append((column.name, hint, field.default))
+        elif field.default_factory is not dataclasses.MISSING:
+            made = msgspec.field(default_factory=field.default_factory)
+            fields.append((column.name, hint, made))
+        else:
+            fields.append((column.name, hint))
+    return msgspec.defstruct("Record", fields, kw_only=True)
+
+
+def _as_columns(returned: Any, size: int) -> dict[str, pa.ChunkedArray]:
+    """Returns the columns that a function returned; FunctionError unless all have `size` rows."""
+    if isinstance(returned, Mapping):
+        columns = {name: _chunked(column) for name, column in returned.items()}
+        sizes = {len(column) for column in columns.values()}
+    elif hasattr(returned, "__arrow_c_stream__"):
+        table = pa.table(returned)
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        sizes = {len(table)}
+    else:
+        raise FunctionError(
+            "an update with across_keys=True must return its slates: an Arrow table, a DataFrame "
+            f"or a dict of columns; it returned {type(returned).__name__}"
+        )
+    if not sizes <= {size}:
+        raise FunctionError(
+            f"must return a row for each of its slates, in their order; there are {size}, and it "
+            f"returned {' and '.join(map(str, sorted(sizes)))}"
+        )
+    return columns
+
+
+def _chunked(column: Any, kind: pa.DataType | None = None) -> pa.ChunkedArray:
+    if isinstance(column, pa.Array):
+        column = pa.chunked_array([column])
+    elif not isinstance(column, pa.ChunkedArray):
+        column = pa.chunked_array([pa.array(column)])
+    return column if kind is None or column.type == kind else column.cast(kind)
+
+
+def _fitting(column: FieldColumn, given: pa.ChunkedArray) -> pa.Array:
+    """Returns a column in the type of its field; FunctionError if it does not fit."""
+    try:
+        array = _chunked(given, _ARROW[column.kind]).combine_chunks()
+    except pa.ArrowException as error:
+        raise FunctionError(
+            f"the column {column.name!r} must be {column.kind.__name__}; got {given.type}: {error}"
+        ) from None
+    if isinstance(array, pa.ChunkedArray):  # what older versions of Arrow return
+        array = pa.concat_arrays(array.chunks)
+    if array.null_count and not column.optional:
+        raise FunctionError(
+            f"the column {column.name!r} must not have nulls: declare the field as "
+            f"{column.kind.__name__} | None, or fill them"
+        )
+    if column.kind is float and not pc.all(pc.is_finite(array), min_count=0).as_py():
+        raise FunctionError(
+            f"the column {column.name!r} must be what JSON can carry, and NaN and infinity are not"
+        )
+    return array
