@@ -6,7 +6,8 @@ with one context; of the others, a module stays together. How many cases are gen
 
 The tests start hundreds of short-lived processes. Where PYTHONDONTWRITEBYTECODE is set, each would
 compile the project again, which takes longer than most of them run: so it is compiled before the
-first, and the test modules keep what they were compiled to.
+first, and the test modules keep what they were compiled to; so does Hypothesis, whose assertions
+pytest rewrites.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from typing import Any
 
 import case_counter
 import pytest
-from generated_cases import load_profile
 
 from fault_runs.database_servers import (
     DatabaseServer,
@@ -31,9 +31,11 @@ from fault_runs.database_servers import (
 )
 from fault_runs.kafka_server import KafkaBrokers, kafka_brokers
 
-load_profile()
 KEEPS_BYTECODE = not sys.dont_write_bytecode
 sys.dont_write_bytecode = False  # of test modules; as it was after they are imported
+from generated_cases import load_profile  # noqa: E402  only now: it brings Hypothesis
+
+load_profile()
 if "PYTEST_XDIST_WORKER" not in os.environ:
     for folder in ("src", "bench", "examples", "fault_runs", "docs"):
         compileall.compile_dir(Path(__file__).parent.parent / folder, quiet=2)
