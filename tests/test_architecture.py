@@ -65,7 +65,7 @@ KNOWS = {
     "config": "errors model nearest modules app_file",
     "graph": "counted_nouns model",
     "verifying": "errors counted_nouns durable codec places stores engine log description "
-    "actions letters",
+    "actions letters sources sinks",
     "log": "errors durable places",
     "letters": "errors log",
     "backups": "errors durable places sources stores log actions",

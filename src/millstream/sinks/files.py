@@ -47,7 +47,7 @@ _PART = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class _Begun:
+class BegunBatch:
     """The record of the last batch begun."""
 
     query: str
@@ -62,6 +62,29 @@ class _Begun:
     """The same in bytes, whatever the format."""
     form: str = ""
     """The form of the file's columns, if they are made from a declared type."""
+
+
+def record_path(directory: str, query_id: str) -> str:
+    """Returns the path of the record of a query's sink in a directory."""
+    return os.path.join(directory, f".millstream-{_shortened(query_id)}.json")
+
+
+def read_begun(record: str) -> BegunBatch | None:
+    """Reads the record of a sink; None if there is none, StoreError if it is damaged."""
+    try:
+        with open(record, "rb") as file:
+            return BegunBatch(**json.load(file))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:
+        raise StoreError(
+            f"sink record {record}: must be as Millstream wrote it; got: {error}; "
+            "restore it, or name another directory"
+        ) from None
+
+
+def _shortened(query_id: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]", "", query_id)[:8]
 
 
 class FileSink:
@@ -87,10 +110,10 @@ class FileSink:
         self._query = query_id
         self._name = name
         self._file_bytes = file_bytes
-        self._short = re.sub(r"[^A-Za-z0-9]", "", query_id)[:8]
+        self._short = _shortened(query_id)
         if not self._short:
             raise RunError(f"sink {directory}: a query id must have letters; got {query_id!r}")
-        self._record = os.path.join(directory, f".millstream-{self._short}.json")
+        self._record = record_path(directory, query_id)
         self._ready = False
         """True if the directory existed and could be written at the last check."""
         self._prepare()
@@ -137,17 +160,10 @@ class FileSink:
             ) from None
         self._ready = True
 
-    def _begun(self) -> _Begun | None:
-        try:
-            with open(self._record, "rb") as file:
-                begun = _Begun(**json.load(file))
-        except FileNotFoundError:
+    def _begun(self) -> BegunBatch | None:
+        begun = read_begun(self._record)
+        if begun is None:
             return None
-        except (ValueError, TypeError) as error:
-            raise StoreError(
-                f"sink record {self._record}: must be as Millstream wrote it; got: {error}; "
-                "restore it, or name another directory"
-            ) from None
         for what, theirs, ours in (
             ("query", begun.query, self._query),
             ("sink", begun.name, self._name),
@@ -165,7 +181,7 @@ class FileSink:
             )
         return begun
 
-    def _next(self, begun: _Begun | None, batch: int) -> _Begun:
+    def _next(self, begun: BegunBatch | None, batch: int) -> BegunBatch:
         """Returns the record for a batch; its length is not known yet."""
         if begun is not None:
             repeat = batch == begun.last
@@ -178,7 +194,7 @@ class FileSink:
             if repeat and exists and not fits:
                 self._cut(path, base)
         file = f"part-{self._short}-{batch:08}{self._format.suffix}"
-        return _Begun(self._query, self._name, file, batch, 0, 0, 0, self._format.form)
+        return BegunBatch(self._query, self._name, file, batch, 0, 0, 0, self._format.form)
 
     def _cut(self, path: str, length: int) -> None:
         """Cuts a file back to its content at that length."""
@@ -188,7 +204,7 @@ class FileSink:
         os.replace(fresh, path)
         sync(self.directory)
 
-    def _replace(self, begun: _Begun, rows: list[Row]) -> None:
+    def _replace(self, begun: BegunBatch, rows: list[Row]) -> None:
         path = os.path.join(self.directory, begun.file)
         content, length = self._format.extended(path, begun.base, rows)
         begun = replace(begun, length=length, size=len(content))

@@ -12,6 +12,7 @@ from millstream.stores.soft import read_committed
 from millstream.verifying.findings import Findings
 from millstream.verifying.logs import check_logs
 from millstream.verifying.missing_logs import check_missing_logs
+from millstream.verifying.output_folders import check_outputs
 from millstream.verifying.records import check_records
 from millstream.verifying.row_consistency import Meaning
 from millstream.verifying.shards import check_shards
@@ -47,6 +48,7 @@ def verify(
     if not mirror:  # staged output of a shared store is in its place
         check_missing(store, progress, findings)
         check_missing_logs(store, home.facts, progress, findings)
+        check_outputs(store, progress.query or home.facts.id, progress, findings)
     if not rows:
         return findings
     say("shards")
