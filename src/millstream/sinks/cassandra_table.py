@@ -42,12 +42,17 @@ _TYPES: dict[ColumnKind, str] = {
     "json": "text",
     "bytes": "blob",
     "time": "bigint",
+    "moment": "timestamp",
+    "day": "date",
+    "clock": "time",
+    "decimal": "decimal",
+    "uuid": "uuid",
 }
 
 
 def cassandra_sink(options: DatabaseOptions, query: str, layout: TableLayout) -> TableSink:
     """Returns the sink of an output."""
-    return TableSink(CassandraTable(options, query, layout), layout, wait=True)
+    return TableSink(CassandraTable(options, query, layout), wait=True)
 
 
 class CassandraTable:
@@ -60,7 +65,7 @@ class CassandraTable:
         self.shown = options.shown
         self._options = options
         self._query = query
-        self._layout = layout
+        self.layout = self._declared = layout
         self._keyspace = options.schema or ""
         self._table = f"{quoted(self._keyspace)}.{quoted(options.table)}"
         self._record = f"{quoted(self._keyspace)}.{quoted(RECORD)}"
@@ -116,7 +121,10 @@ class CassandraTable:
                 (self._options.table, self._query),
             )
             check_owner(self.shown, self._query, self._noted(session), known is not None)
-        columns, key = self._layout.columns, self._layout.key
+        existing = {} if known is None else known.columns
+        types = {name: column.cql_type for name, column in existing.items()}
+        self.layout = self._declared.with_earlier_kinds(types, _TYPES)
+        columns, key = self.layout.columns, self.layout.key
         defined = [f"{quoted(column.name)} {_TYPES[column.kind]}" for column in columns]
         keys = ", ".join(quoted(column.name) for column in columns[:key])
         session.execute(
@@ -136,13 +144,13 @@ class CassandraTable:
         return None if row is None else Noted(row[0], -1 if row[1] is None else row[1])
 
     def _prepare(self, session: Any) -> None:
-        names = [quoted(name) for name in self._layout.names]
+        names = [quoted(name) for name in self.layout.names]
         ttl = "" if self._options.ttl is None else f" AND TTL {self._options.ttl}"
         self._put = session.prepare(
             f"INSERT INTO {self._table} ({', '.join(names)}) "
             f"VALUES ({', '.join('?' * len(names))}) USING TIMESTAMP ?{ttl}"
         )
-        where = " AND ".join(f"{name} = ?" for name in names[: self._layout.key])
+        where = " AND ".join(f"{name} = ?" for name in names[: self.layout.key])
         self._delete = session.prepare(f"DELETE FROM {self._table} USING TIMESTAMP ? WHERE {where}")
         # A condition would not be idempotent; the time of writing keeps the highest batch.
         self._note = session.prepare(
@@ -150,9 +158,9 @@ class CassandraTable:
         )
 
     def _statements(self, rows: TableRows) -> Iterator[Any]:
-        columns, key = self._layout.columns, self._layout.key
+        columns, key = self.layout.columns, self.layout.key
         texts = [number for number, column in enumerate(columns) if column.kind == "json"]
-        at = self._layout.names.index("batch")
+        at = self.layout.names.index("batch")
         for row in rows.put:
             values = list(row)
             for number in texts:

@@ -15,6 +15,8 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from millstream.databases import postgres
@@ -43,7 +45,14 @@ _TYPES: dict[ColumnKind, str] = {
     "json": "jsonb",
     "bytes": "bytea",
     "time": "timestamptz",
+    "moment": "timestamptz",
+    "day": "date",
+    "clock": "time",
+    "decimal": "numeric",
+    "uuid": "uuid",
 }
+_YEAR_2000, _DAY_2000 = datetime(2000, 1, 1, tzinfo=UTC), date(2000, 1, 1).toordinal()
+_MICROSECOND = timedelta(microseconds=1)
 _NULL = b"\xff\xff\xff\xff"
 _ZERO = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 _length, _long, _double = struct.Struct(">i").pack, struct.Struct(">iq").pack, struct.Struct(">id")
@@ -52,7 +61,7 @@ _pack_double = _double.pack
 
 def postgres_sink(options: DatabaseOptions, query: str, layout: TableLayout) -> TableSink:
     """Returns the sink of an output."""
-    return TableSink(PostgresTable(options, query, layout), layout, wait=True)
+    return TableSink(PostgresTable(options, query, layout), wait=True)
 
 
 class PostgresTable:
@@ -65,7 +74,7 @@ class PostgresTable:
         self.shown = options.shown
         self._options = options
         self._query = query
-        self._layout = layout
+        self.layout = self._declared = layout
         schema = "" if options.schema is None else f"{quoted(options.schema)}."
         self._table = schema + quoted(options.table)
         self._record = schema + quoted(RECORD)
@@ -87,8 +96,8 @@ class PostgresTable:
             check_owner(self.shown, self._query, noted, is_there=True)
             if noted is None or batch <= noted.batch:
                 return
-            if self._layout.mode == "append":
-                self._copy(connection, self._table, self._layout.names, rows.put)
+            if self.layout.mode == "append":
+                self._copy(connection, self._table, self.layout.names, rows.put)
             else:
                 self._upsert(connection, rows)
             connection.execute(
@@ -112,7 +121,8 @@ class PostgresTable:
         )
         noted = self._noted(connection)
         check_owner(self.shown, self._query, noted, self._is_there(connection))
-        columns, key = self._layout.columns, self._layout.key
+        self.layout = self._declared.with_earlier_kinds(self._types(connection), _TYPES)
+        columns, key = self.layout.columns, self.layout.key
         defined = [f"{quoted(column.name)} {_TYPES[column.kind]}" for column in columns]
         keys = ", ".join(quoted(column.name) for column in columns[:key])
         connection.execute(
@@ -124,7 +134,7 @@ class PostgresTable:
             f"INSERT INTO {self._record} VALUES (%s, %s, -1) ON CONFLICT DO NOTHING",
             (self._options.table, self._query),
         )
-        if self._layout.mode == "upsert":
+        if self.layout.mode == "upsert":
             connection.execute(
                 f"CREATE TEMPORARY TABLE {INCOMING} ({', '.join(defined)}) ON COMMIT DELETE ROWS"
             )
@@ -133,6 +143,17 @@ class PostgresTable:
     def _is_there(self, connection: Connection) -> bool:
         row = connection.execute("SELECT to_regclass(%s)", (self._table,)).fetchone()
         return row is not None and row[0] is not None
+
+    def _types(self, connection: Connection) -> dict[str, str]:
+        """Returns the types of the columns that exist, by name."""
+        return dict(
+            connection.execute(
+                "SELECT attname::text, typname::text FROM pg_attribute "
+                "JOIN pg_type ON pg_type.oid = atttypid "
+                "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
+                (self._table,),
+            ).fetchall()
+        )
 
     def _noted(self, connection: Connection, *, lock: bool = False) -> Noted | None:
         row = connection.execute(
@@ -143,11 +164,11 @@ class PostgresTable:
         return None if row is None else Noted(*row)
 
     def _upsert(self, connection: Connection, rows: TableRows) -> None:
-        names = [quoted(name) for name in self._layout.names]
-        key = names[: self._layout.key]
+        names = [quoted(name) for name in self.layout.names]
+        key = names[: self.layout.key]
         columns = ", ".join(names)
         if rows.put:
-            self._copy(connection, INCOMING, self._layout.names, rows.put)
+            self._copy(connection, INCOMING, self.layout.names, rows.put)
             sets = ", ".join(f"{name} = excluded.{name}" for name in names[len(key) :])
             connection.execute(
                 f"INSERT INTO {self._table} AS kept ({columns}) SELECT {columns} FROM {INCOMING} "
@@ -156,7 +177,7 @@ class PostgresTable:
             )
         if rows.gone:
             connection.execute(f"TRUNCATE {INCOMING}")
-            self._copy(connection, INCOMING, [*self._layout.names[: len(key)], "batch"], rows.gone)
+            self._copy(connection, INCOMING, [*self.layout.names[: len(key)], "batch"], rows.gone)
             # There are no statistics of the temporary table. Without these joins the planner uses
             # the index of the table, and never scans all of it.
             connection.execute("SET LOCAL enable_hashjoin = off")
@@ -170,8 +191,8 @@ class PostgresTable:
     def _copy(
         self, connection: Connection, table: str, names: Sequence[str], rows: Iterable[Values]
     ) -> None:
-        kinds = {column.name: column.kind for column in self._layout.columns}
-        keys = set(self._layout.names[: self._layout.key])
+        kinds = {column.name: column.kind for column in self.layout.columns}
+        keys = set(self.layout.names[: self.layout.key])
         into = ", ".join(map(quoted, names))
         data = copy_data([(kinds[name], name in keys) for name in names], rows)
         with (
@@ -216,6 +237,32 @@ def _encode_time(value: int) -> bytes:
     return _long(8, value - EPOCH if value >= EARLIEST else -(1 << 63))
 
 
+def _encode_moment(value: datetime) -> bytes:
+    return _long(8, (value - _YEAR_2000) // _MICROSECOND)
+
+
+def _encode_day(value: date) -> bytes:
+    return struct.pack(">ii", 4, value.toordinal() - _DAY_2000)
+
+
+def _encode_clock(value: time) -> bytes:
+    seconds = (value.hour * 60 + value.minute) * 60 + value.second
+    return _long(8, seconds * 1_000_000 + value.microsecond)
+
+
+def _encode_decimal(value: Decimal) -> bytes:
+    """Encodes a decimal as PostgreSQL has it: groups of four digits, and how many follow the
+    point."""
+    whole, _, fraction = format(value.copy_abs(), "f").partition(".")
+    digits = "0" * (-len(whole) % 4) + whole + fraction + "0" * (-len(fraction) % 4)
+    groups = [int(digits[at : at + 4]) for at in range(0, len(digits), 4)]
+    weight = (len(whole) + 3) // 4 - 1
+    sign = 0x4000 if value < 0 else 0
+    head = struct.pack(">hhHH", len(groups), weight, sign, len(fraction))
+    data = head + struct.pack(f">{len(groups)}h", *groups)
+    return _length(len(data)) + data
+
+
 _ENCODERS: dict[ColumnKind, Callable[[Any], bytes]] = {
     "text": _encode_text,
     "integer": lambda value: _long(8, value),
@@ -224,4 +271,9 @@ _ENCODERS: dict[ColumnKind, Callable[[Any], bytes]] = {
     "json": _encode_json,
     "bytes": lambda value: _length(len(value)) + value,
     "time": _encode_time,
+    "moment": _encode_moment,
+    "day": _encode_day,
+    "clock": _encode_clock,
+    "decimal": _encode_decimal,
+    "uuid": lambda value: _length(16) + value.bytes,
 }

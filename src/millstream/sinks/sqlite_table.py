@@ -40,6 +40,7 @@ _TYPES: dict[ColumnKind, str] = {
     "json": "TEXT",
     "bytes": "BLOB",
     "time": "INTEGER",
+    **dict.fromkeys(("moment", "day", "clock", "decimal", "uuid"), "TEXT"),
 }
 
 
@@ -53,7 +54,7 @@ def sqlite_sink(
 ) -> TableSink:
     """Returns the sink of an output; creates the file and the table, so that they can be read at
     once."""
-    return TableSink(SqliteTable(path, query, name, layout, wait), layout, wait=False)
+    return TableSink(SqliteTable(path, query, name, layout.untyped(), wait), wait=False)
 
 
 class SqliteTable:
@@ -72,7 +73,7 @@ class SqliteTable:
         self._query = query
         self._name = name
         self._table = _quoted(name)
-        self._layout = layout
+        self.layout = layout
         self._wait = wait
         self._connection: sqlite3.Connection | None = None
         self._opened: tuple[int, int] | None = None
@@ -110,7 +111,7 @@ class SqliteTable:
             noted = self._check_owner(connection)  # another writer may have been here
             if noted is not None and batch <= noted.batch:
                 return
-            if self._layout.mode == "latest":
+            if self.layout.mode == "latest":
                 self._put_latest(connection, rows)
             else:
                 self._put(connection, rows)
@@ -139,7 +140,7 @@ class SqliteTable:
         )
 
     def _put(self, connection: sqlite3.Connection, rows: TableRows) -> None:
-        columns, key = self._layout.columns, self._layout.key
+        columns, key = self.layout.columns, self.layout.key
         texts = [column.kind == "json" for column in columns]
         names = [_quoted(column.name) for column in columns]
         keys = ", ".join(names[:key])
@@ -166,7 +167,7 @@ class SqliteTable:
             "(stream TEXT PRIMARY KEY, query TEXT NOT NULL, batch INTEGER NOT NULL)"
         )
         self._check_owner(connection)
-        columns, key = self._layout.columns, self._layout.key
+        columns, key = self.layout.columns, self.layout.key
         defined = [f"{_quoted(column.name)} {_TYPES[column.kind]}" for column in columns]
         if key == 1:
             defined[0] += " PRIMARY KEY"

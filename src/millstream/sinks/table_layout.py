@@ -11,17 +11,24 @@
 value is bytes, `bytes` has it and `value` is null. `number` counts the events of a batch in content
 order, so that `(batch, number)` identifies an event, also when the batch is written again.
 
-A field of a dataclass is a column of its type, if that is text, a whole number, a number or a
-Boolean, each also with None; anything else is JSON. The value of an event may be anything, whatever
-type is declared: a value that fits is only in the columns, and one that does not is in `value`.
+A field of a dataclass is a column of its type, if that is text, a whole number, a number, a
+Boolean, a time, a date, a decimal, a UUID or bytes, each also with None; anything else is JSON. The
+value of an event may be anything, whatever type is declared: a value that fits is only in the
+columns, and one that does not is in `value`.
+
+Earlier versions made columns of text, or JSON for bytes, where there are types now, and SQLite has
+no such types: `with_earlier_kinds` returns the layout of such a table.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
 from typing import Any, Literal, NamedTuple, get_type_hints
+from uuid import UUID
 
 import msgspec
 
@@ -31,7 +38,22 @@ from millstream.errors import DefinitionError, StoreError
 from millstream.sinks.row_files import Row
 from millstream.slate_changes import SlateChange, SlateChanges
 
-ColumnKind = Literal["text", "integer", "real", "boolean", "json", "bytes", "time"]
+ColumnKind = Literal[
+    "text",
+    "integer",
+    "real",
+    "boolean",
+    "json",
+    "bytes",
+    "time",
+    "moment",
+    "day",
+    "clock",
+    "decimal",
+    "uuid",
+]
+"""`time` is the ts of a row, whole microseconds; the values of the last five are as in Python: a
+moment is in UTC, and so is a time of day that has a zone."""
 Mode = Literal["append", "upsert", "latest"]
 Values = tuple[Any, ...]
 """A row's values in the order of the columns; JSON is bytes."""
@@ -40,10 +62,22 @@ _SCALARS: dict[ColumnTypeKind, tuple[ColumnKind, Any]] = {
     "integer": ("integer", READ_AS["integer"]),
     "real": ("real", float),
     "boolean": ("boolean", bool),
-    **dict.fromkeys(("moment", "day", "clock", "decimal", "uuid"), ("text", str)),
+    "bytes": ("bytes", bytes),
+    "moment": ("moment", datetime),
+    "day": ("day", date),
+    "clock": ("clock", time),
+    "decimal": ("decimal", Decimal),
+    "uuid": ("uuid", UUID),
 }
 """For each type of a field: the kind of its column, and the type as which its JSON is read. Other
 types are JSON."""
+_EARLIER: dict[ColumnKind, tuple[ColumnKind, Any]] = {
+    **dict.fromkeys(("moment", "day", "clock", "decimal", "uuid"), ("text", str)),
+    "bytes": ("json", msgspec.Raw),
+}
+"""The kinds of which earlier versions made other columns: their kind, and how they are read."""
+MOST_DIGITS = 1_000
+"""The most digits of a decimal before its point, and after it: every database holds so many."""
 
 
 class TableColumn(NamedTuple):
@@ -81,10 +115,30 @@ class TableLayout:
     """For changes: returns the cells between the key and the ts."""
     fields: RecordCells | None = None
     """For events: reads the fields that are columns, if a type is declared."""
+    remade: Callable[[Collection[str]], TableLayout] | None = None
+    """Returns the layout in which the columns named have the kind of earlier versions."""
 
     @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
+
+    def with_earlier_kinds(
+        self, types: Mapping[str, str], of: Mapping[ColumnKind, str]
+    ) -> TableLayout:
+        """Returns the layout for a table that exists, from the types of its columns by name.
+
+        `of` has the database's type for each kind.
+        """
+        earlier = {
+            column.name
+            for column in self.columns
+            if column.kind in _EARLIER and types.get(column.name) == of[_EARLIER[column.kind][0]]
+        }
+        return self.remade(earlier) if self.remade is not None and earlier else self
+
+    def untyped(self) -> TableLayout:
+        """Returns the layout for a database that has none of the types that came later."""
+        return self if self.remade is None else self.remade(self.names)
 
     def events(self, batch: int, rows: Iterable[Row]) -> TableRows:
         """Returns the rows of a batch's events; in mode "latest", the latest of each key."""
@@ -164,11 +218,16 @@ ENTRIES = TableLayout("upsert", (KEY, ENTRY, VALUE, BYTES, TS, BATCH), 2, _entry
 SLATES = TableLayout("upsert", (KEY, SLATE, TS, BATCH), 1, _slate_cells)
 
 
-def slate_layout(slate: type, where: str, *, typed: bool = True) -> TableLayout:
-    """Returns the layout for changes of slates of that type, which is dict or a dataclass."""
+def slate_layout(
+    slate: type, where: str, *, typed: bool = True, earlier: Collection[str] = ()
+) -> TableLayout:
+    """Returns the layout for changes of slates of that type, which is dict or a dataclass.
+
+    The columns of `earlier` have the kind that earlier versions gave them.
+    """
     if not typed or not dataclasses.is_dataclass(slate):
         return SLATES
-    fields = record_cells(slate, (KEY, TS, BATCH), where)
+    fields = record_cells(slate, (KEY, TS, BATCH), where, earlier)
 
     def cells(change: SlateChange) -> Values:
         try:
@@ -179,16 +238,29 @@ def slate_layout(slate: type, where: str, *, typed: bool = True) -> TableLayout:
                 "table with the option columns=json"
             ) from None
 
-    return TableLayout("upsert", (KEY, *fields.columns, TS, BATCH), 1, cells)
+    def remade(earlier: Collection[str]) -> TableLayout:
+        return slate_layout(slate, where, earlier=earlier)
+
+    return TableLayout("upsert", (KEY, *fields.columns, TS, BATCH), 1, cells, remade=remade)
 
 
-def event_layout(value: type | None, where: str, *, typed: bool = True) -> TableLayout:
-    """Returns the layout for events whose values have the declared dataclass, if there is one."""
+def event_layout(
+    value: type | None, where: str, *, typed: bool = True, earlier: Collection[str] = ()
+) -> TableLayout:
+    """Returns the layout for events whose values have the declared dataclass, if there is one.
+
+    The columns of `earlier` have the kind that earlier versions gave them.
+    """
     if value is None or not typed:
         return EVENTS
     first = (KEY, TS, BATCH, NUMBER)
-    fields = record_cells(value, (*first, VALUE, BYTES), where)
-    return TableLayout("append", (*first, *fields.columns, VALUE, BYTES), 4, fields=fields)
+    fields = record_cells(value, (*first, VALUE, BYTES), where, earlier)
+
+    def remade(earlier: Collection[str]) -> TableLayout:
+        return event_layout(value, where, earlier=earlier)
+
+    columns = (*first, *fields.columns, VALUE, BYTES)
+    return TableLayout("append", columns, 4, fields=fields, remade=remade)
 
 
 class RecordCells(NamedTuple):
@@ -199,7 +271,9 @@ class RecordCells(NamedTuple):
     """Returns the cells of a JSON value; ValidationError if it does not fit."""
 
 
-def record_cells(record: type, others: Iterable[TableColumn], where: str) -> RecordCells:
+def record_cells(
+    record: type, others: Iterable[TableColumn], where: str, earlier: Collection[str] = ()
+) -> RecordCells:
     """Returns the columns of a dataclass's fields; DefinitionError if `others` has one of their
     names."""
     hints = get_type_hints(record)
@@ -207,6 +281,8 @@ def record_cells(record: type, others: Iterable[TableColumn], where: str) -> Rec
     fields: list[tuple[str, Any, Any]] = []
     for number, field in enumerate(dataclasses.fields(record)):
         kind, read_as = _column_kind(hints[field.name])
+        if field.name in earlier:
+            kind, read_as = _EARLIER.get(kind, (kind, read_as))
         columns.append(TableColumn(field.name, kind))
         is_json = kind == "json"
         reading = (read_as, msgspec.Raw(b"null")) if is_json else (read_as | None, None)
@@ -221,20 +297,63 @@ def record_cells(record: type, others: Iterable[TableColumn], where: str) -> Rec
     )
     decode = msgspec.json.Decoder(reader).decode
     astuple = msgspec.structs.astuple
-    raws = any(column.kind == "json" for column in columns)
+    converted = [
+        (number, _CONVERTED[column.kind])
+        for number, column in enumerate(columns)
+        if column.kind in _CONVERTED
+    ]
 
     def read(encoded: bytes) -> Values:
         values = astuple(decode(encoded))
-        return tuple([_cell(value) for value in values]) if raws else values
+        if not converted:
+            return values
+        cells = list(values)
+        for number, convert in converted:
+            if cells[number] is not None:
+                cells[number] = convert(cells[number])
+        return tuple(cells)
 
     return RecordCells(tuple(columns), read)
 
 
-def _cell(value: Any) -> Any:
-    if isinstance(value, msgspec.Raw):
-        encoded = bytes(value)
-        return None if encoded == b"null" else encoded
+def _raw_cell(value: msgspec.Raw) -> bytes | None:
+    encoded = bytes(value)
+    return None if encoded == b"null" else encoded
+
+
+def _moment(value: datetime) -> datetime:
+    """Returns the moment in UTC; one without a zone is taken as in UTC."""
+    if value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise msgspec.ValidationError(f"{value} is not in the years 1 to 9999") from None
+
+
+def _clock(value: time) -> time:
+    """Returns the time of day in UTC, if it has a zone; no column here has one."""
+    if value.tzinfo is None:
+        return value
+    return datetime.combine(date(2000, 1, 2), value).astimezone(UTC).time()
+
+
+def _decimal(value: Decimal) -> Decimal:
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int):
+        raise msgspec.ValidationError(f"{value} is no finite number")
+    if value.adjusted() >= MOST_DIGITS or exponent < -MOST_DIGITS or exponent > MOST_DIGITS:
+        raise msgspec.ValidationError(f"a decimal has more than {MOST_DIGITS:,} digits")
     return value
+
+
+_CONVERTED: dict[ColumnKind, Callable[[Any], Any]] = {
+    "json": _raw_cell,
+    "moment": _moment,
+    "clock": _clock,
+    "decimal": _decimal,
+}
+"""What is still to be done to the cells of a kind after they were read."""
 
 
 def _column_kind(hint: Any) -> tuple[ColumnKind, Any]:

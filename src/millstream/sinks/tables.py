@@ -32,6 +32,8 @@ class DatabaseTable(Protocol):
     """The address as errors show it, without secrets."""
     advice: str
     """Advice for the user when a write fails."""
+    layout: TableLayout
+    """The layout of its rows; once it is open, as the columns of an existing table have it."""
 
     def open(self) -> int:
         """Connects, and creates what does not exist; returns the last batch written, or -1.
@@ -55,10 +57,9 @@ class DatabaseTable(Protocol):
 class TableSink:
     """The table that one output is published to."""
 
-    def __init__(self, table: DatabaseTable, layout: TableLayout, *, wait: bool) -> None:
+    def __init__(self, table: DatabaseTable, *, wait: bool) -> None:
         """With `wait`, a database that is unavailable now is opened when the first batch comes."""
         self._table = table
-        self._layout = layout
         self._last: int | None = None
         """The last batch written; None while there is no connection."""
         try:
@@ -73,12 +74,12 @@ class TableSink:
         SinkError if the database is unavailable or refuses: then it may be retried.
         """
         if rows:
-            self._write(batch, lambda: self._layout.events(batch, rows))
+            self._write(batch, lambda: self._table.layout.events(batch, rows))
 
     def publish_changes(self, batch: int, changes: SlateChanges) -> None:
         """Writes the changes of slates of a batch, or of several up to it, in the same way."""
         if len(changes):
-            self._write(batch, lambda: self._layout.changes(changes))
+            self._write(batch, lambda: self._table.layout.changes(changes))
 
     def close(self) -> None:
         """Closes the connection."""
