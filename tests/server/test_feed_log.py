@@ -172,6 +172,15 @@ def test_too_far_behind_is_said(made, monkeypatch):
     assert after.trouble is None
 
 
+def test_one_record_behind_is_said(made, monkeypatch):
+    """One record is counted as one."""
+    monkeypatch.setattr(feed_log, "MOST", 0)
+    made.append(post("bob", "0", 0))
+    before = followed(made, lambda log: log.now())
+    assert before.trouble is not None
+    assert "is 1 record behind, and the last 1 of them is not shown yet" in before.trouble
+
+
 def test_a_log_that_cannot_be_read_is_said(made):
     """And when it can be again, all is there."""
     made.append(post("bob", "1"))

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from millstream.agent.outbox import Say
 from millstream.codec import encode_value
+from millstream.counted_nouns import counted
 from millstream.errors import CodecError
 from millstream.windows.message import Message, PaneManifest
 
@@ -42,8 +43,9 @@ def fitted(message: Message, say: Say) -> tuple[Message, bytes]:
         return lost, body_of(lost)
     if len(body) <= LONGEST:
         return message, body
+    keys = counted(len(message.partials), "key")
     say(
-        f"pane {message.pane}: its {len(message.partials)} keys take {len(body)} bytes, and "
+        f"pane {message.pane}: it has {keys} in {len(body):,} bytes, and "
         f"at most {LONGEST} can be sent: it counts as lost; give the job shorter panes or fewer "
         "keys"
     )

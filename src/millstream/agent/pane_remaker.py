@@ -13,6 +13,7 @@ from millstream.agent.pane_pace import Pacing
 from millstream.agent.pane_reader import PaneReader
 from millstream.agent.rounds import Region, counts_of, with_mark
 from millstream.agent.surroundings import Surroundings
+from millstream.counted_nouns import counted
 from millstream.windows.message import Message
 from millstream.windows.placed import PlacedJob
 
@@ -71,8 +72,9 @@ class Remaker:
             reading.end(pane + 1)
         was, now = (counts_of(message, node).all for message in (region.message, ended[0]))
         if len(ended) > 1 or was != now:  # each record must be counted exactly once
+            lines = counted(was, "line")
             self.around.say(
-                f"pane {pane} cannot be made any more: the log has {now} of its {was} lines"
+                f"pane {pane} cannot be made any more: the log has {now:,} of its {lines}"
             )
             return with_mark(region.message, node, "shed")
         if gap := region.message.nodes[node].gap:  # found meanwhile

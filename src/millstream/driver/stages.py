@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import msgspec
 
+from millstream.counted_nouns import counted
 from millstream.driver.inputs import log_chunks, read_split
 from millstream.driver.job import END, REPORT, SEAT, BatchJob, Row, SourceSplit
 from millstream.driver.job_store import bases_of, place_of, stage, store_of
@@ -125,8 +126,8 @@ def layer_stage(
     if ended != upstream:
         reach("cut-off", job.beat.batch)
         raise RunError(
-            f"layer {layer + 1}: the input was cut off after {ended} of {upstream} tasks; nothing "
-            "was committed, and the task is tried again"
+            f"layer {layer + 1}: the input was cut off after {ended} of "
+            f"{counted(upstream, 'task')}; nothing was committed, and the task is tried again"
         )
     with Task(plan, job.beat, store_of(job), owned, attempt) as task:
         task.run_layer(layer, inboxes, job.beat)

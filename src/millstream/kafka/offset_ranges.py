@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from millstream.counted_nouns import counted, verb
 from millstream.errors import InputError
 from millstream.kafka.client import AWAY_SECONDS, client_settings, library, made_client
 from millstream.kafka.topic import SourceTopic
@@ -231,11 +232,13 @@ class _Reading:
 
 def removed(topic: SourceTopic, partition: int, position: int, begin: int) -> InputError:
     """The error for records that were removed before they were read."""
+    records, lost = counted(begin - position, "record"), begin - position
+    were, them = verb(lost, "it was", "they were"), verb(lost, "it", "them")
     return InputError(
         f"{topic.partition(partition)}: the next record to read has offset {position}, and the "
-        f"topic begins at {begin}: retention has removed {begin - position:,} records before they "
-        "were read. Give the topic a longer retention. To go on without them, give the source's "
-        "address the option lost=skip, which counts them; or replay into a new store (--store)"
+        f"topic begins at {begin}: retention has removed {records} before {were} read. Give the "
+        f"topic a longer retention. To go on without {them}, give the source's address the option "
+        f"lost=skip, which counts {them}; or replay into a new store (--store)"
     )
 
 

@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from millstream.counted_nouns import counted, verb
 from millstream.durable import sync
 from millstream.errors import LogError
 from millstream.log.blocks import BadBlock, Header, Tag, headers, holds_a_block, tags_at, walk
@@ -142,8 +143,9 @@ def _check_end(folder: Path, active: Segment, whole: list[int], bad: str) -> Non
     """Raise LogError if the blocks end before the position in `end`, which was on disk once."""
     end = read_end(folder)
     if end is not None and end > whole:
+        records, were = counted(end[1], "record"), verb(end[1], "was", "were")
         raise LogError(
-            f"log {folder}: {end[1]} records ({end[0]} bytes) were on disk, says its file `end`, "
+            f"log {folder}: {records} ({end[0]:,} bytes) {were} on disk, says its file `end`, "
             f"and {active.path} is whole only up to record {whole[1]} (offset {whole[0]})"
             f"{bad and ': '}{bad}; restore the log's folder from a copy, or, to go on without the "
             "lost records, delete the file `end`"

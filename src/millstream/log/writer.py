@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from millstream.counted_nouns import counted, verb
 from millstream.durable import sync
 from millstream.errors import LogError
 from millstream.log.blocks import encode_block
@@ -97,9 +98,11 @@ class LogWriter:
         """Bytes of an interrupted append that were cut off."""
         self.torn_said = ""
         if recovered.torn:
+            torn = counted(recovered.torn, "byte")
+            were, are = verb(recovered.torn, "was", "were"), verb(recovered.torn, "is", "are")
             self.torn_said = (
-                f"log {self.path}: the last append was interrupted: {recovered.torn} bytes that "
-                f"were never acknowledged are cut off, and the log ends at record {self._records}"
+                f"log {self.path}: the last append was interrupted: {torn} that {were} "
+                f"never acknowledged {are} cut off, and the log ends at record {self._records}"
             )
         flags = os.O_CREAT | os.O_RDWR | os.O_CLOEXEC
         self._end = os.open(self.path / "end", flags, 0o644)

@@ -27,6 +27,7 @@ from typing import Any
 
 import msgspec
 
+from millstream.counted_nouns import counted, verb
 from millstream.errors import InputError, LogError
 from millstream.feeds.reads.pending_records import NOTHING, Pending
 from millstream.feeds.records import checked
@@ -169,9 +170,10 @@ class FeedLog:
         behind = self._reader.end[1] - self._at[1]
         self._trouble = None
         if behind > 0:
+            records = counted(self._reader.end[1] - begin[1], "record")
             self._trouble = (
-                f"the application is {self._reader.end[1] - begin[1]} records behind, and the last "
-                f"{behind} of them are not shown yet; start it, or give it time"
+                f"the application is {records} behind, and the last {behind:,} of them "
+                f"{verb(behind, 'is', 'are')} not shown yet; start it, or give it time"
             )
 
     def _read_on(self) -> list[tuple[int, Record]]:

@@ -22,6 +22,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from millstream.counted_nouns import counted
 from millstream.errors import StoreError
 from millstream.places.piece_log import PieceLog
 from millstream.sources.directory_watch import NewFile, Watched
@@ -159,8 +160,8 @@ class FileLog:
                 return self._starts[-1]
             raise StoreError(
                 f"log {self._log.path}: the position {list(position)} must be within its "
-                f"{len(self._paths)} files: the log was cut or replaced; restore it from a copy of "
-                "the store, or begin a new one with --store"
+                f"{counted(len(self._paths), 'file')}: the log was cut or replaced; restore it "
+                "from a copy of the store, or begin a new one with --store"
             )
         size = self._starts[file + 1] - self._starts[file]
         return self._starts[file] + size * taken // self._units[file]

@@ -26,6 +26,7 @@ from uuid import uuid4
 import msgspec
 
 from millstream.column_types import ColumnType
+from millstream.counted_nouns import counted
 from millstream.durable import (
     read_record,
     sync,
@@ -162,9 +163,9 @@ class Home:
             )
         if shards is not None and self.facts.shards != shards:
             raise StoreError(
-                f"{self.name}: the store has {self.facts.shards} shards, and they are fixed; this "
-                f"run asks for {shards}: leave --shards out, or change them with `millstream "
-                "reshard`"
+                f"{self.name}: the store has {counted(self.facts.shards, 'shard')}, and the number "
+                f"is fixed; this run asks for {shards}: leave --shards out, or change it with "
+                "`millstream reshard`"
             )
 
     def know_slates(

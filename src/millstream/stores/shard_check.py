@@ -20,6 +20,7 @@ from operator import lt
 import lmdb
 import msgspec
 
+from millstream.counted_nouns import counted
 from millstream.stores import rows
 from millstream.stores.checks import NONE, Damaged, RowTally, check, check_all, digest_of
 from millstream.stores.environment import MAX_READERS, Transaction
@@ -123,7 +124,8 @@ def _findings(txn: Transaction, checked: CheckedShard) -> Iterator[str]:
             checked.rows += len(keys) - own
         tally = RowTally(tally.count + len(keys), tally.digest + digest_of(values) & (1 << 64) - 1)
     if head is not None and head.tally.count != tally.count:
-        yield f"it has {tally.count} rows, and its head says {head.tally.count}: a page was lost"
+        found = counted(tally.count, "row")
+        yield f"it has {found}, and its head says {head.tally.count:,}: a page was lost"
     elif head is not None and head.tally != tally:
         yield "its rows do not match the tally in its head: an old page replaces a new one"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from millstream.counted_nouns import counted
 from millstream.errors import LogError
 from millstream.log.blocks import BadBlock, holds_a_block, walk
 from millstream.log.readers import read_committed_by
@@ -87,7 +88,9 @@ def _check_segment(
             if not last or acknowledged or holds_a_block(rest):
                 findings.add(segment.path, f"is damaged at byte {place:,}: {error.why}", WHOLE)
             else:
-                findings.add(segment.path, f"ends with {size - place:,} bytes of no block", TAIL)
+                findings.add(
+                    segment.path, f"ends with {counted(size - place, 'byte')} of no block", TAIL
+                )
         except msgspec.MsgspecError as error:
             findings.add(segment.path, f"has tags that cannot be read: {error}", WHOLE)
     finally:
