@@ -83,7 +83,7 @@ class Demo:
         at = int(time.time() * generate.SECOND)
         made = [generate.checkin(random, at - n * 1_000) for n in range(AT_ONCE)]
         client.send("checkins", made)
-        return sum(s["records"] or 0 for s in client.streams() if s["name"] == "checkins")
+        return sum(s.records or 0 for s in client.streams() if s.name == "checkins")
 
     def _over(self) -> bool:
         if not self._seconds or self._first is None:

@@ -37,7 +37,7 @@ def listen(
 
 def begin(client: ms.Client, seed: int) -> Target:
     """The target system, at the present or at the time that the application has come to."""
-    horizon = client.status()["horizon"] or 0
+    horizon = client.status().horizon or 0
     return Target(seed, max(int(time.time() * 1_000_000), horizon) + 2 * EVERY)
 
 

@@ -134,10 +134,11 @@ def main(arguments: list[str] | None = None) -> None:
         with Client(given.url) as client:
             done = drive(client, given.users, given.seed, given.seconds, time.monotonic)
             print(_words(done))
-            for name, of in client.feeds.network().items():
+            for name, network in client.feeds.network().items():
                 print(
-                    f"{name}: {of['producers']:,} producers, {of['consumers']:,} consumers, "
-                    f"{of['pairs']:,} pairs, {of['pushed']:,} pushed and {of['pulled']:,} pulled"
+                    f"{name}: {network.producers:,} producers, {network.consumers:,} consumers, "
+                    f"{network.pairs:,} pairs, {network.pushed:,} pushed and "
+                    f"{network.pulled:,} pulled"
                 )
     except MillstreamError as error:
         sys.exit(f"error: {error}")

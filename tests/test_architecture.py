@@ -66,15 +66,16 @@ KNOWS = {
     "graph": "counted_nouns model",
     "verifying": "errors counted_nouns durable codec places stores engine log description "
     "actions letters sources sinks",
+    "messages": "",
     "log": "errors counted_nouns durable places",
-    "letters": "errors log",
+    "letters": "errors log messages",
     "backups": "errors durable places sources stores log actions",
     "actions": "errors counted_nouns nearest durable model places stores log",
     "description": "errors durable model graph",
     "server": "errors counted_nouns nearest json_depth child_process durable model codec "
     "places stores log "
-    "description actions windows feeds trees letters kafka",
-    "client": "errors counted_nouns codec",
+    "description actions windows feeds trees letters kafka messages",
+    "client": "errors counted_nouns codec messages",
     "driver": "errors counted_nouns durable model codec slate_versions places stores engine "
     "sources sinks "
     "settings log letters actions databases slate_changes kafka column_types",
@@ -87,7 +88,7 @@ KNOWS = {
     "modules setting_values "
     "settings config graph driver spark log description server client actions engine verifying "
     "agent windows feeds packages trees places cluster_options letters backups column_types "
-    "service notices",
+    "service notices messages",
     "application": "errors counted_nouns extras model graph client driver cli",
     "": "errors model testing client algebra elements windows feeds spark lookups stores "
     "application",
@@ -106,6 +107,7 @@ OUTSIDE = {
     "datasketches": {"algebra"},
     "numpy": {"algebra", "sources"},
     "msgspec": {
+        "messages",
         *("codec", "stores", "engine", "sources", "sinks", "driver", "spark", "cli"),
         *("log", "description", "server", "client", "actions", "verifying", "agent", "feeds"),
         *("windows", "packages", "trees", "slate_changes", "kafka", "lookups", "letters"),

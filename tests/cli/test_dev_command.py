@@ -115,7 +115,7 @@ def test_on_a_shared_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         running.write_step("STEP = 10")
         running.wait_for("runs in this process", times=2)
         running.send(expected=11)
-        assert running.client.status()["mirror"]["error"] is None
+        assert running.client.status().mirror.error is None
         assert running.end() == 0
         assert "Traceback" not in running.log.read_text()
     finally:

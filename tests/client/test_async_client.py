@@ -41,7 +41,7 @@ def test_calls_are_awaited_side_by_side(live: LiveServer) -> None:
             assert await client.get("count", "nobody") is None
             sent = await client.send("checkins", [{"venue": "a"}, {"n": 1}])
             assert (sent.accepted, sent.refused_count) == (1, 1)
-            assert (await client.status())["server"]["accepted"] >= 1
+            assert (await client.status()).server.accepted >= 1
 
     awaited(work())
 

@@ -61,7 +61,7 @@ def test_ten_thousand_events(own):
 
     with Client(own.url) as client:
         assert client.send("checkins", events(), progress=progress) == Sent(10_000)
-        assert client.status()["server"]["accepted"] == 10_000
+        assert client.status().server.accepted == 10_000
     assert batches == [500] * 20
     assert ahead == 0
     assert [record["n"] for record in own.records("checkins")] == list(range(10_000))
@@ -180,9 +180,9 @@ def test_dump(client):
 
 def test_the_application(client):
     """What the server says of itself and of the application."""
-    assert client.status()["app"] == "retail"
+    assert client.status().app == "retail"
     assert client.graph()["outputs"][0] == "hot"
-    posts = {stream["name"]: stream["posts"] for stream in client.streams()}
+    posts = {stream.name: stream.posts for stream in client.streams()}
     assert posts["checkins"]
     assert not posts["hot"]
 
@@ -260,7 +260,7 @@ def test_proxies_of_the_environment_are_not_asked_for_this_machine(live, monkeyp
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setenv("ALL_PROXY", f"http://127.0.0.1:{free_port()}")
     with Client(live.url) as client:
-        assert client.status()["app"] == "retail"
+        assert client.status().app == "retail"
 
 
 def test_lost_answers_count_nothing_twice(own):

@@ -154,7 +154,7 @@ def test_why_and_coherency(stored: FeedStore, client: Client) -> None:
     assert texts(page) == ["bob 0", "ann 5", "ann 4"]
     assert page.coherency == "per-producer"
     assert page.items[0].why is not None
-    assert page.items[0].why["side"] == "pull"
+    assert page.items[0].why.side == "pull"
     assert feeds.read("xena").items[0].why is None
 
 
@@ -219,7 +219,7 @@ def test_the_network(stored: FeedStore, client: Client) -> None:
     client.feeds.post("ann", 1)
     stored.batch()
     stored.settle()
-    of = client.feeds.network()["feeds"]
-    assert (of["producers"], of["consumers"], of["pairs"]) == (1, 1, 1)
-    assert of["pushed"] + of["pulled"] == 1
-    assert of["coherency"] == "global"
+    network = client.feeds.network()["feeds"]
+    assert (network.producers, network.consumers, network.pairs) == (1, 1, 1)
+    assert network.pushed + network.pulled == 1
+    assert network.coherency == "global"

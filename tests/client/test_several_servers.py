@@ -74,7 +74,7 @@ def test_reads_go_on_with_the_next(servers: Servers) -> None:
         slate = until(lambda: client.get("count", "Walmart"))  # this one may be a moment behind
         assert slate.value == {"n": 1}
         assert client.url != first
-        assert client.status()["app"] == "shop"
+        assert client.status().app == "shop"
 
 
 def test_what_is_sent_counts_once(servers: Servers) -> None:
@@ -94,7 +94,7 @@ def test_what_is_sent_counts_once(servers: Servers) -> None:
         assert sent.accepted == count
         assert client.url != killed
         until(lambda: sum(slate.value["n"] for slate in client.scan("count")) >= count, 30)
-        until(lambda: client.status()["waiting"] == 0)
+        until(lambda: client.status().waiting == 0)
         assert sum(slate.value["n"] for slate in client.scan("count")) == count
 
 

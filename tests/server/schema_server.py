@@ -1,5 +1,8 @@
-"""A server for `make test-schema`: of a shop with slates, records and a dead letter. Prints its
-address, and serves until its stdin ends."""
+"""A server for `make test-schema`. Prints its address, and serves until its stdin ends.
+
+shop: slates, records and a dead letter
+town: feeds
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 from msgspec import structs
 from server.forked_server import ForkedServer
 from shop_store import stocked
+from town_store import town
 
 from millstream.description import SourceDescription, read_description, write_description
 from millstream.server.options import ServerOptions
@@ -24,12 +28,18 @@ def take_anything(store: Path) -> None:
     write_description(store, structs.replace(description, sources=sources))
 
 
+def shop(store: Path) -> None:
+    stocked(store)
+    take_anything(store)
+
+
 if __name__ == "__main__":
+    (application,) = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
-        shop = stocked(Path(folder) / "store")
-        take_anything(shop.path)
+        store = Path(folder) / "store"
+        {"shop": shop, "town": town}[application](store)
         # Event streams end by themselves: whoever checks an answer reads the whole of it.
-        server = ForkedServer(ServerOptions(shop.path, port=0, stream_seconds=0.02))
+        server = ForkedServer(ServerOptions(store, port=0, stream_seconds=0.02))
         try:
             print(server.url, flush=True)
             sys.stdin.read()

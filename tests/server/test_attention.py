@@ -5,42 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from calm_status import ACTION, CALM, COUNTS, DELIVERIES, JOB, NOW, SOURCE, UPDATE
+from msgspec.structs import replace
 
+from millstream.messages.status import ActionRetries, IntakeStatus, SinkTrouble
 from millstream.server.attention import attention_of
 from millstream.server.lag_trend import LagTrend
 
-NOW = 1_800_000_000_000_000
-CALM: dict[str, Any] = {
-    "order": "event-time",
-    "running": True,
-    "troubles": [],
-    "deliveries": {"residual": 0, "retried": 0},
-    "actions": [],
-    "mirror": None,
-    "intake": {"held": 0, "pressure": 0.2},
-    "sources": [
-        {"name": "in", "lag_seconds": 1.0, "lag_events": 3, "lag_growth": None, "dead_letters": 0}
-    ],
-    "functions": [{"name": "count", "dead_letters": 0}],
-    "jobs": {},
-    "waiting": 5,
-    "horizon": NOW - 2_000_000,
-    "dead_letters": 0,
-    "late": 0,
-}
-ACTION = {
-    "name": "notify",
-    "waiting": 0,
-    "trouble": None,
-    "retrying": None,
-    "failed": 0,
-}
-BEHIND = {"name": "in", "lag_seconds": 45.0, "lag_events": 1, "lag_growth": 0.0, "dead_letters": 0}
-JOB = {"nodes": {"web1": {"dead": 0}}, "silent": [], "warnings": [], "residual": 0}
+BEHIND = replace(SOURCE, lag_seconds=45.0, lag_events=1, lag_growth=0.0)
 
 
 def texts(**changed: Any) -> list[str]:
-    return [one.text for one in attention_of({**CALM, **changed}, NOW)]
+    return [item.text for item in attention_of(replace(CALM, **changed), NOW)]
 
 
 def test_nothing_is_said_of_an_application_that_is_well() -> None:
@@ -51,43 +27,43 @@ def test_nothing_is_said_of_an_application_that_is_well() -> None:
     ("changed", "text"),
     [
         (
-            {"troubles": [{"name": "sink 'out'", "since": 1, "error": "no room"}]},
+            {"troubles": [SinkTrouble("sink 'out'", 1, "no room")]},
             "sink 'out' fails, and batches wait for it: no room",
         ),
         (
-            {"deliveries": {"residual": -1, "retried": 0}},
+            {"deliveries": replace(DELIVERIES, residual=-1)},
             "1 delivery not accounted for: please report it",
         ),
         (
-            {"actions": [{**ACTION, "waiting": 7, "retrying": {"tries": 2, "error": "503"}}]},
+            {"actions": [replace(ACTION, waiting=7, retrying=ActionRetries(1, 2, "503"))]},
             "action 'notify' fails, 2 tries so far: 503; 7 events waiting",
         ),
         (
-            {"actions": [{**ACTION, "failed": 1}]},
+            {"actions": [replace(ACTION, failed=1)]},
             "action 'notify' gave up 1 event; to put them back: millstream actions retry notify",
         ),
         (
-            {"actions": [{**ACTION, "waiting": 1_000}]},
+            {"actions": [replace(ACTION, waiting=1_000)]},
             "action 'notify' has 1,000 events waiting",
         ),
         (
-            {"jobs": {"errors": {**JOB, "residual": 1}}},
+            {"jobs": {"errors": replace(JOB, residual=1)}},
             "job 'errors': 1 record not accounted for: please report it",
         ),
         (
-            {"jobs": {"errors": {**JOB, "silent": ["web2"]}}},
+            {"jobs": {"errors": replace(JOB, silent=["web2"])}},
             "job 'errors': nothing comes from web2, while other nodes go on",
         ),
         (
-            {"jobs": {"errors": {**JOB, "nodes": {"web1": {"dead": 9}}}}},
+            {"jobs": {"errors": replace(JOB, nodes={"web1": replace(COUNTS, dead=9)})}},
             "job 'errors': 9 dead records at its agents (web1 9)",
         ),
         (
-            {"jobs": {"errors": {**JOB, "warnings": ["web1: 94% came late"]}}},
+            {"jobs": {"errors": replace(JOB, warnings=["web1: 94% came late"])}},
             "job 'errors': web1: 94% came late",
         ),
         (
-            {"intake": {"held": 4_000, "pressure": 1.0}},
+            {"intake": IntakeStatus(bytes=4096, pressure=1.0, held=4_000)},
             "overload: sources are stopped, 4,000 events held back",
         ),
         (
@@ -95,7 +71,7 @@ def test_nothing_is_said_of_an_application_that_is_well() -> None:
             "source 'in' is 45 s behind, 1 event",
         ),
         (
-            {"sources": [{**BEHIND, "lag_seconds": 6.0, "lag_growth": 1_200.4}]},
+            {"sources": [replace(BEHIND, lag_seconds=6.0, lag_growth=1_200.4)]},
             "source 'in' is 6 s behind, 1 event, and falls behind by 1,200 events a second",
         ),
         (
@@ -103,7 +79,7 @@ def test_nothing_is_said_of_an_application_that_is_well() -> None:
             "5 events waiting for the horizon, which is 10 min back",
         ),
         (
-            {"dead_letters": 12, "functions": [{"name": "count", "dead_letters": 12}]},
+            {"dead_letters": 12, "functions": [replace(UPDATE, dead_letters=12)]},
             "12 dead letters (count 12)",
         ),
         ({"late": 1}, "1 event came too late for event time"),
@@ -115,10 +91,8 @@ def test_each_trouble_has_a_sentence(changed: dict[str, Any], text: str) -> None
 
 def test_what_is_bad_comes_first() -> None:
     """A failing sink stops everything; late events do not."""
-    found = attention_of(
-        {**CALM, "late": 3, "troubles": [{"name": "sink 'a'", "since": 1, "error": "x"}]}, NOW
-    )
-    assert [one.level for one in found] == ["bad", "warning"]
+    troubled = replace(CALM, late=3, troubles=[SinkTrouble("sink 'a'", 1, "x")])
+    assert [item.level for item in attention_of(troubled, NOW)] == ["bad", "warning"]
 
 
 def test_in_arrival_order_nothing_waits_for_the_horizon() -> None:

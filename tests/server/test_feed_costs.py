@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 from random import Random
 
@@ -11,7 +10,8 @@ import pytest
 import millstream as ms
 from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.policy.latency import FEWEST, MOST_STEPS, PATIENCE, SETTLE
-from millstream.server.feed_costs import FeedCosts
+from millstream.messages.feeds import ReadLatency
+from millstream.server.feed_costs import CostOverview, FeedCosts
 from millstream.stores.progress import Progress
 
 READ, PULL = 300e-6, 20e-6
@@ -61,24 +61,18 @@ def test_the_ratio_is_the_applications_until_it_is_measured() -> None:
     assert served.costs.ratio == pytest.approx(4.0, rel=0.1)
 
 
-def test_the_overview_is_json_from_the_start() -> None:
+def test_the_overview_is_whole_from_the_start() -> None:
     """Before the first read all is there and what is not known is None; later it is in seconds."""
     served = Served()
-    empty = served.costs.overview()
-    assert empty == {
-        "high": None,
-        "low": None,
-        "ratio": 1.0,
-        "reads": 0,
-        "latency": {"p50": None, "p95": None, "p99": None},
-    }
+    unknown = ReadLatency(None, None, None)
+    assert served.costs.overview() == CostOverview(None, None, 1.0, 0, unknown)
     served.progress(40.0)
     served.reads(0.002)
-    found = json.loads(json.dumps(served.costs.overview()))
-    assert found["high"] == pytest.approx(40e-6)
-    assert found["low"] == pytest.approx(PULL, rel=0.1)
-    assert found["reads"] == FEWEST + 1
-    assert found["latency"] == {"p50": 0.002, "p95": 0.002, "p99": 0.002}
+    costs = served.costs.overview()
+    assert costs.high == pytest.approx(40e-6)
+    assert costs.low == pytest.approx(PULL, rel=0.1)
+    assert costs.reads == FEWEST + 1
+    assert costs.latency == ReadLatency(0.002, 0.002, 0.002)
 
 
 def test_slow_reads_lower_the_ratio_and_calm_ones_raise_it_back() -> None:
@@ -147,4 +141,4 @@ def test_threads_may_share_it() -> None:
     with ThreadPoolExecutor(4) as threads:
         for _ in threads.map(lambda _: served.reads(0.001, 50), range(20)):
             served.costs.overview()
-    assert served.costs.overview()["reads"] == 20 * 51
+    assert served.costs.overview().reads == 20 * 51

@@ -9,7 +9,7 @@ from shop_store import stocked
 
 from millstream.client import Client
 from millstream.letters.selection import LetterFilter
-from millstream.server.retries import RetryQuestion
+from millstream.messages.letters import RetryQuestion
 
 
 def test_it_asks_for_what_a_filter_has():

@@ -3,64 +3,58 @@
 import re
 from pathlib import Path
 
+from calm_status import ACTION, CALM, COUNTS, DELIVERIES, JOB, NOW, SOURCE, UPDATE
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 from served import MadeStore, asked
 
+from millstream.messages.status import (
+    BatchLatency,
+    IntakeStatus,
+    LatencyQuantiles,
+    ServerStatus,
+    Status,
+    StreamStatus,
+)
 from millstream.server.metrics import StatusCollector
 from millstream.server.samples import SECOND
 
-NOW = 1_700_000_000 * SECOND
+
+def a_status(**changes) -> Status:
+    """The status of an application with odd names."""
+    source = replace(SOURCE, name='in"\\\n', events=100, dead_letters=4, lost=2)
+    source = replace(source, lag_bytes=5000, lag_events=12, lag_seconds=1.5)
+    files = replace(source, name="files", lag_bytes=None, lag_events=None, lag_seconds=None)
+    owed = replace(DELIVERIES, taken=52, dropped=1, diverted=2, retried=3)
+    update = replace(UPDATE, processed=40, seconds=0.25, dead_letters=3, waiting=7, deliveries=owed)
+    update = replace(update, slates=55, evicted=7)
+    tidy = replace(update, name="tidy", kind="map", slates=None, swept=None, evicted=None)
+    counts = replace(COUNTS, read=11, on_time=5, late=3, shed=2, dead=1, gaps=4)
+    status = replace(
+        CALM,
+        order="arrival",
+        horizon=NOW - 5 * SECOND,
+        late=9,
+        feedback=2,
+        intake=IntakeStatus(bytes=4096, pressure=0.5, held=3),
+        seconds=31.5,
+        batch_seconds=1.25,
+        latency=BatchLatency(0.5, 0.25, 0.75, LatencyQuantiles(0.1, 0.1, 0.2)),
+        sources=[source, files],
+        streams=[StreamStatus("known", 60, 3.0)],
+        functions=[update, tidy],
+        actions=[replace(ACTION, done=70, dead_letters=6, waiting=5, failed=1)],
+        jobs={"errors": replace(JOB, nodes={"web1": counts}, open=2, closed=5)},
+        server=ServerStatus(
+            NOW - 60 * SECOND, 6, 2, 1, {"2xx": 5, "4xx": 1}, "http://here", "0.1", "store"
+        ),
+    )
+    return replace(status, **changes)
 
 
-def a_status(**changes) -> dict:
-    """A status as GET /status answers it, of an application with odd names."""
-    source = {"name": 'in"\\\n', "events": 100, "dead_letters": 4, "lost": 2}
-    source |= {"rate": 1.0, "highest": NOW}
-    lags = {"lag_bytes": 5000, "lag_events": 12, "lag_seconds": 1.5, "address": "log:/x"}
-    files = {"lag_bytes": None, "lag_events": None, "lag_seconds": None, "address": "json:/x"}
-    owed = {"taken": 52, "dropped": 1, "diverted": 2, "retried": 3, "residual": 0}
-    function = {"processed": 40, "seconds": 0.25, "dead_letters": 3, "waiting": 7}
-    function["deliveries"] = owed
-    account = {"read": 11, "on_time": 5, "late": 3, "shed": 2, "dead": 1, "residual": 0, "gaps": 4}
-    return {
-        "app": "retail",
-        "order": "arrival",
-        "running": True,
-        "batch": 30,
-        "written": NOW,
-        "horizon": NOW - 5 * SECOND,
-        "late": 9,
-        "feedback": 2,
-        "intake": {"bytes": 4096, "pressure": 0.5, "held": 3},
-        "seconds": 31.5,
-        "batch_seconds": 1.25,
-        "latency": {
-            **{"last": 0.5, "p50": 0.25, "p99": 0.75},
-            "waited": {"last": 0.1, "p50": 0.1, "p99": 0.2},
-        },
-        "sources": [{**source, **lags}, {**source, **files, "name": "files"}],
-        "streams": [{"name": "known", "events": 60, "rate": 3.0}],
-        "functions": [
-            {**function, "name": "count", "kind": "update", "slates": 55, "evicted": 7},
-            {**function, "name": "tidy", "kind": "map", "slates": None},
-        ],
-        "actions": [
-            {"name": "notify", "done": 70, "dead_letters": 6, "waiting": 5, "failed": 1},
-        ],
-        "jobs": {"errors": {"nodes": {"web1": account}, "open": 2, "closed": 5}},
-        "server": {
-            "since": NOW - 60 * SECOND,
-            "accepted": 2,
-            "refused": 1,
-            "answers": {"2xx": 5, "4xx": 1},
-        },
-        **changes,
-    }
-
-
-def parsed(status: dict) -> dict[str, Metric]:
+def parsed(status: Status) -> dict[str, Metric]:
     """The families of the text that Prometheus is given."""
     registry = CollectorRegistry()
     registry.register(StatusCollector(lambda: status))
@@ -146,10 +140,7 @@ def test_what_is_not_known_has_no_sample() -> None:
         written=None,
         horizon=None,
         batch_seconds=None,
-        latency={
-            **{"last": None, "p50": None, "p99": None},
-            "waited": {"last": None, "p50": None, "p99": None},
-        },
+        latency=BatchLatency(None, None, None, LatencyQuantiles(None, None, None)),
     )
     found = parsed(unknown)
     for name in ("commit_time", "horizon", "last_batch", "latency", "latency_quantile"):

@@ -127,7 +127,7 @@ def test_counts_that_go_down_start_over(after: dict) -> None:
     samples.add(record, START + 10 * SECOND)
     assert rate(samples, 10) == 0
     assert samples.latencies(START + 10 * SECOND, 60) == []
-    assert not any(samples.history(START + 10 * SECOND, 10)["events"])
+    assert not any(samples.history(START + 10 * SECOND, 10).events)
     later = progress(20, 12, 1100, 11.0, latency=7, **common)
     samples.add(later, later.written)
     assert rate(samples, 12) >= 0
@@ -193,11 +193,11 @@ def test_history_has_a_point_a_second() -> None:
     )
     history = samples.history(START + 9 * SECOND + 500_000, 12)
     first = START // SECOND
-    assert history["times"] == list(range(first - 3, first + 9))
-    assert history["events"] == [None] * 3 + [50, 50, 200] + [0] * 6
-    assert history["batches"] == [None] * 3 + [0, 1, 2, 0, 0, 0, 1, 0, 0]
-    assert history["latency"] == [None] * 4 + [0.25, 0.4] + [None] * 6
-    assert history["busy"] == [None] * 3 + [0.5, 0.5, 0.2, 0, 0, 0, 0.1, 0, 0]
+    assert history.times == list(range(first - 3, first + 9))
+    assert history.events == [None] * 3 + [50, 50, 200] + [0] * 6
+    assert history.batches == [None] * 3 + [0, 1, 2, 0, 0, 0, 1, 0, 0]
+    assert history.latency == [None] * 4 + [0.25, 0.4] + [None] * 6
+    assert history.busy == [None] * 3 + [0.5, 0.5, 0.2, 0, 0, 0, 0.1, 0, 0]
 
 
 def test_history_in_steps_with_percentiles() -> None:
@@ -207,11 +207,11 @@ def test_history_in_steps_with_percentiles() -> None:
         *(progress(n, n, 100 * n, n, latency=n * 10_000) for n in range(1, 41)),
     )
     history = samples.history(START + 40 * SECOND, 40, step=20)
-    assert history["events"] == [100, 100]
-    assert history["p50"] == [0.1, 0.29]
-    assert history["p99"] == [0.19, 0.39]
+    assert history.events == [100, 100]
+    assert history.p50 == [0.1, 0.29]
+    assert history.p99 == [0.19, 0.39]
     by_second = samples.history(START + 40 * SECOND, 1)
-    assert (by_second["p50"], by_second["p99"]) == ([0.34], [0.39])
+    assert (by_second.p50, by_second.p99) == ([0.34], [0.39])
 
 
 def test_a_server_that_starts_again_knows_the_last_hour(tmp_path: Path) -> None:
@@ -232,24 +232,24 @@ def test_a_server_that_starts_again_knows_the_last_hour(tmp_path: Path) -> None:
     asyncio.run(lived([progress(0, 0, 0), progress(1, 1.5, 100, 1.0, latency=250_000)]))
     now = START + 600 * SECOND
     known = Sampler(lambda: record, lambda: now, file).samples.history(now, 600)
-    assert known["events"][:3] == [50, 50, None]
-    assert known["latency"][1] == 0.25
+    assert known.events[:3] == [50, 50, None]
+    assert known.latency[1] == 0.25
     now = START + 3_700 * SECOND
-    assert not any(Sampler(lambda: record, lambda: now, file).samples.history(now, 3600)["events"])
+    assert not any(Sampler(lambda: record, lambda: now, file).samples.history(now, 3600).events)
 
 
 def test_history_says_nothing_of_what_a_running_batch_may_bring() -> None:
     """Until the next batch can be there, its seconds are not known."""
     samples = sampled(progress(0, 0, 0), progress(1, 5, 500, 5.0))
-    assert samples.history(START + 7 * SECOND, 4)["events"] == [100, 100, None, None]
-    assert samples.history(START + 12 * SECOND, 8)["events"][:3] == [100, 0, 0]
+    assert samples.history(START + 7 * SECOND, 4).events == [100, 100, None, None]
+    assert samples.history(START + 12 * SECOND, 8).events[:3] == [100, 0, 0]
 
 
 def test_history_of_nothing_is_unknown() -> None:
     """Before the first sample there is nothing but times."""
     history = Samples().history(START, 600)
-    assert len(history["times"]) == 600
-    assert history["events"] == history["latency"] == history["batches"] == [None] * 600
+    assert len(history.times) == 600
+    assert history.events == history.latency == history.batches == [None] * 600
 
 
 def test_history_adds_up_to_all_events() -> None:
@@ -264,9 +264,9 @@ def test_history_adds_up_to_all_events() -> None:
         records.append(progress(batch, at, events, busy))
     samples = sampled(*records)
     history = samples.history(records[-1].written + 10 * SECOND, 600)
-    known = [value for value in history["events"] if value is not None]
+    known = [value for value in history.events if value is not None]
     assert sum(known) == pytest.approx(events, abs=1)
-    assert sum(value for value in history["batches"] if value is not None) == 299
+    assert sum(value for value in history.batches if value is not None) == 299
 
 
 def test_what_is_kept_is_bounded() -> None:

@@ -18,6 +18,7 @@ from millstream.description import (
 )
 from millstream.log.reader import LogReader
 from millstream.log.writer import Entry, LogWriter
+from millstream.messages.status import ServerStatus
 from millstream.server.numbered import Backlog
 from millstream.server.samples import SECOND, Samples
 from millstream.server.status import bare_description, status_of
@@ -25,7 +26,7 @@ from millstream.stores.home import Facts, held
 from millstream.stores.progress import Latency, Progress, SourceProgress, Unranked
 
 NOW = 1_700_000_000 * SECOND
-SERVER = {"since": NOW, "requests": 3, "accepted": 2, "refused": 1, "url": "http://here"}
+SERVER = ServerStatus(NOW, 3, 2, 1, {"2xx": 3}, "http://here", "0.1", "store")
 
 
 def function(name: str, kind: str = "update") -> FunctionDescription:
@@ -54,7 +55,8 @@ def status(
         samples.add(record, record.written)
     last = records[-1] if records else Progress()
     at = NOW + round(now * SECOND)
-    return status_of(of, last, samples, backlogs or {}, at, running=running, server=SERVER)
+    found = status_of(of, last, samples, backlogs or {}, at, running=running, server=SERVER)
+    return msgspec.to_builtins(found)
 
 
 def test_an_application_that_never_ran_has_a_status() -> None:
@@ -74,7 +76,7 @@ def test_an_application_that_never_ran_has_a_status() -> None:
         (None, None),
     ]
     assert found["queues"] == found["slowest"] == []
-    assert found["server"] == SERVER
+    assert found["server"] == msgspec.to_builtins(SERVER)
 
 
 def test_counts_and_rates_are_those_of_the_progress() -> None:

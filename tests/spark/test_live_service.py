@@ -60,7 +60,7 @@ def until(found: Callable[[], T], process: subprocess.Popen[str], seconds: float
 def answers(url: str) -> bool:
     try:
         with Client(url, retries=0) as client:
-            return client.status()["app"] == "live"
+            return client.status().app == "live"
     except MillstreamError:
         return False
 
@@ -84,11 +84,11 @@ def test_a_server_outlives_the_application(tmp_path: Path) -> None:
             assert client.get("count", "a") is None
             with ended(start("run", app, "--store", str(store))) as run:
                 until(lambda: counted(client, "a") == 10, run)
-                assert client.status()["running"]
+                assert client.status().running
                 os.killpg(run.pid, signal.SIGKILL)
                 assert f"using the server that is already running: {url}" in run.communicate()[1]
             assert counted(client, "a") == 10
-            assert not client.status()["running"]
+            assert not client.status().running
             client.send("events", [{"key": "a", "add": 1}] * 5)
             with ended(start("run", app, "--store", str(store))) as run:
                 until(lambda: counted(client, "a") == 15, run)
@@ -141,7 +141,7 @@ def test_a_server_beside_a_run_is_started_again(tmp_path: Path) -> None:
 
 def letters(client: Client) -> Iterator[dict[str, object]]:
     """The dead letters so far."""
-    count = client.status()["dead_letters"]
+    count = client.status().dead_letters
     if count:
         for record in client.tail("deadletters", start="start", limit=count):
             yield json.loads(json.dumps(record.value))

@@ -19,6 +19,7 @@ from millstream.errors import CommandError
 if TYPE_CHECKING:
     from millstream.client import FeedsClient
     from millstream.client.client import Client
+    from millstream.messages.feeds import FeedNetwork
 
 NAMED = click.option("--feeds", "name", metavar="NAME", help="Which feeds, if there are several.")
 MOST_SHOWN = 20
@@ -206,7 +207,7 @@ def network(url: str | None, token_file: Path | None, as_lines: bool) -> None:
     with open_client(url, token_file) as client:
         networks = client.feeds.network()
     if as_lines:
-        click.echo(as_json(networks))
+        click.echo(as_json(msgspec.to_builtins(networks)))
         return
     if not networks:
         click.echo("no feeds", err=True)
@@ -214,18 +215,19 @@ def network(url: str | None, token_file: Path | None, as_lines: bool) -> None:
         click.echo(one_line(name, figures))
 
 
-def one_line(name: str, of: Mapping[str, Any]) -> str:
+def one_line(name: str, network: FeedNetwork) -> str:
     """Describes the feeds of one name in one line."""
-    counts = [f"{of[what]:,} {what}" for what in ("producers", "consumers", "pairs")]
-    counts += [f"{of['pushed']:,} pushed", f"{of['pulled']:,} pulled"]
-    counts += [f"{of['under_way']:,} under way"] if of["under_way"] else []
+    counts = [f"{network.producers:,} producers", f"{network.consumers:,} consumers"]
+    counts += [f"{network.pairs:,} pairs"]
+    counts += [f"{network.pushed:,} pushed", f"{network.pulled:,} pulled"]
+    counts += [f"{network.under_way:,} under way"] if network.under_way else []
     costs = [
-        f"a {what} costs {1e6 * of[cost]:,.0f} µs"
-        for what, cost in (("push", "high"), ("pull", "low"))
-        if of[cost] is not None
+        f"a {move} costs {1e6 * cost:,.0f} µs"
+        for move, cost in (("push", network.high), ("pull", network.low))
+        if cost is not None
     ]
-    costs += [f"ratio {of['ratio']:.3g}"]
-    return f"{name}: {of['coherency']} coherency: {', '.join(counts)}; {', '.join(costs)}"
+    costs += [f"ratio {network.ratio:.3g}"]
+    return f"{name}: {network.coherency} coherency: {', '.join(counts)}; {', '.join(costs)}"
 
 
 @feeds.command()

@@ -31,7 +31,7 @@ def reducers(job: str, number: int, url: str | None, token_file: Path | None) ->
         millstream reducers errors 1 --url http://127.0.0.1:8470
     """
     with open_client(url, token_file) as client:
-        posts = {stream["name"] for stream in client.streams() if stream["posts"]}
+        posts = {stream.name for stream in client.streams() if stream.posts}
         jobs = sorted(name.removesuffix(PANES) for name in posts if name.endswith(PANES))
         if job not in jobs:
             hint = did_you_mean(job, jobs) if jobs else "the application has none"

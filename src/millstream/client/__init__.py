@@ -3,9 +3,8 @@
 client        the calls
 async_client  the same calls for asyncio
 feeds         the calls for feeds
-feed_values   results of the calls for feeds
-values        results of the other calls
-answers       the server's JSON answers
+feed_values   results of the calls for feeds, beside the server's messages
+values        results of the other calls, beside the server's messages
 batches       events as NDJSON bodies
 wire          HTTP to one or several servers: requests, retries, errors
 retry_pause   when to retry
@@ -15,9 +14,11 @@ sse           parses server-sent events
 
 from millstream.client.async_client import AsyncClient, AsyncFeeds
 from millstream.client.client import DEFAULT_URL, Client
-from millstream.client.feed_values import FeedPage, Follow, Item, Live, Unread
-from millstream.client.feeds import FeedsClient, FeedsSent
-from millstream.client.values import Gap, Record, Refused, Retried, Sent, Slate
+from millstream.client.feed_values import FeedsSent, Live
+from millstream.client.feeds import FeedsClient
+from millstream.client.values import Gap, Record, Refused, Sent, Slate
+from millstream.messages.feeds import FeedPage, Follow, Item, Unread
+from millstream.messages.letters import Retried
 
 __all__ = [
     "DEFAULT_URL",

@@ -23,9 +23,12 @@ from functools import partial
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from millstream.client.client import DEFAULT_URL, Client
-from millstream.client.feed_values import FeedPage, Follow, Item, Live, Position
-from millstream.client.feeds import FeedsSent
-from millstream.client.values import Gap, Record, Retried, Sent, Slate
+from millstream.client.feed_values import FeedsSent, Live
+from millstream.client.values import Gap, Record, Sent, Slate
+from millstream.messages.feeds import FeedNetwork, FeedPage, Follow, Item, Position
+from millstream.messages.letters import LetterKind, Retried
+from millstream.messages.status import Status
+from millstream.messages.streams import StreamRow
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -97,7 +100,7 @@ class AsyncClient:
     async def retry(
         self,
         *,
-        kind: str = "deadletters",
+        kind: LetterKind = "deadletters",
         function: str | None = None,
         stream: str | None = None,
         error: str | None = None,
@@ -151,11 +154,11 @@ class AsyncClient:
         """See `Client.tail`. `start="end"` refers to the time when the first item is requested."""
         return self._each(lambda client: client.tail(stream, start=start, limit=limit))
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self) -> Status:
         """See `Client.status`."""
         return await self._call(self._client.status)
 
-    async def streams(self) -> list[dict[str, Any]]:
+    async def streams(self) -> list[StreamRow]:
         """See `Client.streams`."""
         return await self._call(self._client.streams)
 
@@ -229,7 +232,7 @@ class AsyncFeeds:
         """Yields additions to a feed and removals from it. Never ends."""
         return self._each(lambda feeds: feeds.live(consumer, cursor=cursor))
 
-    async def network(self) -> dict[str, Any]:
+    async def network(self) -> dict[str, FeedNetwork]:
         return await self._call(self._feeds.network)
 
     @property

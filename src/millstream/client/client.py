@@ -15,23 +15,35 @@ from uuid import uuid4
 import httpx
 import msgspec
 
-from millstream.client.answers import (
-    GapSaid,
-    Page,
-    PutBackSaid,
-    Records,
-    Row,
-    Streams,
-    Taken,
-    Updates,
-)
 from millstream.client.batches import Batch, as_lines, batches, encode_event, encoded
 from millstream.client.event_stream import listen
 from millstream.client.feeds import FeedsClient
-from millstream.client.values import Gap, Record, Refused, Retried, Sent, Slate
+from millstream.client.values import Gap, Record, Refused, Sent, Slate
 from millstream.client.wire import Wire, path_of
 from millstream.counted_nouns import counted, verb
 from millstream.errors import ClientError, CodecError
+from millstream.messages.letters import (
+    ActionRetryAnswer,
+    ActionRetryQuestion,
+    LetterKind,
+    Retried,
+    RetryQuestion,
+)
+from millstream.messages.slates import (
+    SlateAnswer,
+    SlateEvent,
+    SlateLine,
+    SlatePage,
+    UpdatesAnswer,
+)
+from millstream.messages.status import Status
+from millstream.messages.streams import (
+    PostAnswer,
+    RecordGap,
+    RecordPage,
+    StreamRow,
+    StreamsAnswer,
+)
 
 T = TypeVar("T")
 Progress = Callable[[Sent], None]
@@ -172,11 +184,7 @@ class Client:
                 first, last = batch.numbers[0], batch.numbers[-1]
                 error.args = (f"{error}; whether it took events {first:,} to {last:,} is unknown",)
             raise
-        if response.status_code not in (200, 422):
-            raise self._wire.refusal(response)
-        taken = self._wire.decoded(response.content, Taken)
-        if taken.refused is None:
-            raise self._wire.refusal(response)  # a 422 that is not about the lines
+        taken = self._wire.posted(response, PostAnswer)
         refused = [
             Refused(batch.numbers[event.line - 1], event.error, event.text)
             for event in taken.refused
@@ -187,7 +195,7 @@ class Client:
     def retry(
         self,
         *,
-        kind: str = "deadletters",
+        kind: LetterKind = "deadletters",
         function: str | None = None,
         stream: str | None = None,
         error: str | None = None,
@@ -204,29 +212,29 @@ class Client:
         `until` between which they were set aside (microseconds). Each is retried once, however
         often this is called.
         """
-        wanted = {
-            "kind": kind,
-            "function": function,
-            "stream": stream,
-            "error": error,
-            "key": key,
-            "since": since,
-            "until": until,
-            "limit": limit,
-            "dry_run": dry_run,
-        }
+        wanted = RetryQuestion(
+            kind=kind,
+            function=function,
+            stream=stream,
+            error=error,
+            key=key,
+            since=since,
+            until=until,
+            limit=limit,
+            dry_run=dry_run,
+        )
         return self._put_back(path_of("deadletters", "retry"), wanted, Retried)
 
     def retry_action(self, action: str, *, dry_run: bool = False) -> int:
         """Puts back all events that an action gave up: they are carried out again, under new ids.
         Returns their number."""
         path = path_of("actions", action, "retry")
-        return self._put_back(path, {"dry_run": dry_run}, PutBackSaid).given
+        return self._put_back(path, ActionRetryQuestion(dry_run), ActionRetryAnswer).given
 
-    def _put_back(self, path: str, question: Mapping[str, Any], answer: type[T]) -> T:
+    def _put_back(self, path: str, question: msgspec.Struct, answer: type[T]) -> T:
         # Each letter is put back once, however often this is sent.
         headers = {"Content-Type": "application/json"}
-        response = self._wire.change("POST", path, encode_event(question), headers)
+        response = self._wire.change("POST", path, msgspec.json.encode(question), headers)
         if response.status_code != 200:
             raise self._wire.refusal(response)
         return self._wire.decoded(response.content, answer)
@@ -240,7 +248,7 @@ class Client:
             if not self._has(update):
                 raise self._wire.refusal(response)
             return None
-        return self._wire.decoded(response.content, Slate)
+        return _slate(self._wire.decoded(response.content, SlateAnswer))
 
     def scan(
         self, update: str, *, prefix: str = "", after: str | None = None, limit: int | None = None
@@ -253,7 +261,7 @@ class Client:
         while left is None or left > 0:
             size = PAGE if left is None else min(left, PAGE)
             query = {"prefix": prefix, "after": after, "limit": size}
-            page = self._asked(path_of("slates", update), Page, query)
+            page = self._asked(path_of("slates", update), SlatePage, query)
             for row in page.slates:
                 yield Slate(row.key, row.slate, row.ts, page.batch)
             after, left = page.next, None if left is None else left - len(page.slates)
@@ -266,7 +274,7 @@ class Client:
         Raises ClientError if the dump breaks off: a new dump would be of a different batch. Read it
         without long pauses: the server disconnects a client that reads nothing for half a minute.
         """
-        decode, tries, count = msgspec.json.Decoder(Row).decode, 0, 0
+        decode, tries, count = msgspec.json.Decoder(SlateLine).decode, 0, 0
         while True:
             try:
                 with self._wire.open(path_of("slates", update, "dump")) as response:
@@ -292,7 +300,7 @@ class Client:
         ends."""
         for event in listen(self._wire, path_of("slates", update, "watch"), {"key": key}):
             if event.kind == "slate":
-                yield self._wire.decoded(event.data, Slate)
+                yield _slate(self._wire.decoded(event.data, SlateEvent))
             elif event.kind == "gone":
                 yield None
 
@@ -308,7 +316,7 @@ class Client:
         retention has removed wanted records, a `Gap` says which, and the tail continues after them.
         """
         page = self._asked(
-            path_of("streams", stream, "records"), Records, {"from": start, "limit": 1}
+            path_of("streams", stream, "records"), RecordPage, {"from": start, "limit": 1}
         )
         if not isinstance(start, int) or start < 0:  # a record number stays valid on reconnection
             start = page.records[0].record if page.records else page.next
@@ -320,7 +328,7 @@ class Client:
             return
         for event in listen(self._wire, path_of("streams", stream, "tail"), {"from": first}):
             if event.kind == "gap":
-                gap = self._wire.decoded(event.data, GapSaid)
+                gap = self._wire.decoded(event.data, RecordGap)
                 yield Gap(gap.start, gap.to - 1)
             elif event.kind == "record":
                 yield Record(
@@ -332,14 +340,14 @@ class Client:
 
     # the server itself
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Status:
         """Returns the state of the application: its batches, rates, lags, queues and dead
         letters."""
-        return self._asked("/status", dict[str, Any])
+        return self._asked("/status", Status)
 
-    def streams(self) -> list[dict[str, Any]]:
+    def streams(self) -> list[StreamRow]:
         """Returns the streams, with whether each accepts events and whether it can be tailed."""
-        return self._asked("/streams", Streams).streams
+        return self._asked("/streams", StreamsAnswer).streams
 
     def graph(self) -> dict[str, Any]:
         """Returns the application's graph: its sources, its functions and how they are
@@ -352,9 +360,13 @@ class Client:
     def _has(self, update: str) -> bool:
         """True if there is such an update; a 404 alone does not tell."""
         if update not in self._updates:
-            known = self._asked("/slates", Updates)
+            known = self._asked("/slates", UpdatesAnswer)
             self._updates = {known_update.name for known_update in known.updates}
         return update in self._updates
+
+
+def _slate(answer: SlateAnswer | SlateEvent) -> Slate:
+    return Slate(answer.key, answer.slate, answer.ts, answer.batch, answer.age)
 
 
 def _lines(chunks: Iterator[bytes]) -> Iterator[bytes]:

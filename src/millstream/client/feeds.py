@@ -16,29 +16,31 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 from uuid import uuid4
 
-import msgspec
-
-from millstream.client.answers import FeedsTaken, Follows, Gone, GonePost, Kept, NewItems
 from millstream.client.batches import batches, encoded
 from millstream.client.event_stream import listen
-from millstream.client.feed_values import FeedPage, Follow, Item, Live, Position
+from millstream.client.feed_values import FeedsSent, Live
 from millstream.client.values import Refused
 from millstream.client.wire import Wire, path_of, target
 from millstream.errors import ClientError
+from millstream.messages.feeds import (
+    FeedNetwork,
+    FeedPage,
+    FeedPostAnswer,
+    FeedsAnswer,
+    Follow,
+    FollowsPage,
+    GoneItems,
+    Item,
+    KeptItems,
+    LiveItems,
+    Position,
+    PostKey,
+)
+from millstream.messages.streams import PostRefused
 
 T = TypeVar("T")
 Record = Mapping[str, Any]
 MANY = "application/x-ndjson"
-
-
-class FeedsSent(msgspec.Struct, frozen=True):
-    """The result of sending the records of one call."""
-
-    accepted: int = 0
-    refused: tuple[Refused, ...] = ()
-    refused_count: int = 0
-    ids: tuple[str, ...] = ()
-    """The id of each accepted post, generated if it had none."""
 
 
 class FeedsClient:
@@ -110,10 +112,10 @@ class FeedsClient:
             if batch.lines:
                 taken = self._events(batch.body, MANY, f"{base}-{number}")
                 accepted, count = accepted + taken.accepted, count + taken.refused_count
-                ids += taken.ids or ()
+                ids += taken.ids if isinstance(taken, FeedPostAnswer) else ()
                 refused += [
                     Refused(batch.numbers[record.line - 1], record.error, record.text)
-                    for record in taken.refused or ()
+                    for record in taken.refused
                 ]
             refused += batch.refused
             count += len(batch.refused)
@@ -191,7 +193,7 @@ class FeedsClient:
         cursor: str | None = None
         while True:
             path = path_of("feeds", consumer, "follows")
-            page = self._asked(path, Follows, {"cursor": cursor})
+            page = self._asked(path, FollowsPage, {"cursor": cursor})
             yield from page.follows
             cursor = page.next
             if cursor is None:
@@ -206,42 +208,35 @@ class FeedsClient:
         query = {"cursor": cursor, "feeds": self._name}
         for event in listen(self._wire, path_of("feeds", consumer, "live"), query):
             if event.kind == "items":
-                new = self._wire.decoded(event.data, NewItems)
+                new = self._wire.decoded(event.data, LiveItems)
                 yield Live(items=new.items, cursor=event.id or None)
             elif event.kind == "gone":
-                posts = self._wire.decoded(event.data, Gone).items
+                posts = self._wire.decoded(event.data, GoneItems).items
                 yield Live(gone=_positions(posts), cursor=event.id or None)
             elif event.kind == "kept":
-                kept = self._wire.decoded(event.data, Kept)
+                kept = self._wire.decoded(event.data, KeptItems)
                 positions = _positions(kept.items)
                 yield Live(kept=positions, since=kept.since, cursor=event.id or None)
 
-    def network(self) -> dict[str, Any]:
+    def network(self) -> dict[str, FeedNetwork]:
         """Returns, for all feeds by name: producers, consumers, pairs, how many are pushed and
         pulled, and the cost."""
-        answer = self._wire.decoded(self._wire.ask("/feeds").content, dict[str, Any])
-        feeds: dict[str, Any] = answer["feeds"]
-        return feeds
+        return self._wire.decoded(self._wire.ask("/feeds").content, FeedsAnswer).feeds
 
     # requests
 
-    def _one(self, record: Record) -> FeedsTaken:
+    def _one(self, record: Record) -> FeedPostAnswer:
         """Sends one record. Raises ClientError if it is refused."""
         (line,) = encoded([record])
         taken = self._events(line, MANY, uuid4().hex)
-        if taken.refused:
+        if isinstance(taken, PostRefused):
             raise ClientError(taken.refused[0].error, 422)
         return taken
 
-    def _events(self, body: bytes, kind: str, key: str) -> FeedsTaken:
+    def _events(self, body: bytes, kind: str, key: str) -> FeedPostAnswer | PostRefused:
         headers = {"Content-Type": kind, "Idempotency-Key": key}
         response = self._wire.post(target("/feeds/events", {"feeds": self._name}), body, headers)
-        if response.status_code not in (200, 422):
-            raise self._wire.refusal(response)
-        taken = self._wire.decoded(response.content, FeedsTaken)
-        if taken.refused is None:
-            raise self._wire.refusal(response)
-        return taken
+        return self._wire.posted(response, FeedPostAnswer)
 
     def _change(self, method: str, consumer: str, producer: str) -> None:
         path = path_of("feeds", consumer, "follows", producer)
@@ -260,5 +255,5 @@ class FeedsClient:
         return self._wire.decoded(self._wire.ask(path, named_query, headers).content, kind)
 
 
-def _positions(posts: Iterable[GonePost]) -> tuple[Position, ...]:
-    return tuple((post.ts, post.producer, post.id) for post in posts)
+def _positions(posts: Iterable[PostKey]) -> tuple[Position, ...]:
+    return tuple(post.position for post in posts)

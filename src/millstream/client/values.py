@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 
-class Slate(msgspec.Struct, frozen=True, rename={"value": "slate"}):
+class Slate(msgspec.Struct, frozen=True):
     """A slate as of a committed batch. A table's value is a dict of its entries."""
 
     key: str
@@ -38,17 +38,6 @@ class Sent(msgspec.Struct, frozen=True):
     refused: tuple[Refused, ...] = ()
     """The first refused events; see `refused_count`."""
     refused_count: int = 0
-
-
-class Retried(msgspec.Struct, frozen=True):
-    """The result of a retry of letters."""
-
-    given: int
-    """Letters that are retried."""
-    before: int
-    """Letters that were retried earlier, and are not retried again."""
-    impossible: dict[str, int] = {}
-    """Letters that cannot be retried, by reason."""
 
 
 class Record(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -24,8 +24,11 @@ import msgspec
 
 from millstream.client.retry_pause import NOT_NOW, pause, retry_after
 from millstream.errors import ClientError
+from millstream.messages.errors import ErrorAnswer
+from millstream.messages.streams import PostAnswer, PostRefused
 
 T = TypeVar("T")
+P = TypeVar("P", bound=PostAnswer)
 _DOTS = {".": "%2E", "..": "%2E%2E"}
 ELSEWHERE = 421
 """The status of a server that has only some shards, and not the requested one."""
@@ -155,6 +158,15 @@ class Wire:
         except msgspec.DecodeError as error:
             raise self.strange(error) from error
 
+    def posted(self, response: httpx.Response, kind: type[P]) -> P | PostRefused:
+        """Decodes the answer to records. Raises ClientError if it is not about the records."""
+        if response.status_code == 200:
+            return self.decoded(response.content, kind)
+        if response.status_code == 422:
+            with suppress(msgspec.DecodeError):
+                return msgspec.json.decode(response.content, type=PostRefused)
+        raise self.refusal(response)
+
     def strange(self, why: object, status: int | None = None) -> ClientError:
         return ClientError(
             f"{self.url} does not answer as a Millstream server does ({why}); is it one?", status
@@ -202,7 +214,9 @@ class Wire:
         """Returns the server's message as an error."""
         status = response.status_code
         try:
-            return ClientError(msgspec.json.decode(response.content, type=_Error).error, status)
+            return ClientError(
+                msgspec.json.decode(response.content, type=ErrorAnswer).error, status
+            )
         except msgspec.DecodeError:
             return self.strange(f"status {status}", status)
 
@@ -275,7 +289,3 @@ def _connections(url: str, token: str | None, timeout: float) -> httpx.Client:
         verify=not local,  # no certificates are needed, and they take a while to load
         mounts={f"all://{host}": None for host in LOOPBACK},  # no proxy for these
     )
-
-
-class _Error(msgspec.Struct):
-    error: str

@@ -25,6 +25,7 @@ from millstream.log.entries import Appended, Entry
 from millstream.log.place_writer import EventLogWriter
 from millstream.log.retention import Retention
 from millstream.log.stream_logs import StreamLogs
+from millstream.messages.letters import Retried
 
 RETRIED = "deadletters.retried"
 """The log of retried letters, and its name in batches."""
@@ -43,17 +44,6 @@ class LetterRetry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its number in its original log."""
     row: dict[str, Any]
     """Its row in that log."""
-
-
-class RetryOutcome(msgspec.Struct, frozen=True):
-    """The result of a retry."""
-
-    given: int
-    """Letters that this call retries; in a dry run, those that it would retry."""
-    before: int
-    """Letters that were retried earlier, and are not retried again."""
-    impossible: dict[str, int] = {}
-    """Letters that cannot be retried, by reason."""
 
 
 class EveryTag:
@@ -79,7 +69,7 @@ class EveryTag:
 
 def retry_letters(
     logs: StreamLogs, wanted: LetterFilter, overflows: Mapping[str, tuple[str, str]]
-) -> RetryOutcome:
+) -> Retried:
     """Retries the letters that match `wanted`.
 
     `overflows` maps each update to the stream that it diverts events to, and to the stream that
@@ -87,7 +77,7 @@ def retry_letters(
     """
     log, stream = _log_of(wanted, overflows)
     if not logs.has(log):
-        return RetryOutcome(0, 0)
+        return Retried(0, 0)
     known = EveryTag()
     if wanted.dry_run:
         _load(logs, known)
@@ -132,7 +122,7 @@ def _appended(
     letters: Iterator[tuple[int, dict[str, Any]]],
     wanted: LetterFilter,
     known: EveryTag,
-) -> RetryOutcome:
+) -> Retried:
     given = before = 0
     impossible: Counter[str] = Counter()
 
@@ -155,7 +145,7 @@ def _appended(
         for result in writer.append(group):
             is_new = isinstance(result, Appended) and not result.repeated
             given, before = given + is_new, before + (not is_new)
-    return RetryOutcome(given, before, dict(impossible))
+    return Retried(given, before, dict(impossible))
 
 
 def letter_tag(wanted: LetterFilter, number: int) -> str:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, get_args
 
 import msgspec
 
-Kind = Literal["deadletters", "late", "dropped", "diverted"]
-KINDS: tuple[Kind, ...] = ("deadletters", "late", "dropped", "diverted")
+from millstream.messages.letters import LetterKind
+
+KINDS: tuple[LetterKind, ...] = get_args(LetterKind)
 
 
 class LetterFilter(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The criteria for letters to retry. A criterion that is left out matches all."""
 
-    kind: Kind = "deadletters"
+    kind: LetterKind = "deadletters"
     function: str | None = None
     """The map or update that failed, or that dropped or diverted the event."""
     stream: str | None = None

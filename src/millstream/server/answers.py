@@ -1,7 +1,7 @@
 """The answers of routes: JSON, or a refusal that becomes JSON.
 
 A route returns an answer, or `Refusal` is raised anywhere below it: the application turns that into
-`{"error": sentence, "status": n}`.
+an `ErrorAnswer`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 from starlette.responses import Response
+
+from millstream.messages.errors import ErrorAnswer
 
 JSON = b"application/json"
 NDJSON = "application/x-ndjson"
@@ -22,7 +24,8 @@ _TYPE = (b"content-type", JSON)
 class Refusal(Exception):
     """Refuses a request, with a status code and a sentence that says what to do.
 
-    `more` are further fields of the answer's JSON, `headers` further headers.
+    `message` is the answer's body, if it says more than an `ErrorAnswer`; `headers` are further
+    headers.
     """
 
     def __init__(
@@ -31,17 +34,16 @@ class Refusal(Exception):
         sentence: str,
         *,
         headers: Mapping[str, str] | None = None,
-        more: Mapping[str, Any] | None = None,
+        message: msgspec.Struct | None = None,
     ) -> None:
         super().__init__(sentence)
         self.status = status
         self.sentence = sentence
         self.headers = headers or {}
-        self.more = more or {}
+        self.message = message or ErrorAnswer(sentence, status)
 
     def answer(self) -> Response:
-        content = {**self.more, "error": self.sentence, "status": self.status}
-        return json_answer(content, self.status, self.headers)
+        return json_answer(self.message, self.status, self.headers)
 
 
 class Written(Response):

@@ -10,14 +10,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from threading import Lock
-from typing import Any
 
 from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.policy.costs import LEAST, Calibration, Spent
 from millstream.feeds.policy.latency import FACTOR, SETTLE, Latencies, Steps, Wholesale
+from millstream.messages.feeds import ReadLatency
 from millstream.model.duration import microseconds
 from millstream.stores.progress import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class CostOverview:
+    """Costs and times in seconds; None: unknown."""
+
+    high: float | None
+    """The cost of a push."""
+    low: float | None
+    """The cost of a pull."""
+    ratio: float
+    reads: int
+    latency: ReadLatency
 
 
 class FeedCosts:
@@ -93,18 +107,18 @@ class FeedCosts:
         with self._lock:
             self._calibration.spent(spent)
 
-    def overview(self) -> dict[str, Any]:
-        """Returns the costs for GET /feeds; costs and times in seconds, None where unknown."""
+    def overview(self) -> CostOverview:
+        """Returns the costs as measured so far."""
         ratio = self.ratio
         with self._lock:
             p50, p95, p99 = self._latencies.percentiles(50, 95, 99)
-            return {
-                "high": self._calibration.high,
-                "low": self._calibration.low,
-                "ratio": ratio,
-                "reads": self._reads,
-                "latency": {"p50": p50, "p95": p95, "p99": p99},
-            }
+            return CostOverview(
+                self._calibration.high,
+                self._calibration.low,
+                ratio,
+                self._reads,
+                ReadLatency(p50, p95, p99),
+            )
 
     @property
     def _is_by_consumer(self) -> bool:

@@ -24,10 +24,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import msgspec
 from starlette.requests import Request
@@ -42,6 +41,7 @@ from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.reads.tables import Tables
 from millstream.feeds.records import OF_CONSUMER
+from millstream.messages.feeds import GoneItems, Item, KeptItems, LiveItems, PostKey
 from millstream.server.answers import Refusal
 from millstream.server.events import Poller, event, events_answer, last_event
 from millstream.server.feed_log import Record
@@ -68,7 +68,7 @@ Known = dict[Position, int | None]
 class Changes:
     """The changes of a feed since the last read."""
 
-    items: list[dict[str, Any]]
+    items: tuple[Item, ...]
     gone: list[Position]
     position: Position
     """The position up to which the client has everything."""
@@ -93,7 +93,7 @@ def changes(
     upto = page.items[0].position if page.items else position
     if not all_of_it:
         known = dict(islice((fresh | known).items(), WINDOW))
-        items = shown(asked, page.items, why=why)
+        items = _items(asked, page.items, why)
         return Changes(items, [], upto, known, 0, None, page.more, asked.left_out)
     window = asked.older(None, WINDOW).items
     low = window[-1].position if len(window) == WINDOW else NOTHING_SEEN
@@ -101,7 +101,7 @@ def changes(
     others = [item for item in now if known.get(item.position, -1) != item.edited]
     there = known_items(now)
     return Changes(
-        shown(asked, [*page.items, *others], why=why),
+        _items(asked, [*page.items, *others], why),
         [at for at in known if at >= low and at not in there],
         upto,
         dict(islice((fresh | there).items(), WINDOW)),
@@ -110,6 +110,10 @@ def changes(
         page.more,
         asked.left_out,
     )
+
+
+def _items(asked: FeedQuery, items: Sequence[FeedItem], why: bool) -> tuple[Item, ...]:
+    return msgspec.convert(shown(asked, items, why=why), tuple[Item, ...])
 
 
 def known_items(items: Iterable[FeedItem]) -> Known:
@@ -153,13 +157,12 @@ class LiveFeed:
         self.touched = self.touched or found.more
         at = Cursor("newer", found.position).text()
         if found.items:
-            content = {"items": found.items, "batch": batch, "complete": complete}
-            self._data += event("items", at, _encode(content))
+            self._data += event("items", at, _encode(LiveItems(found.items, batch, complete)))
         if found.gone:
-            self._data += event("gone", at, _encode({"items": _named(found.gone)}))
+            self._data += event("gone", at, _encode(GoneItems(_named(found.gone))))
         if self.is_back and found.producers is not None:
             self.is_back = False
-            kept = {"items": _named(found.known), "since": found.since}
+            kept = KeptItems(_named(found.known), found.since)
             self._data += event("kept", at, _encode(kept))
         if self._data:
             self.wake.set()
@@ -265,8 +268,8 @@ class FeedLive:
         feed.show(read.value, read.progress.batch, complete)
 
 
-def _named(posts: Iterable[Position]) -> list[dict[str, Any]]:
-    return [{"id": post, "producer": by, "ts": ts} for ts, by, post in posts]
+def _named(posts: Iterable[Position]) -> list[PostKey]:
+    return [PostKey(post, by, ts) for ts, by, post in posts]
 
 
 def _position(given: str) -> Position:

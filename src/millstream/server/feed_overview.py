@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -19,6 +18,7 @@ from starlette.responses import Response
 
 from millstream.feeds.names import META, after, class_text, prefix
 from millstream.feeds.placement import PlacedFeeds
+from millstream.messages.feeds import FeedNetwork, FeedsAnswer
 from millstream.server.answers import json_answer
 from millstream.server.feed_networks import Networks, ServedFeeds
 from millstream.server.paths import query
@@ -94,33 +94,34 @@ class FeedOverview:
 
     async def feeds(self, request: Request) -> Response:
         query(request, ())
+        networks = self._networks.all()
         return json_answer(
-            {
-                "feeds": {
-                    name: await self._overview(network)
-                    for name, network in self._networks.all().items()
-                }
-            }
+            FeedsAnswer({name: await self._overview(network) for name, network in networks.items()})
         )
 
-    async def _overview(self, network: ServedFeeds) -> dict[str, Any]:
+    async def _overview(self, network: ServedFeeds) -> FeedNetwork:
         async with self._counting:  # requests that come meanwhile get the same count
             if time.monotonic() >= self._due.get(network.name, 0.0):
                 await self._count(network)
         known, options = self._counted[network.name], network.placed.options
-        return {
-            "coherency": options.coherency,
-            "policy": options.policy,
-            "decide": options.decide,
-            "producers": known.producers,
-            "consumers": known.consumers,
-            "pairs": known.pairs,
-            "pushed": known.pushed,
-            "pulled": known.pairs - known.pushed,
-            "under_way": known.under_way,
-            **network.costs.overview(),
-            "batch": known.batch,
-        }
+        costs = network.costs.overview()
+        return FeedNetwork(
+            coherency=options.coherency,
+            policy=options.policy,
+            decide=options.decide,
+            producers=known.producers,
+            consumers=known.consumers,
+            pairs=known.pairs,
+            pushed=known.pushed,
+            pulled=known.pairs - known.pushed,
+            under_way=known.under_way,
+            high=costs.high,
+            low=costs.low,
+            ratio=costs.ratio,
+            reads=costs.reads,
+            latency=costs.latency,
+            batch=known.batch,
+        )
 
     async def _count(self, network: ServedFeeds) -> None:
         started, store = time.monotonic(), self._service.store
@@ -149,10 +150,15 @@ class FeedMetrics(Collector):
             labels=["feeds", "quantile"],
         )
         for name, network in self._networks.all().items():
-            known = network.costs.overview()
-            reads.add_metric([name], known["reads"])
-            for quantile in ("p50", "p95", "p99"):
-                if (seconds := known["latency"][quantile]) is not None:
-                    times.add_metric([name, f"0.{quantile[1:].rstrip('0')}"], seconds)
+            costs = network.costs.overview()
+            reads.add_metric([name], costs.reads)
+            latency = costs.latency
+            for quantile, seconds in (
+                ("0.5", latency.p50),
+                ("0.95", latency.p95),
+                ("0.99", latency.p99),
+            ):
+                if seconds is not None:
+                    times.add_metric([name, quantile], seconds)
         yield reads
         yield times

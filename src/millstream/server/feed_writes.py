@@ -18,13 +18,14 @@ from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.tables import Tables
 from millstream.feeds.states import read_pair
 from millstream.log.writer import Appended, Entry
+from millstream.messages.feeds import FeedPostAnswer, FollowAnswer
 from millstream.server.answers import Refusal, json_answer
 from millstream.server.catalogue import Catalogue
 from millstream.server.feed_networks import Networks, ServedFeeds, name_in
 from millstream.server.feed_stamps import FeedCheck, FeedRecords, stamped
 from millstream.server.paths import query
 from millstream.server.records import CheckedBody
-from millstream.server.streams import Posting, answer_of
+from millstream.server.streams import Posting
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -44,8 +45,16 @@ class FeedPosting:
         await network.log.now()  # so that no stamp is below one in the log
         check = FeedCheck(network.log.stamps, lambda: network.costs.stamp)
         checked, appended = await self._posting.taken(request, source, path, check)
-        answer = answer_of(source, checked, appended)
-        return json_answer({**answer, "ids": await self._ids(network, checked, appended)})
+        answer = FeedPostAnswer(
+            stream=source,
+            accepted=appended.count,
+            refused=checked.refused,
+            refused_count=checked.refused_count,
+            first=appended.first,
+            repeated=appended.repeated,
+            ids=await self._ids(network, checked, appended),
+        )
+        return json_answer(answer)
 
     async def follow(self, request: Request) -> Response:
         return await self._follow(request, "follow")
@@ -76,8 +85,7 @@ class FeedPosting:
             await self._refuse_blocked(network, consumer, producer)
         record = {"kind": kind, "consumer": consumer, "producer": producer}
         await self.append(network.name, [record])
-        follows = kind == "follow"
-        return json_answer({"consumer": consumer, "producer": producer, "follows": follows})
+        return json_answer(FollowAnswer(consumer, producer, follows=kind == "follow"))
 
     async def _refuse_blocked(self, network: ServedFeeds, consumer: str, producer: str) -> None:
         update = network.placed.consumers

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -22,6 +23,7 @@ from millstream.feeds.reads.answers import answer
 from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.reads.tables import Tables
+from millstream.messages.feeds import FeedPage, Follow, FollowsPage, LeftOut
 from millstream.server.answers import Refusal, json_answer
 from millstream.server.catalogue import Catalogue
 from millstream.server.feed_live import FeedLive
@@ -86,7 +88,7 @@ class FeedReads:
         except InputError as error:
             raise Refusal(400, str(error)) from None
 
-        def make(tables: Tables, pending: Pending) -> tuple[dict[str, Any], int, int]:
+        def make(tables: Tables, pending: Pending) -> tuple[Mapping[str, Any], int, int]:
             feed = FeedQuery(network.placed, tables, consumer, pending)
             content = answer(feed, page_request, now)
             by_producer = page_request.coherency == "per-producer"
@@ -95,14 +97,17 @@ class FeedReads:
 
         read = await network.read(consumer, make)
         content, pulled, size = read.value
-        if counts:
-            times = [item["ts"] for item in content["items"]]
-            self._views.count(network.name, consumer, flow(times, now))
         batch, age = read.progress.batch, round(self._service.age(read.progress), 3)
-        whole = {**content, "batch": batch, "age": age, **completeness(read.trouble, content)}
+        page = msgspec.convert({**content, "batch": batch, "age": age}, FeedPage)
+        if read.trouble is not None:
+            left_out = also_left_out(read.trouble, page.left_out)
+            page = msgspec.structs.replace(page, complete=False, left_out=left_out)
+        if counts:
+            times = [item.ts for item in page.items]
+            self._views.count(network.name, consumer, flow(times, now))
         took = time.perf_counter() - started
         network.costs.read_took(consumer, took, read.cpu, pulled, size, page_request.coherency)
-        return json_answer(whole)
+        return json_answer(page)
 
     async def follows(self, request: Request) -> Response:
         """Answers with a page of producers, by name; the cursor is the last producer's name."""
@@ -121,17 +126,16 @@ class FeedReads:
         rest = sorted(producer for producer in read.value if producer > after)
         page = rest[:limit]
         return json_answer(
-            {
-                "feeds": network.name,
-                "consumer": consumer,
-                "batch": read.progress.batch,
-                "follows": [
-                    {"producer": producer, "side": read.value[producer]} for producer in page
-                ],
-                "count": len(read.value),
-                "next": page[-1] if len(rest) > limit else None,
-                **completeness(read.trouble),
-            }
+            FollowsPage(
+                feeds=network.name,
+                consumer=consumer,
+                batch=read.progress.batch,
+                follows=[Follow(producer, read.value[producer]) for producer in page],
+                count=len(read.value),
+                next=page[-1] if len(rest) > limit else None,
+                complete=read.trouble is None,
+                left_out=None if read.trouble is None else also_left_out(read.trouble, None),
+            )
         )
 
 
@@ -148,13 +152,8 @@ def _is_view(request: Request) -> bool:
     return view == "1" and request.method == "GET" and request.scope[GRANT].permits(Need("send"))
 
 
-def completeness(trouble: str | None, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Returns the fields of an answer that say if it is complete, and what is left out.
-
-    `trouble`: why the log could not be followed; None if it could.
-    """
-    left: dict[str, Any] | None = None if said is None else said["left_out"]
-    if trouble is not None:
-        also = f"{left['reason']}; and " if left else ""
-        left = {"producers": left["producers"] if left else 0, "reason": also + trouble}
-    return {"complete": left is None, "left_out": left}
+def also_left_out(trouble: str, left_out: LeftOut | None) -> LeftOut:
+    """Adds that the log could not be followed, because of `trouble`."""
+    if left_out is None:
+        return LeftOut(0, trouble)
+    return LeftOut(left_out.producers, f"{left_out.reason}; and {trouble}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from millstream.messages.status import HealthAnswer
 from millstream.server.answers import json_answer
 from millstream.server.paths import Route, query
 from millstream.server.service import Service
@@ -15,6 +16,6 @@ def routes(service: Service) -> list[Route]:
         query(request, ())
         service.store.home  # noqa: B018  raises if there is no store any more
         running, batch = service.store.running(), service.store.progress().batch
-        return json_answer({"ok": True, "running": running, "batch": batch})
+        return json_answer(HealthAnswer(True, running, batch))
 
     return [Route("GET", ("healthz",), healthz, "any")]

@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from millstream.messages.jobs import JobAnswer
 from millstream.stores.reader import SlateReader
 from millstream.windows.job_view import SHOWN, shown
 
 
-def read_jobs(reader: SlateReader, parts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Returns the jobs among an application's parts by name, as `showing.shown` presents them."""
+def read_jobs(reader: SlateReader, parts: Mapping[str, Any]) -> dict[str, JobAnswer]:
+    """Returns the jobs among an application's parts by name, as answers."""
     return {
         name: read_job(reader, name, part)
         for name, part in parts.items()
@@ -21,12 +24,13 @@ def read_jobs(reader: SlateReader, parts: Mapping[str, Any]) -> dict[str, dict[s
     }
 
 
-def read_job(reader: SlateReader, name: str, part: Mapping[str, Any]) -> dict[str, Any]:
+def read_job(reader: SlateReader, name: str, part: Mapping[str, Any]) -> JobAnswer:
     """Reads one job as of the last committed batch; before the first, a job without panes."""
     update = f"{name}.root"
     if update not in reader.updates:  # the store is older than the job
-        return shown(name, part, {}, reader.batch)
+        return msgspec.convert(shown(name, part, {}, reader.batch), JobAnswer)
     batch, tables = reader.entries(update, SHOWN)
     reducers = f"{name}.reducers"
     slate = reader.get(reducers, "") if reducers in reader.updates else None
-    return shown(name, part, tables, batch, [] if slate is None else slate.value["schedule"])
+    schedule = [] if slate is None else slate.value["schedule"]
+    return msgspec.convert(shown(name, part, tables, batch, schedule), JobAnswer)

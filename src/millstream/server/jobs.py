@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from millstream.description import Description
 from millstream.errors import MillstreamError
+from millstream.messages.jobs import JobAnswer, JobsAnswer
 from millstream.nearest import did_you_mean
 from millstream.server.answers import Refusal, json_answer
 from millstream.server.job_tables import read_jobs
 from millstream.server.paths import Route, query
 from millstream.server.service import Service
 from millstream.stores.progress import Progress
-from millstream.windows.job_view import summary
 
 TELL_SECONDS = 30.0
 """Seconds between two checks for warnings."""
@@ -35,7 +34,7 @@ class Jobs:
         self._service = service
         self._reading = asyncio.Lock()
         self._of: tuple[Description | None, Progress | None] = None, None
-        self.latest: dict[str, dict[str, Any]] = {}
+        self.latest: dict[str, JobAnswer] = {}
         """The jobs as they were last read, by name."""
         self._told: set[tuple[str, str]] = set()
         """(job, node) pairs whose warning was printed."""
@@ -60,13 +59,13 @@ class Jobs:
     async def tell(self) -> None:
         """Prints the warnings of jobs, once for each node."""
         for name, job in (await self.now()).items():
-            for warning in job["warnings"]:
+            for warning in job.warnings:
                 about = name, warning.partition(":")[0]
                 if about not in self._told:
                     self._told.add(about)
                     self._service.say(f"warning: job {name!r}: {warning}")
 
-    async def now(self) -> dict[str, dict[str, Any]]:
+    async def now(self) -> dict[str, JobAnswer]:
         """Returns all jobs as of the last committed batch."""
         service, store = self._service, self._service.store
         async with self._reading:  # requests that come meanwhile get the same
@@ -86,9 +85,8 @@ class Jobs:
 def routes(jobs: Jobs) -> list[Route]:
     async def every(request: Request) -> Response:
         query(request, ())
-        return json_answer(
-            {"jobs": {name: summary(job) for name, job in (await jobs.now()).items()}}
-        )
+        latest = await jobs.now()
+        return json_answer(JobsAnswer({name: job.summary for name, job in latest.items()}))
 
     async def one(request: Request) -> Response:
         query(request, ())

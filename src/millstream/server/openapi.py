@@ -1,16 +1,24 @@
-"""GET /openapi.json: the OpenAPI document of all routes, written by hand in `operations`.
+"""GET /openapi.json: the OpenAPI document of all routes.
 
-A test checks that the document and the application have the same routes.
+`operations` and its neighbours list paths, parameters, status codes and descriptions. All schemas
+are generated from the message types that the handlers use (`millstream.messages`). Tests check that
+the document and the application have the same routes, and that answers are as the document says.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from millstream.messages.errors import ErrorAnswer
+from millstream.messages.feeds import GoneItems, KeptItems, LiveItems
+from millstream.messages.slates import SlateEvent, SlateGone
+from millstream.messages.streams import RecordGap
 from millstream.server.agent_operations import AGENT_OPERATIONS
 from millstream.server.answers import json_answer
 from millstream.server.feed_operations import FEED_OPERATIONS
@@ -27,22 +35,23 @@ ALWAYS = {
     503: "Try again later: the store cannot be read, or there are too many requests at once.",
 }
 """Errors that any route may answer with."""
-
-_ERROR = {
-    "type": "object",
-    "required": ["error", "status"],
-    "properties": {
-        "error": {"type": "string", "description": "What is wrong and what to do."},
-        "status": {"type": "integer"},
-    },
-}
+EVENT_DATA = (SlateEvent, SlateGone, RecordGap, LiveItems, GoneItems, KeptItems)
+"""The types of the data of server-sent events, which no operation names."""
 
 
 def document() -> dict[str, Any]:
     """Builds the whole document."""
+    operations = (*OPERATIONS, *JOB_OPERATIONS, *AGENT_OPERATIONS, *FEED_OPERATIONS)
+    types = [ErrorAnswer, *EVENT_DATA]
+    for operation in operations:
+        types += operation.types()
+    schemas, components = msgspec.json.schema_components(
+        types, ref_template="#/components/schemas/{name}"
+    )
+    written = _Writer(iter(schemas[1 + len(EVENT_DATA) :]), error=schemas[0])
     paths: dict[str, dict[str, Any]] = {}
-    for operation in (*OPERATIONS, *JOB_OPERATIONS, *AGENT_OPERATIONS, *FEED_OPERATIONS):
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _written(operation)
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = written(operation)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -57,7 +66,7 @@ def document() -> dict[str, Any]:
         "paths": paths,
         "security": [{}, {"bearer": []}, {"basic": []}],
         "components": {
-            "schemas": {"Error": _ERROR},
+            "schemas": components,
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "basic": {
@@ -70,44 +79,54 @@ def document() -> dict[str, Any]:
     }
 
 
-def _written(operation: Operation) -> dict[str, Any]:
-    answers = {"200": _answer(operation.answer, operation.media, operation.schema)}
-    for status, description in sorted({**ALWAYS, **operation.errors}.items()):
-        reference = {"$ref": "#/components/schemas/Error"}
-        answers[str(status)] = _answer(description, "application/json", reference)
-    if operation.answer_headers:
-        answers["200"]["headers"] = {
-            name: {"description": description, "schema": schema}
-            for name, (description, schema) in operation.answer_headers.items()
+class _Writer:
+    """Writes operations, with the schemas of their types, which come in the order of `types`."""
+
+    def __init__(self, schemas: Iterator[dict[str, Any]], error: dict[str, Any]) -> None:
+        self._schemas, self._error = schemas, error
+
+    def __call__(self, operation: Operation) -> dict[str, Any]:
+        schemas = [next(self._schemas) for _ in operation.answer_types]
+        schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+        answer = _content(operation.answer, {operation.media: schema})
+        parameters = [
+            {"name": name, "in": "path", "required": True, "schema": next(self._schemas)}
+            for name in operation.places
+        ]
+        parameters += [
+            {
+                "name": parameter.name,
+                "in": parameter.location,
+                "description": parameter.description,
+                "required": parameter.required,
+                "schema": next(self._schemas),
+            }
+            for parameter in operation.parameters
+        ]
+        body = {media: {"schema": next(self._schemas)} for media in operation.body}
+        if operation.headers:
+            answer["headers"] = {
+                header.name: {"description": header.description, "schema": next(self._schemas)}
+                for header in operation.headers
+            }
+        errors = {
+            str(status): _content(description, {"application/json": self._error})
+            for status, description in sorted({**ALWAYS, **operation.errors}.items())
         }
-    written: dict[str, Any] = {"summary": operation.summary, "responses": answers}
-    places = [word[1:-1] for word in operation.path.split("/") if word.startswith("{")]
-    parameters = [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in places
-    ]
-    parameters += [
-        {
-            "name": name,
-            "in": where,
-            "description": description,
-            "required": name in operation.required,
-            "schema": schema,
+        written: dict[str, Any] = {
+            "summary": operation.summary,
+            "responses": {"200": answer, **errors},
         }
-        for name, (where, description, schema) in operation.parameters.items()
-    ]
-    if parameters:
-        written["parameters"] = parameters
-    if operation.body:
-        written["requestBody"] = {
-            "required": operation.body_required,
-            "content": {media: {"schema": schema} for media, schema in operation.body.items()},
-        }
-    return written
+        if parameters:
+            written["parameters"] = parameters
+        if body:
+            written["requestBody"] = {"required": operation.body_required, "content": body}
+        return written
 
 
-def _answer(what: str, media: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {"description": what, "content": {media: {"schema": schema}}}
+def _content(description: str, schemas: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    content = {media: {"schema": schema} for media, schema in schemas.items()}
+    return {"description": description, "content": content}
 
 
 def routes() -> list[Route]:

@@ -4,101 +4,121 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
-from millstream.letters.selection import KINDS
+from msgspec import Meta
+
+from millstream.description import Description
+from millstream.messages.letters import (
+    ActionRetryAnswer,
+    ActionRetryQuestion,
+    Retried,
+    RetryQuestion,
+)
+from millstream.messages.slates import SlateAnswer, SlateLine, SlatePage, UpdatesAnswer
+from millstream.messages.status import HealthAnswer, History, Status
+from millstream.messages.streams import PostAnswer, RecordPage, ServerSentEvent, StreamsAnswer
 from millstream.server.answers import NDJSON
-from millstream.server.schema_words import ANY as ANY
-from millstream.server.schema_words import NUMBER as NUMBER
-from millstream.server.schema_words import TEXT as TEXT
-from millstream.server.schema_words import WHOLE as WHOLE
-from millstream.server.schema_words import YES_NO as YES_NO
-from millstream.server.schema_words import Schema as Schema
-from millstream.server.schema_words import by_name as by_name
-from millstream.server.schema_words import listed as listed
-from millstream.server.schema_words import maybe as maybe
-from millstream.server.schema_words import options as options
-from millstream.server.schema_words import record as record
-from millstream.server.status_schema import DELIVERIES as DELIVERIES
-from millstream.server.status_schema import JOB_SUMMARY as JOB_SUMMARY
-from millstream.server.status_schema import NODE_ACCOUNT as NODE_ACCOUNT
-from millstream.server.status_schema import STATUS as STATUS
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a route besides those in its path, or a header of its answer."""
+
+    name: str
+    description: str
+    type: Any = str
+    location: Literal["query", "header"] = "query"
+    required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One route."""
+    """One route. Bodies, answers and parameters have types, which become schemas."""
 
     method: str
     path: str
     summary: str
     answer: str
-    schema: Schema
+    type: Any
+    """The type of the answer; a tuple: one of these types."""
     media: str = "application/json"
-    parameters: Mapping[str, tuple[str, str, Schema]] = field(default_factory=dict)
-    """By name: its location (query, header), its description, its schema."""
-    required: tuple[str, ...] = ()
-    """The required parameters besides those in the path."""
-    body: Mapping[str, Schema] = field(default_factory=dict)
-    """The schema of the body, by media type."""
+    parameters: tuple[Parameter, ...] = ()
+    body: Mapping[str, Any] = field(default_factory=dict)
+    """The type of the body, by media type."""
     body_required: bool = True
     errors: Mapping[int, str] = field(default_factory=dict)
-    answer_headers: Mapping[str, tuple[str, Schema]] = field(default_factory=dict)
+    headers: tuple[Parameter, ...] = ()
+    """The headers of the answer."""
+
+    @property
+    def places(self) -> list[str]:
+        """The names of the parameters in the path."""
+        return [word[1:-1] for word in self.path.split("/") if word.startswith("{")]
+
+    def types(self) -> list[Any]:
+        """Returns all types: the answer, parameters of the path, others, bodies, headers."""
+        return [
+            *self.answer_types,
+            *(str for _ in self.places),
+            *(parameter.type for parameter in self.parameters),
+            *self.body.values(),
+            *(header.type for header in self.headers),
+        ]
+
+    @property
+    def answer_types(self) -> tuple[Any, ...]:
+        return self.type if isinstance(self.type, tuple) else (self.type,)
+
+
+def whole(least: int, most: int, default: int | None = None) -> Any:
+    """The type of a whole number within bounds."""
+    extra = None if default is None else {"default": default}
+    return Annotated[int, Meta(ge=least, le=most, extra_json_schema=extra)]
 
 
 EVENTS = "text/event-stream"
-EVENT: Schema = {"type": "object", "properties": {"event": TEXT, "id": TEXT, "data": TEXT}}
-"""Each event of an event stream; its data is JSON."""
-SLATE = record(key=TEXT, slate=ANY, ts=WHOLE)
-ONE_SLATE = record(update=TEXT, key=TEXT, slate=ANY, ts=WHOLE, batch=WHOLE, age=NUMBER)
 NO_UPDATE = {404: "There is no such update."}
 ELSEWHERE = {421: "This server has only some shards of the store, and not the one that is needed."}
-FRESH = {
-    "Millstream-Asked-Age": (
-        "Of a mirror of a shared store: seconds since the place last answered.",
-        NUMBER,
-    )
-}
+FRESH = Parameter(
+    "Millstream-Asked-Age",
+    "Of a mirror of a shared store: seconds since the place last answered.",
+    float,
+)
 NO_SLATE = {404: "There is no such update, or it has no slate for this key."}
 NO_STREAM = {404: "There is no such stream.", 409: "The stream is not in an event log."}
-LAST_EVENT = {"Last-Event-ID": ("header", "The id of the last event received.", TEXT)}
-FROM = (
-    "query",
+LAST_EVENT = Parameter("Last-Event-ID", "The id of the last event received.", location="header")
+FROM = Parameter(
+    "from",
     "end, start, a record's number, or -N for N records before the end.",
-    {**TEXT, "pattern": "^(start|end|-?[0-9]{1,18})$"},
+    Annotated[str, Meta(pattern="^(start|end|-?[0-9]{1,18})$")],
 )
-LINES: Schema = {**TEXT, "pattern": "\\S"}
+LIMIT = Parameter("limit", "", whole(1, 1_000, default=100))
+Lines = Annotated[str, Meta(pattern="\\S")]
 """A body of lines, not all of them blank."""
-IDEMPOTENCY_KEY = {
-    "Idempotency-Key": (
-        "header",
-        "1 to 200 printable characters: the same body sent again under it counts once.",
-        {**TEXT, "pattern": "^[!-~]([ -~]{0,198}[!-~])?$"},
-    )
-}
-ACCEPTED = record(
-    stream=TEXT,
-    accepted=WHOLE,
-    refused=listed(record(line=WHOLE, error=TEXT, text=TEXT)),
-    refused_count=WHOLE,
-    first=maybe(WHOLE),
-    repeated=YES_NO,
+IDEMPOTENCY_KEY = Parameter(
+    "Idempotency-Key",
+    "1 to 200 printable characters: the same body sent again under it counts once.",
+    Annotated[str, Meta(pattern="^[!-~]([ -~]{0,198}[!-~])?$")],
+    location="header",
 )
+BODY_LIMITS = {408: "The body came too slowly.", 413: "The body is too large."}
 OPERATIONS = (
     Operation(
         "GET",
         "/slates",
         "The updates and how many slates each has.",
         "As of the last committed batch.",
-        record(batch=WHOLE, updates=listed(record(name=TEXT, kind=TEXT, slates=maybe(WHOLE)))),
+        UpdatesAnswer,
     ),
     Operation(
         "GET",
         "/slates/{update}/{key}",
         "One slate. The keys dump, watch and the empty one go into ?key=.",
         "The slate as of the last committed batch.",
-        ONE_SLATE,
+        SlateAnswer,
         errors={**NO_SLATE, **ELSEWHERE},
-        answer_headers=FRESH,
+        headers=(FRESH,),
     ),
     Operation(
         "GET",
@@ -106,34 +126,28 @@ OPERATIONS = (
         "A page of slates in key order; or one slate, with key.",
         "A page; it may be shorter than its limit. next, if not null, is the after of the one "
         "that follows. With key: the slate, as at /slates/{update}/{key}.",
-        {
-            "oneOf": [
-                record(update=TEXT, batch=WHOLE, slates=listed(SLATE), next=maybe(TEXT)),
-                ONE_SLATE,
-            ]
-        },
-        parameters={
-            "key": (
-                "query",
+        (SlatePage, SlateAnswer),
+        parameters=(
+            Parameter(
+                "key",
                 "Only this slate; any characters. With prefix or after: only if they include it.",
-                TEXT,
             ),
-            "prefix": ("query", "Only keys with this prefix.", TEXT),
-            "after": ("query", "Only keys after this one.", TEXT),
-            "limit": ("query", "", {**WHOLE, "minimum": 1, "maximum": 1_000, "default": 100}),
-        },
+            Parameter("prefix", "Only keys with this prefix."),
+            Parameter("after", "Only keys after this one."),
+            LIMIT,
+        ),
         errors={**NO_SLATE, **ELSEWHERE},
-        answer_headers=FRESH,
+        headers=(FRESH,),
     ),
     Operation(
         "GET",
         "/slates/{update}/dump",
         "Every slate, one JSON object per line, in key order.",
         "All as of one batch. If the connection breaks, the answer is incomplete.",
-        SLATE,
+        SlateLine,
         media=NDJSON,
         errors={**NO_UPDATE, **ELSEWHERE},
-        answer_headers={"Millstream-Batch": ("The batch of the slates.", WHOLE), **FRESH},
+        headers=(Parameter("Millstream-Batch", "The batch of the slates.", int), FRESH),
     ),
     *(
         Operation(
@@ -141,15 +155,16 @@ OPERATIONS = (
             path,
             "A slate now and whenever it changes.",
             "Server-sent events: slate with {key, slate, ts, batch, age}; gone with {key, batch}.",
-            EVENT,
+            ServerSentEvent,
             media=EVENTS,
-            parameters={**parameters, **LAST_EVENT},
-            required=tuple(parameters),
+            parameters=(*parameters, LAST_EVENT),
             errors=NO_UPDATE,
         )
         for path, parameters in {
-            "/slates/{update}/{key}/watch": {},
-            "/slates/{update}/watch": {"key": ("query", "Any characters; required.", TEXT)},
+            "/slates/{update}/{key}/watch": (),
+            "/slates/{update}/watch": (
+                Parameter("key", "Any characters; required.", required=True),
+            ),
         }.items()
     ),
     Operation(
@@ -157,27 +172,16 @@ OPERATIONS = (
         "/streams",
         "The streams.",
         "All of them; of each, whether it can be sent to (posts) and followed (tails).",
-        record(
-            streams=listed(
-                record(
-                    name=TEXT,
-                    kind=TEXT,
-                    posts=YES_NO,
-                    tails=YES_NO,
-                    address=maybe(TEXT),
-                    records=maybe(WHOLE),
-                )
-            )
-        ),
+        StreamsAnswer,
     ),
     Operation(
         "POST",
         "/streams/{name}",
         "Send events to a source: one, or one per line.",
         "The records are on disk. Refused lines are listed with the reason, up to a hundred.",
-        ACCEPTED,
-        parameters=IDEMPOTENCY_KEY,
-        body={"application/json": ANY, NDJSON: LINES, "text/plain": LINES},
+        PostAnswer,
+        parameters=(IDEMPOTENCY_KEY,),
+        body={"application/json": Any, NDJSON: Lines, "text/plain": Lines},
         errors={
             404: "There is no such source.",
             408: "The body came too slowly.",
@@ -194,21 +198,18 @@ OPERATIONS = (
         "The records of a stream as they come.",
         "Server-sent events: record, whose id is its number; gap with {from, to} where records "
         "are no longer kept.",
-        EVENT,
+        ServerSentEvent,
         media=EVENTS,
-        parameters={
-            "from": FROM,
-            "limit": (
-                "query",
-                "End after this many records.",
-                {**WHOLE, "minimum": 1, "maximum": 10**18},
-            ),
-            "Last-Event-ID": (
-                "header",
+        parameters=(
+            FROM,
+            Parameter("limit", "End after this many records.", whole(1, 10**18)),
+            Parameter(
+                "Last-Event-ID",
                 "The number of the last record received; takes precedence over from.",
-                {**TEXT, "pattern": "^(-1|[0-9]{1,18})?$"},
+                Annotated[str, Meta(pattern="^(-1|[0-9]{1,18})?$")],
+                location="header",
             ),
-        },
+        ),
         errors=NO_STREAM,
     ),
     Operation(
@@ -216,16 +217,8 @@ OPERATIONS = (
         "/streams/{name}/records",
         "A page of a stream's records.",
         "The records, and where the next page begins.",
-        record(
-            stream=TEXT,
-            records=listed(record(record=WHOLE, value=ANY)),
-            next=WHOLE,
-            end=WHOLE,
-        ),
-        parameters={
-            "from": FROM,
-            "limit": ("query", "", {**WHOLE, "minimum": 1, "maximum": 1_000, "default": 100}),
-        },
+        RecordPage,
+        parameters=(FROM, LIMIT),
         errors=NO_STREAM,
     ),
     Operation(
@@ -233,25 +226,12 @@ OPERATIONS = (
         "/deadletters/retry",
         "Give dead letters, or late, dropped or diverted events, to their functions once more.",
         "On disk. Letters that were given again earlier are skipped.",
-        record(given=WHOLE, before=WHOLE, impossible=by_name(WHOLE)),
-        body={
-            "application/json": options(
-                kind={"type": "string", "enum": list(KINDS)},
-                function=maybe(TEXT),
-                stream=maybe(TEXT),
-                error=maybe(TEXT),
-                key=maybe(TEXT),
-                since=maybe(WHOLE),
-                until=maybe(WHOLE),
-                limit=maybe({**WHOLE, "minimum": 0, "maximum": 1 << 53}),
-                dry_run=YES_NO,
-            )
-        },
+        Retried,
+        body={"application/json": RetryQuestion},
         body_required=False,
         errors={
             404: "For diverted events: function does not name an update that diverts.",
-            408: "The body came too slowly.",
-            413: "The body is too large.",
+            **BODY_LIMITS,
         },
     ),
     Operation(
@@ -259,66 +239,50 @@ OPERATIONS = (
         "/actions/{name}/retry",
         "Put the dead letters of an action back: they are carried out again, under new ids.",
         "Their number; with dry_run, the number that would be put back.",
-        record(given=WHOLE),
-        body={"application/json": options(dry_run=YES_NO)},
+        ActionRetryAnswer,
+        body={"application/json": ActionRetryQuestion},
         body_required=False,
         errors={
             404: "There is no such action.",
-            408: "The body came too slowly.",
-            413: "The body is too large.",
+            **BODY_LIMITS,
         },
     ),
-    Operation("GET", "/status", "How the application is doing.", "Now.", STATUS),
+    Operation("GET", "/status", "How the application is doing.", "Now.", Status),
     Operation(
         "GET",
         "/history",
         "The last minutes, in equal steps.",
         "Lists of equal length.",
-        {"type": "object", "additionalProperties": listed(maybe(NUMBER))},
-        parameters={
-            "seconds": ("query", "", {**WHOLE, "minimum": 1, "maximum": 3600, "default": 300}),
-            "step": (
-                "query",
-                "Seconds per step.",
-                {**WHOLE, "minimum": 1, "maximum": 60, "default": 1},
-            ),
-        },
+        History,
+        parameters=(
+            Parameter("seconds", "", whole(1, 3600, default=300)),
+            Parameter("step", "Seconds per step.", whole(1, 60, default=1)),
+        ),
     ),
     Operation(
         "GET",
         "/graph",
         "The application: its functions, its streams, and how to draw them.",
         "As of its last start.",
-        record(
-            app=TEXT,
-            order=TEXT,
-            sources=listed(ANY),
-            functions=listed(ANY),
-            streams=listed(TEXT),
-            outputs=listed(TEXT),
-            graph={"type": "object"},
-            parts={"type": "object"},
-            addresses=by_name(TEXT),
-            folded={"type": "object"},
-        ),
+        Description,
         errors={404: "The application has not left a description yet."},
     ),
-    Operation("GET", "/metrics", "For Prometheus.", "Its text format.", TEXT, media="text/plain"),
+    Operation("GET", "/metrics", "For Prometheus.", "Its text format.", str, media="text/plain"),
     Operation(
         "GET",
         "/healthz",
         "Check that the store can be read.",
         "The store can be read.",
-        record(ok=YES_NO, running=YES_NO, batch=WHOLE),
+        HealthAnswer,
     ),
-    Operation("GET", "/openapi.json", "This document.", "This document.", {"type": "object"}),
-    Operation("GET", "/", "The live page.", "HTML.", TEXT, media="text/html"),
+    Operation("GET", "/openapi.json", "This document.", "This document.", dict[str, Any]),
+    Operation("GET", "/", "The live page.", "HTML.", str, media="text/html"),
     Operation(
         "GET",
         "/page/{file}",
         "A part of the live page.",
         "The file.",
-        TEXT,
+        str,
         media="*/*",
         errors={404: "The page has no such file."},
     ),

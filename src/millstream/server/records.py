@@ -25,6 +25,7 @@ import msgspec
 from millstream.description import SourceDescription
 from millstream.errors import InputError
 from millstream.json_depth import too_deep
+from millstream.messages.streams import RefusedLine
 from millstream.model.duration import TIME_LIMIT, UNITS
 from millstream.model.path import PLAIN_KEY
 from millstream.model.text_form import TextForm, text_records
@@ -41,16 +42,6 @@ SHOWN_REFUSED = 100
 BOM = b"\xef\xbb\xbf"
 
 _decode = msgspec.json.Decoder().decode
-
-
-class RefusedLine(msgspec.Struct, frozen=True):
-    """A line that was not accepted."""
-
-    line: int
-    """Counted from 1, blank lines too."""
-    error: str
-    text: str
-    """The beginning of the line."""
 
 
 class CheckedBody:

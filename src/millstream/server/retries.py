@@ -18,39 +18,23 @@ from millstream.actions.record import known
 from millstream.actions.retry import put_back
 from millstream.description import Description
 from millstream.errors import InputError
-from millstream.letters.retry_log import RetryOutcome, retry_letters
+from millstream.letters.retry_log import retry_letters
 from millstream.letters.selection import LetterFilter
 from millstream.log.stream_logs import FolderLogs, PlaceLogs
+from millstream.messages.letters import (
+    ActionRetryAnswer,
+    ActionRetryQuestion,
+    Retried,
+    RetryQuestion,
+)
 from millstream.nearest import did_you_mean
 from millstream.places.place_address import place_at
 from millstream.server.answers import Refusal, json_answer
 from millstream.server.paths import Route, query
 from millstream.server.service import Service
 
-
-class PutBack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of a request to put an action's dead letters back."""
-
-    dry_run: bool = False
-    """Only count them."""
-
-
-class RetryQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of a retry: a `LetterFilter`, typed, so that decoding builds nothing large."""
-
-    kind: str = "deadletters"
-    function: str | None = None
-    stream: str | None = None
-    error: str | None = None
-    key: str | None = None
-    since: int | float | None = None
-    until: int | float | None = None
-    limit: int | float | None = None
-    dry_run: bool = False
-
-
 _decode = msgspec.json.Decoder(RetryQuestion).decode
-_decode_put_back = msgspec.json.Decoder(PutBack).decode
+_decode_put_back = msgspec.json.Decoder(ActionRetryQuestion).decode
 
 
 def routes(service: Service) -> list[Route]:
@@ -70,7 +54,7 @@ def routes(service: Service) -> list[Route]:
                 )
             except InputError as error:  # no update of this name diverts events
                 raise Refusal(404, str(error)) from None
-        return json_answer(msgspec.to_builtins(outcome))
+        return json_answer(outcome)
 
     async def retry_action(request: Request) -> Response:
         query(request, ())
@@ -88,7 +72,7 @@ def routes(service: Service) -> list[Route]:
             given = await service.in_thread(
                 lambda: put_back(store, action, place, dry_run=question.dry_run)
             )
-        return json_answer({"given": given})
+        return json_answer(ActionRetryAnswer(given))
 
     return [
         Route("POST", ("deadletters", "retry"), retry),
@@ -112,7 +96,7 @@ def _whole(question: RetryQuestion) -> dict[str, int | float | None]:
 
 def _retried(
     store: Path, address: str, description: Description | None, wanted: LetterFilter
-) -> RetryOutcome:
+) -> Retried:
     overflows = {} if description is None else description.overflows
     if not address:
         return retry_letters(FolderLogs(store / "logs"), wanted, overflows)

@@ -19,10 +19,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 import msgspec
 
+from millstream.messages.status import History
 from millstream.stores.progress import Latency, Progress
 
 SECOND = 1_000_000
@@ -171,7 +171,7 @@ class Samples:
         oldest = now // SECOND - OLDEST
         return {number: second for number, second in self._seconds.items() if number >= oldest}
 
-    def history(self, now: int, seconds: int, step: int = 1) -> dict[str, list[Any]]:
+    def history(self, now: int, seconds: int, step: int = 1) -> History:
         """Returns lists with a value for each step of the last `seconds`; None: not known.
 
         An hour at most. `latency` is the worst; `p50` and `p99` cover `PERCENTILE_SECONDS`, or the
@@ -185,16 +185,16 @@ class Samples:
             self._latencies(time + step - max(step, PERCENTILE_SECONDS), time + step)
             for time in times
         ]
-        return {
-            "times": list(times),
-            "events": [second and round(second.events / step, 3) for second in steps],
-            "latency": [second and second.latency for second in steps],
-            "p50": [percentile(span, 50) for span in spans],
-            "p99": [percentile(span, 99) for span in spans],
-            "waited": [second and second.waited for second in steps],
-            "batches": [second and second.batches for second in steps],
-            "busy": [second and round(second.busy / step, 3) for second in steps],
-        }
+        return History(
+            times=list(times),
+            events=[None if second is None else round(second.events / step, 3) for second in steps],
+            latency=[None if second is None else second.latency for second in steps],
+            p50=[percentile(span, 50) for span in spans],
+            p99=[percentile(span, 99) for span in spans],
+            waited=[None if second is None else second.waited for second in steps],
+            batches=[None if second is None else second.batches for second in steps],
+            busy=[None if second is None else round(second.busy / step, 3) for second in steps],
+        )
 
     def _step(self, time: int, step: int, end: int) -> Second | None:
         """Sums up the `step` seconds from `time` on; None if none of them is known."""

@@ -19,8 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-import msgspec
-
+from millstream.messages.status import MirrorFreshness
 from millstream.server.access_log import AccessLog
 from millstream.server.limits import Slots
 from millstream.server.open_store import OpenStore
@@ -57,23 +56,6 @@ class Counters:
     def answered(self, status: int) -> None:
         """Counts one answer with this status code."""
         self.answers[status] = self.answers.get(status, 0) + 1
-
-
-class MirrorFreshness(msgspec.Struct, frozen=True):
-    """The freshness of a mirror of a shared store.
-
-    Its answers are as of the last batch that was committed at time `asked`, or a later one.
-    """
-
-    place: str
-    shards: list[int] | None
-    """The shards that the mirror has; None: all."""
-    asked: int
-    """When the place last answered, in microseconds since the epoch."""
-    asked_age: float
-    """Seconds since `asked`."""
-    error: str | None
-    """Why the place does not answer now; None if it does."""
 
 
 class Service:

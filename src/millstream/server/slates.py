@@ -18,6 +18,13 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from millstream.messages.slates import (
+    SlateAnswer,
+    SlateLine,
+    SlatePage,
+    UpdateRow,
+    UpdatesAnswer,
+)
 from millstream.nearest import did_you_mean
 from millstream.server.answers import Refusal, Written, json_answer
 from millstream.server.paths import Route, query, whole_number
@@ -31,7 +38,7 @@ PAGE_BYTES = 4 << 20
 LARGE_SECONDS = 1.0
 """Seconds after a large slate during which further slates are assumed to be large."""
 
-_text = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
 
 
 def routes(service: Service) -> list[Route]:
@@ -40,11 +47,11 @@ def routes(service: Service) -> list[Route]:
     async def updates(request: Request) -> Response:
         query(request, ())
         progress = store.progress()
-        listed = [
-            {"name": name, "kind": kind, "slates": progress.slates.get(name)}
+        rows = [
+            UpdateRow(name, kind, progress.slates.get(name))
             for name, kind in store.home.facts.updates.items()
         ]
-        return json_answer({"batch": progress.batch, "updates": listed})
+        return json_answer(UpdatesAnswer(progress.batch, rows))
 
     async def by_path(request: Request) -> Response:
         if request.scope["query_string"]:
@@ -73,11 +80,9 @@ def routes(service: Service) -> list[Route]:
             raise Refusal(404, f"update {update!r} has no slate for key {key[:100]!r}")
         if slate.batch != progress.batch:  # another batch was committed meanwhile
             progress = store.progress()
-        return Written(
-            b'{"update":%b,"key":%b,"slate":%b,"ts":%d,"batch":%d,"age":%.3f}'
-            % (_text(update), _text(key), slate.json, slate.ts, slate.batch, service.age(progress)),
-            headers=service.fresh_headers(),
-        )
+        age = round(service.age(progress), 3)
+        answer = SlateAnswer(update, key, msgspec.Raw(slate.json), slate.ts, slate.batch, age)
+        return Written(_encode(answer), headers=service.fresh_headers())
 
     async def page(update: str, parameters: dict[str, str]) -> Response:
         limit = whole_number(parameters, "limit", PAGE, 1, LONGEST_PAGE)
@@ -132,24 +137,18 @@ def known_kind(reader: SlateReader, update: str) -> str:
 
 
 def line(slate: WrittenSlate) -> bytes:
-    """Encodes a slate for a page or a dump."""
-    return b'{"key":%b,"slate":%b,"ts":%d}' % (_text(slate.key), slate.json, slate.ts)
+    """Encodes a slate as a line of a dump."""
+    return _encode(SlateLine(slate.key, msgspec.Raw(slate.json), slate.ts))
 
 
 def _page(reader: SlateReader, update: str, prefix: str, after: str | None, limit: int) -> bytes:
-    lines: list[bytes] = []
-    size, last, more = 0, "", False
+    rows: list[SlateLine] = []
+    size, more = 0, False
     with reader.written(update, prefix=prefix, after=after) as (batch, slates):
         for slate in slates:
-            if len(lines) == limit or size > PAGE_BYTES:
+            if len(rows) == limit or size > PAGE_BYTES:
                 more = True
                 break
-            lines.append(line(slate))
-            size += len(lines[-1])
-            last = slate.key
-    return b'{"update":%b,"batch":%d,"slates":[%b],"next":%b}' % (
-        _text(update),
-        batch,
-        b",".join(lines),
-        _text(last if more else None),
-    )
+            rows.append(SlateLine(slate.key, msgspec.Raw(slate.json), slate.ts))
+            size += len(slate.key) + len(slate.json)
+    return _encode(SlatePage(update, batch, rows, rows[-1].key if more else None))

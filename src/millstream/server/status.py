@@ -9,14 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from millstream import __version__
 from millstream.actions.overview import ActionState, action_states
 from millstream.description import Description, FunctionDescription, SourceDescription
+from millstream.messages.jobs import JobAnswer
+from millstream.messages.status import (
+    ActionRetries,
+    ActionStatus,
+    BatchLatency,
+    DeliveryCounts,
+    FunctionQueue,
+    FunctionStatus,
+    History,
+    IntakeStatus,
+    LargestSlate,
+    LatencyQuantiles,
+    MirrorFreshness,
+    OutputStatus,
+    ServerStatus,
+    SinkTrouble,
+    SourceStatus,
+    Status,
+    StreamStatus,
+)
 from millstream.server.answers import Refusal, json_answer
 from millstream.server.attention import attention_of
 from millstream.server.catalogue import Catalogue
@@ -26,12 +46,11 @@ from millstream.server.numbered import Backlog
 from millstream.server.paths import Route, query, whole_number
 from millstream.server.sampler import HISTORY, Sampler
 from millstream.server.samples import OLDEST, SECOND, Count, Samples, SampleWindow, percentile
-from millstream.server.service import MirrorFreshness, Service
+from millstream.server.service import Service
 from millstream.stores.deliveries import Deliveries, deliveries_to, together
 from millstream.stores.home import Facts
 from millstream.stores.progress import Latency, Progress, SourceProgress
 from millstream.stores.trouble import Trouble, read_troubles
-from millstream.windows.job_view import summary
 
 RATE_SECONDS, RECENT_SECONDS = 10, 60
 """Rates are over the last 10 seconds; times and latencies over the last 60."""
@@ -75,91 +94,81 @@ def status_of(
     now: int,
     *,
     running: bool,
-    server: Mapping[str, Any],
+    server: ServerStatus,
     troubles: Sequence[Trouble] = (),
     actions: Sequence[ActionState] = (),
-    jobs: Mapping[str, Mapping[str, Any]] | None = None,
+    jobs: Mapping[str, JobAnswer] | None = None,
     mirror: MirrorFreshness | None = None,
     lag_growths: Mapping[str, float | None] | None = None,
-) -> dict[str, Any]:
-    """Computes the whole status, as GET /status answers it."""
+) -> Status:
+    """Computes the whole status."""
     rates = Rates(samples.window(now, RATE_SECONDS), samples.window(now, RECENT_SECONDS), running)
     latencies = samples.latencies(now, RECENT_SECONDS)
     functions = [_function(function, progress, rates) for function in description.functions]
-    waiting = sorted(functions, key=lambda function: -function["waiting"])
-    slow = sorted(functions, key=lambda function: -function["busy"])
-    status = {
-        "app": description.app,
-        "order": description.order,
-        "running": running,
-        "batch": progress.batch,
-        "written": progress.written or None,
-        "age": max(0, now - progress.written) / SECOND if progress.written else None,
-        "clock": progress.clock or None,
-        "events": progress.events,
-        "late": progress.late,
-        "dead_letters": progress.dead_letters,
-        "waiting": progress.waiting,
-        "deliveries": accounted(
+    waiting = sorted(functions, key=lambda function: -function.waiting)
+    slow = sorted(functions, key=lambda function: -function.busy)
+    growths = lag_growths or {}
+    status = Status(
+        app=description.app,
+        order=description.order,
+        running=running,
+        batch=progress.batch,
+        written=progress.written or None,
+        age=max(0, now - progress.written) / SECOND if progress.written else None,
+        clock=progress.clock or None,
+        events=progress.events,
+        late=progress.late,
+        dead_letters=progress.dead_letters,
+        waiting=progress.waiting,
+        deliveries=accounted(
             together(deliveries_to(progress, function.name) for function in description.functions)
         ),
-        "intake": {
-            "bytes": progress.intake,
-            "pressure": round(progress.pressure, 3),
-            "held": progress.held,
-        },
-        "feedback": progress.feedback,
-        "horizon": progress.horizon,
-        "rate": rates.rate(lambda sample: sample.events),
-        "seconds": progress.seconds,
-        "batch_seconds": progress.last_seconds if progress.batch >= 0 else None,
-        "latency": _latency(progress, latencies),
-        "sources": [
-            {
-                **_source(source, progress, rates, backlogs.get(source.name), now),
-                "lag_growth": (lag_growths or {}).get(source.name),
-            }
+        intake=IntakeStatus(progress.intake, round(progress.pressure, 3), progress.held),
+        feedback=progress.feedback,
+        horizon=progress.horizon,
+        rate=rates.rate(lambda sample: sample.events),
+        seconds=progress.seconds,
+        batch_seconds=progress.last_seconds if progress.batch >= 0 else None,
+        latency=_latency(progress, latencies),
+        sources=[
+            _source(
+                source, progress, rates, backlogs.get(source.name), growths.get(source.name), now
+            )
             for source in description.sources
         ],
-        "streams": [_stream(name, progress, rates) for name in description.streams],
-        "functions": functions,
-        "outputs": [_output(name, description, troubles) for name in description.outputs],
-        "queues": [
-            {"function": function["name"], "waiting": function["waiting"]}
+        streams=[_stream(name, progress, rates) for name in description.streams],
+        functions=functions,
+        outputs=[_output(name, description, troubles) for name in description.outputs],
+        queues=[
+            FunctionQueue(function.name, function.waiting)
             for function in waiting[:QUEUES]
-            if function["waiting"] > 0
+            if function.waiting > 0
         ],
-        "slowest": [function["name"] for function in slow[:SLOWEST] if function["busy"] > 0],
-        "troubles": [
-            {"name": trouble.name, "since": trouble.since, "error": trouble.error}
-            for trouble in troubles
-        ],
-        "actions": [_action(action) for action in actions],
-        "jobs": {name: summary(job) for name, job in (jobs or {}).items()},
-        "mirror": mirror,
-        "server": dict(server),
-    }
-    return {**status, "attention": attention_of(status, now)}
+        slowest=[function.name for function in slow[:SLOWEST] if function.busy > 0],
+        troubles=[SinkTrouble(trouble.name, trouble.since, trouble.error) for trouble in troubles],
+        actions=[_action(action) for action in actions],
+        jobs={name: job.summary for name, job in (jobs or {}).items()},
+        mirror=mirror,
+        server=server,
+        attention=[],
+    )
+    return msgspec.structs.replace(status, attention=attention_of(status, now))
 
 
-def _latency(progress: Progress, recent: list[Latency]) -> dict[str, Any]:
-    """Latency from the arrival of a batch's oldest event to the batch's commit.
-
-    `waited` is the part of it that events spent waiting for the horizon.
-    """
+def _latency(progress: Progress, recent: list[Latency]) -> BatchLatency:
     last = progress.measured
     whole = [latency.whole / SECOND for latency in recent]
     waited = [latency.waited / SECOND for latency in recent]
-    return {
-        "last": None if last is None else last.whole / SECOND,
-        "p50": percentile(whole, 50),
-        "p99": percentile(whole, 99),
-        "waited": {
-            "last": None if last is None else last.waited / SECOND,
-            "p50": percentile(waited, 50),
-            "p99": percentile(waited, 99),
-        },
-    }
+    return BatchLatency(
+        None if last is None else last.whole / SECOND,
+        percentile(whole, 50),
+        percentile(whole, 99),
+        LatencyQuantiles(
+            None if last is None else last.waited / SECOND,
+            percentile(waited, 50),
+            percentile(waited, 99),
+        ),
+    )
 
 
 def _source(
@@ -167,25 +176,27 @@ def _source(
     progress: Progress,
     rates: Rates,
     backlog: Backlog | None,
+    lag_growth: float | None,
     now: int,
-) -> dict[str, Any]:
+) -> SourceStatus:
     known = progress.sources.get(source.name, SourceProgress())
     seconds = None
     if backlog is not None:
         oldest = now if backlog.oldest is None else backlog.oldest
         seconds = max(0, now - oldest) / SECOND
-    return {
-        "name": source.name,
-        "address": source.address,
-        "events": known.events,
-        "rate": rates.rate(lambda sample: _source_events(sample, source.name)),
-        "lag_bytes": None if backlog is None else backlog.bytes,
-        "lag_events": None if backlog is None else backlog.events,
-        "lag_seconds": seconds,
-        "highest": known.highest,
-        "dead_letters": progress.refused.get(source.name, 0),
-        "lost": known.lost,
-    }
+    return SourceStatus(
+        name=source.name,
+        address=source.address,
+        events=known.events,
+        rate=rates.rate(lambda sample: _source_events(sample, source.name)),
+        lag_bytes=None if backlog is None else backlog.bytes,
+        lag_events=None if backlog is None else backlog.events,
+        lag_seconds=seconds,
+        highest=known.highest,
+        dead_letters=progress.refused.get(source.name, 0),
+        lost=known.lost,
+        lag_growth=lag_growth,
+    )
 
 
 def _source_events(progress: Progress, name: str) -> int:
@@ -193,27 +204,24 @@ def _source_events(progress: Progress, name: str) -> int:
     return 0 if source is None else source.events
 
 
-def _stream(name: str, progress: Progress, rates: Rates) -> dict[str, Any]:
-    return {
-        "name": name,
-        "events": progress.emitted.get(name, 0),
-        "rate": rates.rate(lambda sample: sample.emitted.get(name, 0)),
-    }
+def _stream(name: str, progress: Progress, rates: Rates) -> StreamStatus:
+    rate = rates.rate(lambda sample: sample.emitted.get(name, 0))
+    return StreamStatus(name, progress.emitted.get(name, 0), rate)
 
 
-def _output(name: str, description: Description, troubles: Sequence[Trouble]) -> dict[str, Any]:
+def _output(name: str, description: Description, troubles: Sequence[Trouble]) -> OutputStatus:
     names = (f"sink {name!r}", f"the log of {name!r}")
     error = next((trouble.error for trouble in troubles if trouble.name in names), None)
-    return {"name": name, "address": description.addresses.get(name, ""), "error": error}
+    return OutputStatus(name, description.addresses.get(name, ""), error)
 
 
-def accounted(deliveries: Deliveries) -> dict[str, int]:
+def accounted(deliveries: Deliveries) -> DeliveryCounts:
     """Returns the counts of deliveries, with the residual that is not accounted for: 0."""
-    return {**deliveries._asdict(), "residual": deliveries.residual}
+    return DeliveryCounts(*deliveries, residual=deliveries.residual)
 
 
-def _function(function: FunctionDescription, progress: Progress, rates: Rates) -> dict[str, Any]:
-    name = function.name
+def _function(function: FunctionDescription, progress: Progress, rates: Rates) -> FunctionStatus:
+    name, is_update = function.name, function.kind == "update"
 
     def processed(sample: Progress) -> int:
         return sample.processed.get(name, 0)
@@ -222,39 +230,40 @@ def _function(function: FunctionDescription, progress: Progress, rates: Rates) -
         return sample.spent.get(name, 0)
 
     large, unranked = progress.large.get(name), progress.unranked.get(name)
-    return {
-        "name": name,
-        "kind": function.kind,
-        "processed": processed(progress),
-        "rate": rates.rate(processed),
-        "seconds": spent(progress) / SECOND,
-        "microseconds": rates.mean(progress, spent, processed),
-        "busy": rates.busy(spent),
-        "dead_letters": progress.failed.get(name, 0),
-        "waiting": progress.waiting_at.get(name, 0),
-        "deliveries": accounted(deliveries_to(progress, name)),
-        "slates": progress.slates.get(name, 0) if function.kind == "update" else None,
-        "swept": progress.swept.get(name, 0) if function.kind == "update" else None,
-        "evicted": progress.evicted.get(name, 0) if function.kind == "update" else None,
-        "unranked": None if unranked is None else unranked.count,
-        "largest": None if large is None else {"key": large.key, "bytes": large.bytes},
-    }
+    return FunctionStatus(
+        name=name,
+        kind=function.kind,
+        processed=processed(progress),
+        rate=rates.rate(processed),
+        seconds=spent(progress) / SECOND,
+        microseconds=rates.mean(progress, spent, processed),
+        busy=rates.busy(spent),
+        dead_letters=progress.failed.get(name, 0),
+        waiting=progress.waiting_at.get(name, 0),
+        deliveries=accounted(deliveries_to(progress, name)),
+        slates=progress.slates.get(name, 0) if is_update else None,
+        swept=progress.swept.get(name, 0) if is_update else None,
+        evicted=progress.evicted.get(name, 0) if is_update else None,
+        unranked=None if unranked is None else unranked.count,
+        largest=None if large is None else LargestSlate(large.key, large.bytes),
+    )
 
 
-def _action(state: ActionState) -> dict[str, Any]:
+def _action(state: ActionState) -> ActionStatus:
     retrying = state.retrying
-    return {
-        "name": state.name,
-        "address": state.address,
-        "done": state.done,
-        "waiting": state.waiting,
-        "failed": state.failed,
-        "dead_letters": state.dead_letters,
-        "missed": state.missed,
-        "retrying": retrying
-        and {"since": retrying.since, "tries": retrying.tries, "error": retrying.error},
-        "trouble": state.trouble,
-    }
+    return ActionStatus(
+        name=state.name,
+        address=state.address,
+        done=state.done,
+        waiting=state.waiting,
+        failed=state.failed,
+        dead_letters=state.dead_letters,
+        missed=state.missed,
+        retrying=None
+        if retrying is None
+        else ActionRetries(retrying.since, retrying.tries, retrying.error),
+        trouble=state.trouble,
+    )
 
 
 class Overview:
@@ -274,7 +283,7 @@ class Overview:
         """Reads the state of the jobs, which `now` reports; it is read beside the event loop."""
         await self._jobs.now()
 
-    def now(self) -> dict[str, Any]:
+    def now(self) -> Status:
         service, store = self._service, self._service.store
         self._sampler.take()
         progress = store.progress()
@@ -293,16 +302,16 @@ class Overview:
             jobs=self._jobs.latest,
             mirror=service.freshness(),
             lag_growths=self._lag_growths(backlogs) if running else None,
-            server={
-                "since": service.since,
-                "requests": counters.requests,
-                "accepted": counters.accepted,
-                "refused": counters.refused,
-                "answers": by_class(counters.answers),
-                "url": service.url,
-                "version": __version__,
-                "store": service.options.place or str(store.home.path),
-            },
+            server=ServerStatus(
+                since=service.since,
+                requests=counters.requests,
+                accepted=counters.accepted,
+                refused=counters.refused,
+                answers=by_class(counters.answers),
+                url=service.url,
+                version=__version__,
+                store=service.options.place or str(store.home.path),
+            ),
         )
 
     def _lag_growths(self, backlogs: Mapping[str, Backlog]) -> dict[str, float | None]:
@@ -315,7 +324,7 @@ class Overview:
             growths[name] = trend.growth()
         return growths
 
-    def history(self, seconds: int, step: int) -> dict[str, list[Any]]:
+    def history(self, seconds: int, step: int) -> History:
         self._sampler.take()
         return self._sampler.samples.history(self._service.clock(), seconds, step)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 from starlette.requests import Request
@@ -24,6 +24,14 @@ from millstream.errors import InputError, LogError, LogLocked
 from millstream.kafka.topic_producer import ProducerFull
 from millstream.log.reader import NOWHERE
 from millstream.log.writer import Appended, Entry, TagMismatch
+from millstream.messages.streams import (
+    PostAnswer,
+    PostRefused,
+    RecordPage,
+    StreamRecord,
+    StreamRow,
+    StreamsAnswer,
+)
 from millstream.places.place_address import place_at
 from millstream.server.answers import Refusal, json_answer
 from millstream.server.appender import Appenders, Overloaded
@@ -101,8 +109,15 @@ class Posting:
             check = self._checks[kind, source] = kind(source)
         into = source if path is None else path
         checked, appended = await self.taken(request, name, into, check)
-        numbered = isinstance(into, Path)
-        return json_answer(answer_of(name, checked, appended, numbered=numbered))
+        answer = PostAnswer(
+            stream=name,
+            accepted=appended.count,
+            refused=checked.refused,
+            refused_count=checked.refused_count,
+            first=appended.first if path is not None else None,  # a topic does not number records
+            repeated=appended.repeated,
+        )
+        return json_answer(answer)
 
     async def taken(
         self, request: Request, name: str, into: Path | SourceDescription, check: Check
@@ -121,13 +136,7 @@ class Posting:
             raise Refusal(400, "the body is empty; send one JSON value, or one a line as NDJSON")
         self._service.counters.refused += checked.refused_count
         if not checked.lines:
-            count, first = checked.refused_count, checked.refused[0]
-            raise Refusal(
-                422,
-                f"nothing was accepted: {'the record' if count == 1 else f'all {count} records'} "
-                f"cannot be taken, the first (line {first.line}) because {first.error}",
-                more=answer_of(name, checked, None),
-            )
+            raise _nothing_accepted(name, checked)
         body_digest = await self._digest(body) if tag else 0
         entry = Entry(check.lines(checked), tag, body_digest)
         return checked, await self.append(into, entry, len(body))
@@ -231,16 +240,16 @@ class StreamReads:
         for stream in streams.values():
             logged = stream.log is not None
             listing.append(
-                {
-                    "name": stream.name,
-                    "kind": stream.kind,
-                    "posts": stream.posts,
-                    "tails": logged,
-                    "address": stream.source and stream.source.address,
-                    "records": self._catalogue.log(stream.log).end if stream.log else None,
-                }
+                StreamRow(
+                    name=stream.name,
+                    kind=stream.kind,
+                    posts=stream.posts,
+                    tails=logged,
+                    address=None if stream.source is None else stream.source.address,
+                    records=self._catalogue.log(stream.log).end if stream.log else None,
+                )
             )
-        return json_answer({"streams": listing})
+        return json_answer(StreamsAnswer(listing))
 
     async def records(self, request: Request) -> Response:
         """Answers with a page of records; it may be shorter than `limit` if they are large."""
@@ -251,18 +260,17 @@ class StreamReads:
         begin = max(log.start, begin_at(parameters.get("from", "end"), log.start, log.end))
         await log.locate(begin, self._service)
         at, size = begin, 0
-        records: list[dict[str, Any]] = []
+        records: list[StreamRecord] = []
         while len(records) < limit and size < PAGE_BYTES:
             lines = log.lines(at, limit - len(records), PAGE_BYTES - size)
             if not lines:
                 break
             records += [
-                {"record": number, "value": msgspec.Raw(line)}
-                for number, line in enumerate(lines, at)
+                StreamRecord(number, msgspec.Raw(line)) for number, line in enumerate(lines, at)
             ]
             at += len(lines)
             size += sum(map(len, lines))
-        return json_answer({"stream": name, "records": records, "next": at, "end": log.end})
+        return json_answer(RecordPage(name, records, at, log.end))
 
 
 def record_keys(source: SourceDescription, lines: list[bytes]) -> list[bytes | None]:
@@ -273,18 +281,23 @@ def record_keys(source: SourceDescription, lines: list[bytes]) -> list[bytes | N
     return [extract(msgspec.json.decode(line), 0)[1].encode() for line in lines]
 
 
-def answer_of(
-    name: str, checked: CheckedBody, appended: Appended | None, *, numbered: bool = True
-) -> dict[str, Any]:
-    """Builds the answer to a POST of records; `numbered`: they have numbers, as in a log."""
-    return {
-        "stream": name,
-        "accepted": appended.count if appended else 0,
-        "refused": checked.refused,
-        "refused_count": checked.refused_count,
-        "first": appended.first if appended and numbered else None,
-        "repeated": appended.repeated if appended else False,
-    }
+def _nothing_accepted(name: str, checked: CheckedBody) -> Refusal:
+    count, first = checked.refused_count, checked.refused[0]
+    sentence = (
+        f"nothing was accepted: {'the record' if count == 1 else f'all {count} records'} "
+        f"cannot be taken, the first (line {first.line}) because {first.error}"
+    )
+    message = PostRefused(
+        stream=name,
+        accepted=0,
+        refused=checked.refused,
+        refused_count=count,
+        first=None,
+        repeated=False,
+        error=sentence,
+        status=422,
+    )
+    return Refusal(422, sentence, message=message)
 
 
 def _type_of(request: Request) -> str:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from millstream.errors import LogError
+from millstream.messages.streams import RecordGap
 from millstream.server.answers import Refusal
 from millstream.server.catalogue import Catalogue
 from millstream.server.events import Poller, event, events_answer, last_event
@@ -58,7 +59,7 @@ class TailFeed:
 
     def gap(self, to: int) -> bytes:
         """Skips records that are not in the log, and returns an event that says so."""
-        data = msgspec.json.encode({"from": self._next, "to": to})
+        data = msgspec.json.encode(RecordGap(self._next, to))
         self._next = to
         return event("gap", to - 1, data)
 

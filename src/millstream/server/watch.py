@@ -16,6 +16,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from millstream.messages.slates import SlateEvent, SlateGone
 from millstream.server.answers import Refusal
 from millstream.server.events import Poller, event, events_answer, last_event
 from millstream.server.paths import Route, query
@@ -24,7 +25,7 @@ from millstream.server.slates import read_slate
 
 GONE = "gone"
 
-_text = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
 
 
 def routes(service: Service) -> list[Route]:
@@ -72,11 +73,12 @@ class WatchFeed:
         if hashed == self._got or batch < self._since:
             return b""
         self._got = hashed
-        identity, key = f"{batch}-{hashed}", _text(self.key)
+        identity = f"{batch}-{hashed}"
         if hashed == GONE:
-            return event("gone", identity, b'{"key":%b,"batch":%d}' % (key, batch))
-        data = b'{"key":%b,"slate":%b,"ts":%d,"batch":%d,"age":%.3f}'
-        return event("slate", identity, data % (key, json, ts, batch, self._watching.age()))
+            return event("gone", identity, _encode(SlateGone(self.key, batch)))
+        age = round(self._watching.age(), 3)
+        change = SlateEvent(self.key, msgspec.Raw(json), ts, batch, age)
+        return event("slate", identity, _encode(change))
 
 
 class Watching:

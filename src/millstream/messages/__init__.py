@@ -1,0 +1,11 @@
+"""The requests and answers of the HTTP server, each declared once.
+
+A message is a `msgspec.Struct`. The handler that answers builds it, the client decodes it, and the
+OpenAPI document is generated from it (`server.openapi`). A field without a default is always on the
+wire; one with a default may be left out.
+
+    status     GET /status, /healthz and /history
+    errors     what a refused request gets
+
+The messages between agents and the root are in `trees.messages`.
+"""
