@@ -31,10 +31,10 @@ from millstream.messages.feeds import (
     FollowsPage,
     GoneItems,
     Item,
+    ItemKey,
     KeptItems,
     LiveItems,
     Position,
-    PostKey,
 )
 from millstream.messages.streams import PostRefused
 
@@ -255,5 +255,5 @@ class FeedsClient:
         return self._wire.decoded(self._wire.ask(path, named_query, headers).content, kind)
 
 
-def _positions(posts: Iterable[PostKey]) -> tuple[Position, ...]:
+def _positions(posts: Iterable[ItemKey]) -> tuple[Position, ...]:
     return tuple(post.position for post in posts)

@@ -167,7 +167,7 @@ class LiveItems(msgspec.Struct, frozen=True):
     complete: bool
 
 
-class PostKey(msgspec.Struct, frozen=True):
+class ItemKey(msgspec.Struct, frozen=True):
     """Names a post."""
 
     id: str
@@ -182,11 +182,11 @@ class PostKey(msgspec.Struct, frozen=True):
 class GoneItems(msgspec.Struct, frozen=True):
     """The event `gone` of a live feed: posts that were deleted, or are no longer followed."""
 
-    items: list[PostKey]
+    items: list[ItemKey]
 
 
 class KeptItems(msgspec.Struct, frozen=True):
     """The event `kept` of a live feed, after a break: all posts from `since` on that it has."""
 
-    items: list[PostKey]
+    items: list[ItemKey]
     since: int

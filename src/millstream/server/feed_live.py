@@ -41,7 +41,7 @@ from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.reads.tables import Tables
 from millstream.feeds.records import OF_CONSUMER
-from millstream.messages.feeds import GoneItems, Item, KeptItems, LiveItems, PostKey
+from millstream.messages.feeds import GoneItems, Item, ItemKey, KeptItems, LiveItems
 from millstream.server.answers import Refusal
 from millstream.server.events import Poller, event, events_answer, last_event
 from millstream.server.feed_log import Record
@@ -268,8 +268,8 @@ class FeedLive:
         feed.show(read.value, read.progress.batch, complete)
 
 
-def _named(posts: Iterable[Position]) -> list[PostKey]:
-    return [PostKey(post, by, ts) for ts, by, post in posts]
+def _named(posts: Iterable[Position]) -> list[ItemKey]:
+    return [ItemKey(post, by, ts) for ts, by, post in posts]
 
 
 def _position(given: str) -> Position:
