@@ -39,7 +39,6 @@ from millstream.server.streams import Posting
 
 PAGE, LONGEST_PAGE = 100, 1_000
 PARAMETERS = ("limit", "cursor", "coherency", "k", "t", "why", "unread", "feeds")
-ALL = 1 << 40
 VIEW = "Millstream-View"
 """The header that marks a request as a view of the feed by its consumer."""
 
@@ -120,7 +119,9 @@ class FeedReads:
         after = parameters.get("cursor", "")
 
         def make(tables: Tables, pending: Pending) -> dict[str, Any]:
-            return dict(FeedQuery(network.placed, tables, consumer, pending, ALL).follows())
+            return dict(
+                FeedQuery(network.placed, tables, consumer, pending, most_pulled=None).follows()
+            )
 
         read = await network.read(consumer, make)
         rest = sorted(producer for producer in read.value if producer > after)
