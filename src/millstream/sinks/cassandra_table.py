@@ -192,10 +192,14 @@ class CassandraTable:
         from cassandra.query import BatchStatement, BatchType
 
         metadata = opened.cluster.metadata
+        several = len(metadata.all_hosts()) > 1
         together: dict[int | None, tuple[Any, list[int]]] = {}
         for statement in statements:
-            replicas = metadata.get_replicas(self._keyspace, statement.routing_key)
-            node = id(replicas[0]) if replicas else None
+            node = None
+            if several and (
+                replicas := metadata.get_replicas(self._keyspace, statement.routing_key)
+            ):
+                node = id(replicas[0])
             size = sum(map(len, filter(None, statement.values)))
             if node in together:
                 batch, counts = together[node]
