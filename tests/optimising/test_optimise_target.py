@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,8 +28,8 @@ class Application:
         self._started, self._heard, self._enough = (threading.Event() for _ in range(3))
         self._for_ever = threading.Event()
 
-    def status(self) -> dict[str, Any]:
-        return {"horizon": None}
+    def status(self) -> Any:
+        return SimpleNamespace(horizon=None)
 
     def tail(self, stream: str) -> Iterator[Record]:
         assert stream == "parameters"

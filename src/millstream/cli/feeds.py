@@ -14,6 +14,7 @@ from millstream.cli.progress import moment
 from millstream.cli.slates import as_json
 from millstream.cli.store import chosen_store, store_options
 from millstream.cli.which_server import open_client, url_instead_options, url_options
+from millstream.counted_nouns import counted
 from millstream.errors import CommandError
 
 if TYPE_CHECKING:
@@ -217,8 +218,8 @@ def network(url: str | None, token_file: Path | None, as_lines: bool) -> None:
 
 def one_line(name: str, network: FeedNetwork) -> str:
     """Describes the feeds of one name in one line."""
-    counts = [f"{network.producers:,} producers", f"{network.consumers:,} consumers"]
-    counts += [f"{network.pairs:,} pairs"]
+    counts = [counted(network.producers, "producer"), counted(network.consumers, "consumer")]
+    counts += [counted(network.pairs, "pair")]
     counts += [f"{network.pushed:,} pushed", f"{network.pulled:,} pulled"]
     counts += [f"{network.under_way:,} under way"] if network.under_way else []
     costs = [
