@@ -185,7 +185,8 @@ def test_a_record_that_fails_leaves_nothing(tmp_path: Path) -> None:
 def test_a_time_far_ahead_is_a_mistake(tmp_path: Path) -> None:
     """One line with a time in the far future does not end all panes until then."""
     read = Read(tmp_path, placed(by="time", range="2s", pane="1s"))
-    read.take(lines((NOW, "a"), (NOW + AHEAD + 1, "b"), (NOW, "c"), (NOW + AHEAD // 2, "d")), [])
+    far = NOW + AHEAD // 2
+    read.take(lines((NOW, "a"), (NOW + AHEAD + 1, "b"), (NOW, "c"), (far, "d"), (far, "e")), [])
     assert [message.until for message in read.messages] == [1000, 1001, 44200]
     assert read.messages[1].partials == {"a": 1, "c": 1}
     assert read.messages[1].nodes["web1"].dead == 1
@@ -221,6 +222,32 @@ def test_a_jump_that_the_next_lines_confirm_is_none(tmp_path: Path) -> None:
     quiet = [NOW, NOW + SECOND, NOW + 9 * HOUR, NOW + 20 * HOUR, NOW + 20 * HOUR + SECOND]
     assert wrong_time(tmp_path, quiet) == (0, 0)
     assert wrong_time(tmp_path, [NOW, NOW + 30 * 24 * HOUR]) == (0, 0)
+
+
+def read_live(folder: Path, *minutes: int, every: int = 1, behind: int = 0) -> tuple[int, int]:
+    """How many lines are dead and how many late, if each is read when it is written, `every` minute
+    one, with a time that is so many minutes after the first. The clock is `behind` hours behind."""
+    read = Read(folder, placed(by="time", range="2m", pane="1m"))
+    for number, minute in enumerate(minutes):
+        [line] = lines((NOW + minute * UNITS["m"], "a"))
+        now = NOW + number * every * UNITS["m"] - behind * HOUR
+        read.reading.take([line], 0, ("log", number * 100), now)
+    making = read.reading.making
+    told = [one.nodes["web1"] for one in read.messages]
+    late = sum(sum(one.late.values()) for one in told) + sum(making.late.values())
+    return sum(one.dead for one in told) + making.dead, late
+
+
+def test_one_wrong_time_in_a_log_that_is_being_written(tmp_path: Path) -> None:
+    """A line that is hours after the clock, and that no line follows yet, does not make those late
+    that are written after it; if the next ones agree with it, only the first is set aside. A log
+    that is ahead of the clock as a whole, as with a wrong zone, is read."""
+    assert read_live(tmp_path, 0, 1, 1200, 3, 4) == (1, 0)
+    assert read_live(tmp_path, 0, 1, 1200, 3, 1201, 5) == (2, 0)
+    assert read_live(tmp_path, 0, 1, 1200, 1201, 1202, 1203) == (1, 0)
+    assert read_live(tmp_path, 1200, 1, 2, 3) == (1, 0)
+    assert read_live(tmp_path, 0, 1, 2, 200, 201, behind=5) == (1, 0)
+    assert read_live(tmp_path, 0, 200, 400, 600, every=200, behind=5) == (1, 0)
 
 
 @pytest.mark.parametrize("at", range(1, 12))

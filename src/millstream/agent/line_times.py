@@ -36,6 +36,9 @@ class LineTimes:
         """None if records have no time."""
         self._ahead = microseconds(placed.logs.ahead, "logs: ahead")
         self._jump = microseconds(placed.logs.jump, "logs: jump")
+        self.doubted: int | None = None
+        """How far the last line was ahead of the clock, if it was rejected for want of a line that
+        confirms it."""
 
     def first_time(self, line: bytes) -> int | None:
         """Returns the time of a line; None if it has none."""
@@ -53,13 +56,17 @@ class LineTimes:
                 plausible=False,
             )
 
-    def check_jump(self, ts: int, known: int | None, following: Sequence[bytes]) -> None:
+    def check_jump(self, ts: int, known: int | None, following: Sequence[bytes], now: int) -> None:
         """Raise Misdated if a time is far after the last one, `known`, and most of the following
-        lines are nearer to `known`: it is then a mistake that would make all of them late."""
+        lines are nearer to `known`: it is then a mistake that would make all of them late.
+
+        A log that is being written may have no following lines yet. Then the clock decides: a time
+        that is far after `now` is rejected, unless the log was ahead of the clock before."""
         if self.time_of is None or (known is not None and ts - known <= self._jump):
             return
         times = [ts for ts in map(self.first_time, following) if ts is not None]
         if not times:
+            self._check_last(ts, known, now)
             return
         # The median decides: a single line that is far behind is wrong itself, or late.
         back = sorted(times)[len(times) // 2]
@@ -69,3 +76,17 @@ class LineTimes:
                 "before it, and the lines after it go back",
                 plausible=True,
             )
+
+    def _check_last(self, ts: int, known: int | None, now: int) -> None:
+        """Raise Misdated if the last line so far is far after the clock. If the next line is as far
+        ahead, that one is accepted."""
+        latest, ahead = now + self._jump, ts - now
+        confirmed = self.doubted is not None and abs(ahead - self.doubted) <= self._jump
+        if ts <= latest or confirmed or (known is not None and known > latest):
+            return
+        self.doubted = ahead
+        raise Misdated(
+            f"its time is more than {shown_duration(self._jump)} (logs: jump) after the clock of "
+            "this machine and the line before it, and no line after it confirms it yet",
+            plausible=True,
+        )

@@ -267,6 +267,7 @@ class PaneReader:
         """Combine records into the current pane; they are those of the lines from `at` on."""
         making, size = self.making, size_of(lines[at : at + len(records)])
         failed = self._combine(making.partials, records)
+        self._times.doubted = None
         making.read += len(records)
         making.read_bytes += size
         if self._span.axis == "sequence":
@@ -355,7 +356,7 @@ class PaneReader:
             if self._span.axis == "time" and not self._silent:
                 following = (*lines[at + 1 : at + 1 + LOOK_AHEAD], *self._after)[:LOOK_AHEAD]
                 known = None if making.pane is None else self._last
-                self._times.check_jump(position, known, following)
+                self._times.check_jump(position, known, following, now)
         except Exception as error:
             misdated = isinstance(error, Misdated)
             claims = pane if isinstance(error, Misdated) and error.plausible else None

@@ -52,7 +52,8 @@ class Logs:
     end all panes up to that time, and make the lines after it late."""
     jump: Duration = "1h"
     """A line whose time is farther than this after the line before is a dead letter, if the lines
-    after it go back. One wrong time must not make all following lines late."""
+    after it go back, or if there are none yet and it is as far after the clock. One wrong time
+    must not make all following lines late."""
     lateness: Duration = "0s"
     """The longest time by which a line may be behind the newest one, and still count. A pane ends
     when a line has come that is this much later than the pane's end."""
