@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -66,6 +67,31 @@ def test_zones() -> None:
     assert iso("2026-07-01T12:00:00+02:00", 0) == at(2026, 7, 1, 10)
 
 
+@pytest.mark.parametrize("form", ["%Y", "%Y-%m", "%Y-%m-%d", "%Y %j %H:%M", "%b %d %I %p", "%c"])
+def test_forms_that_say_enough(form: str) -> None:
+    """A form with a time of day has a day; one without may be as coarse as the log is."""
+    check_time_text(form, None, "log")
+
+
+def test_the_name_of_a_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`%Z` takes UTC and GMT, whatever the declared zone and the machine's are. Other names are
+    refused: the offset of CEST would be lost, and the time wrong by two hours."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        read = time_reader("%Y-%m-%d %H:%M:%S %Z", "Europe/Berlin", "log")
+        for name in ("UTC", "GMT"):
+            assert read(f"2026-07-01 12:00:00 {name}", 0) == at(2026, 7, 1, 12)
+        for name in ("CEST", "CET", "EST"):
+            with pytest.raises(InputError, match=r"%Z takes UTC and GMT only"):
+                read(f"2026-07-01 12:00:00 {name}", 0)
+        plain = time_reader("%%Z %Y-%m-%d", None, "log")
+        assert plain("%Z 2026-07-01", 0) == at(2026, 7, 1)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 @pytest.mark.parametrize("value", ["yesterday", "", None, 5, "Jun 31 00:00:00", "Feb 30 00:00:00"])
 def test_what_is_no_time(value: object) -> None:
     """It says what must be, and what came."""
@@ -75,7 +101,16 @@ def test_what_is_no_time(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "zone"), [("%Q", None), (None, "Mars/Olympus"), (None, ""), (None, "../etc/passwd")]
+    ("form", "zone"),
+    [
+        ("%Q", None),
+        ("%H:%M:%S", None),  # all times would be of the first of January
+        ("%d %H:%M:%S", None),
+        ("%Y-%m-%d %I:%M:%S", None),  # noon would be midnight
+        (None, "Mars/Olympus"),
+        (None, ""),
+        (None, "../etc/passwd"),
+    ],
 )
 def test_what_no_time_could_be_read_by(form: str | None, zone: str | None) -> None:
     """It is refused before anything is read."""

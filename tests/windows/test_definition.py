@@ -119,7 +119,7 @@ def placed_jobs(draw: st.DrawFn) -> PlacedJob:
                 Logs(
                     pattern=r"(?P<time>\S+) (?P<level>\w+)",
                     ts="time",
-                    time_format="%H:%M",
+                    time_format="%b %d %H:%M",
                     zone="Europe/Berlin",
                     ahead="1h",
                     jump="2h",

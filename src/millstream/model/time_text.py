@@ -1,7 +1,8 @@
 """Parses times that are text: ISO 8601 or a `strptime` format; adds a missing zone or year.
 
 *The zone.* Text without an offset is in the declared zone, by default UTC. If a change of clocks
-repeats an hour, the first one is meant.
+repeats an hour, the first one is meant. `%Z` takes UTC and GMT only, which are then the zone: other
+names are no offsets, and `strptime` drops them all.
 
 *The year.* A format without a year, such as syslog's, takes the last year in which the time is at
 most `AHEAD` after the clock: so the last of December, read in January, is in the year before. A log
@@ -27,8 +28,13 @@ AHEAD = UNITS["d"]
 KEPT = 20_000
 """The most texts in the cache."""
 _YEAR = re.compile(r"%[YyGcxs]")
+_NAMED_ZONE = re.compile(r"(?<!%)((?:%%)*)%Z")
+_NAMES_OF_UTC = ("UTC", "GMT")
 _LEAP = 8
 """The most years between two years with a 29th of February."""
+
+_SAMPLE = datetime(2024, 11, 23, 16, 5, 6, tzinfo=UTC)
+"""A time that comes back from its text only if the format says everything."""
 
 TimeOfText = Callable[[Any, int], int]
 """Takes a text and the clock; returns microseconds, or raises InputError."""
@@ -43,13 +49,25 @@ def check_time_text(time_format: str | None, zone: str | None, where: str) -> No
     if not isinstance(time_format, str):
         raise DefinitionError(f"{where}: time_format must be text; got {time_format!r}")
     try:
-        written = datetime(2024, 2, 3, 4, 5, 6, tzinfo=UTC).strftime(time_format)
-        datetime.strptime(written, time_format)
+        written = _SAMPLE.strftime(time_format)
+        parsed = datetime.strptime(written, time_format)
     except ValueError as error:
         raise DefinitionError(
             f"{where}: time_format must have the directives of strptime, as in "
             f"'%d/%b/%Y:%H:%M:%S %z'; got {time_format!r}: {error}"
         ) from None
+    has_day = (parsed.month, parsed.day) == (_SAMPLE.month, _SAMPLE.day)
+    if not has_day and (parsed.hour or parsed.day == _SAMPLE.day):
+        raise DefinitionError(
+            f"{where}: time_format must have the month and the day, as in "
+            f"'%d/%b/%Y:%H:%M:%S %z': else the times of different days are equal; "
+            f"got {time_format!r}"
+        )
+    if parsed.hour not in (0, _SAMPLE.hour):
+        raise DefinitionError(
+            f"{where}: time_format must have %p beside %I, the hour of half a day; "
+            f"got {time_format!r}"
+        )
 
 
 def time_reader(time_format: str | None, zone: str | None, where: str) -> TimeOfText:
@@ -64,14 +82,20 @@ def time_reader(time_format: str | None, zone: str | None, where: str) -> TimeOf
     if time_format is None:
         return lambda text, clock: _iso(text, within, where)
     whole, point = _without_fraction(time_format)
+    forms, hint = [(whole, within)], ""
+    if _NAMED_ZONE.search(time_format):
+        forms = [(_NAMED_ZONE.sub(rf"\g<1>{name}", whole), UTC) for name in _NAMES_OF_UTC]
+        hint = ", where %Z takes UTC and GMT only"
 
     def parse(text: Any, value: Any, clock: int) -> int:
-        try:
-            return _by_format(text, whole, within, clock)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{where}: ts must be text of the form {time_format!r}; got {value!r}"
-            ) from None
+        for form, zone_of_form in forms:
+            try:
+                return _by_format(text, form, zone_of_form, clock)
+            except (TypeError, ValueError):
+                continue
+        raise InputError(
+            f"{where}: ts must be text of the form {time_format!r}{hint}; got {value!r}"
+        )
 
     changing = _YEAR.search(time_format) is None
     return _TimeCache(parse, point, changing=changing).read
