@@ -123,6 +123,17 @@ def test_the_last_batch_is_found_without_the_groups_offset(kafka: KafkaBrokers) 
     again.close()
 
 
+def test_another_output_in_the_topic_is_not_taken_for_ours(kafka: KafkaBrokers) -> None:
+    """Two outputs of a store may go to one topic: the first batch of one is published, though the
+    other's records of that batch are there already."""
+    topic = kafka.new_topic()
+    for output in ("other", "out"):
+        one = BatchProducer(topic_of(kafka, topic), STORE, output)
+        one.send(5, batch(5))
+        one.close()
+    assert values(committed_records(kafka, topic)) == [b"5"] * 6
+
+
 def test_a_large_batch_is_one_transaction(kafka: KafkaBrokers) -> None:
     """More records than the client's queue holds at once are committed together, in order by key,
     each key in the partition where Java's clients put it."""
@@ -175,7 +186,7 @@ def test_events_and_other_rows(kafka: KafkaBrokers) -> None:
         ("é".encode(), told) for _, told in events
     ]
     assert [one.time for one in seen[:3]] == [1_000] * 3
-    assert seen[1].headers == {"batch": f"{STORE}:0".encode(), "ts": b"1000002"}
+    assert seen[1].headers == {"batch": f"{STORE}:0:out".encode(), "ts": b"1000002"}
     assert seen[3].value is not None
     assert b'"error":"why"' in seen[3].value
     assert seen[3].time > 1_700_000_000_000

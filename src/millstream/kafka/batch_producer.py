@@ -17,8 +17,8 @@ and the output, so that all drivers that publish for them use the same names:
   when it learns that it was overtaken.
 
 Brokers forget a group's offset after a time without a commit (a week, usually). So every record
-also has its batch as a header. If there is no offset, the ends of the partitions are searched for
-that header.
+also has its batch and its output as a header. If there is no offset, the ends of the partitions are
+searched for that header. (Another output of the store may be published to the same topic.)
 
 *At least once*, for brokers without transactions: all replicas acknowledge a batch; after a crash
 the last batch may be sent again.
@@ -49,7 +49,8 @@ RETRY_SECONDS = 0.1
 SEARCHED = 1_000
 """The number of offsets at the end of each partition that are searched for the last batch."""
 BATCH, TS = "batch", "ts"
-"""Headers: the store and the batch that a record comes from, and its time in microseconds."""
+"""Headers: the store, the batch and the output that a record comes from, with colons between them,
+and its time in microseconds. Earlier versions wrote no output."""
 NOTHING = -1
 """The last batch of a topic that has none."""
 
@@ -81,7 +82,7 @@ class BatchProducer:
         self._settings: dict[str, Any] = {**settings, "error_cb": self._said.note}
         self._asked: AdminClient | Producer | None = None
         """The client whose call may fail."""
-        self._owner = owner
+        self._owner, self._output = owner, output
         self._name = f"millstream-{owner}-{output}"
         self._exactly_once = topic.delivery == EXACTLY_ONCE
         self._event_time = topic.time == EVENT
@@ -202,7 +203,7 @@ class BatchProducer:
         from confluent_kafka import KafkaError, KafkaException
 
         consumer.assign([place])
-        last, begin = NOTHING, f"{self._owner}:".encode()
+        last = NOTHING
         until = monotonic() + self._seconds
         try:
             while monotonic() < until:
@@ -212,8 +213,8 @@ class BatchProducer:
                 error = message.error()
                 if error is None:
                     source = dict(message.headers() or ()).get(BATCH)
-                    if isinstance(source, bytes) and source.startswith(begin):
-                        last = max(last, int(source[len(begin) :]))
+                    if isinstance(source, bytes):
+                        last = max(last, self._batch_of(source))
                     if (message.offset() or 0) + 1 >= high:
                         return last
                 elif error.code() == KafkaError._PARTITION_EOF:
@@ -221,6 +222,13 @@ class BatchProducer:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         finally:
             consumer.unassign()
+
+    def _batch_of(self, source: bytes) -> int:
+        """The batch in a header; NOTHING if the record is of another store or output."""
+        owner, _, rest = source.partition(b":")
+        batch, _, output = rest.partition(b":")
+        ours = owner == self._owner.encode() and output in (b"", self._output.encode())
+        return int(batch) if ours else NOTHING
 
     def _transact(self, batch: int, records: Iterable[TopicRecord]) -> None:
         from confluent_kafka import TopicPartition
@@ -258,7 +266,7 @@ class BatchProducer:
         # A transaction needs no callbacks: its commit tells. A callback for each record would take
         # most of the time.
         arguments: dict[str, Any] = {} if self._exactly_once else {"on_delivery": delivered}
-        source, topic = f"{self._owner}:{batch}".encode(), self._topic
+        source, topic = f"{self._owner}:{batch}:{self._output}".encode(), self._topic
         for key, value, ts in records:
             if self._event_time:
                 arguments["timestamp"] = max(0, ts // 1_000)
