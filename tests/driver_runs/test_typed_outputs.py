@@ -141,6 +141,14 @@ def test_a_field_with_the_name_of_a_column_is_refused(tmp_path: Path) -> None:
     run_over(application(value=Timed), tmp_path, [("ann", 3)], **text)
 
 
+@pytest.mark.parametrize("address", ["postgres:t?server=db", "cassandra:shop.t?server=db"])
+def test_two_outputs_in_one_table_are_refused(tmp_path: Path, address: str) -> None:
+    """Before anything runs: the table would skip the batches of the second."""
+    sinks = {"scores": address, "total.changes": address}
+    with pytest.raises(DefinitionError, match="must have a table of its own"):
+        run_over(application(), tmp_path, [("ann", 3)], **sinks)
+
+
 def test_a_declared_value_is_a_dataclass() -> None:
     """Anything else is refused where it is declared."""
     with pytest.raises(DefinitionError, match="output 'scores': value must be a dataclass"):

@@ -36,6 +36,7 @@ from millstream.driver.output_sinks import (
 )
 from millstream.driver.recovery import GONE, OLDER
 from millstream.driver.sink_retry import SinkRetry
+from millstream.driver.table_sinks import check_own_tables
 from millstream.engine.progress import Report, event_row, read_staged, sink_row
 from millstream.errors import StoreError, StoreLocked
 from millstream.log.retention import Retention
@@ -102,6 +103,7 @@ class Publisher:
         self._change_sinks: dict[str, ChangeSink] = {}
         self._changes = changes or {}
         self._order_by = order_by or {}
+        check_own_tables(sinks)
         for name, address in sinks.items():
             own = os.path.realpath(home.log_of(name))
             if not address.is_service and os.path.realpath(address.path) == own:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from millstream.databases.options import CASSANDRA, POSTGRES, database_options
+from millstream.errors import DefinitionError
 from millstream.model.slate import Table
 from millstream.sinks.cassandra_table import cassandra_sink
 from millstream.sinks.postgres_table import postgres_sink
@@ -19,6 +22,25 @@ from millstream.sources.address import SQLITE, Address
 
 TABLES = (SQLITE, POSTGRES, CASSANDRA)
 """The address formats that name a table."""
+
+
+def check_own_tables(sinks: Mapping[str, Address]) -> None:
+    """Raises DefinitionError if two outputs have one table.
+
+    A table records one last batch, so a batch of the second output would count as written. SQLite
+    names the tables after the outputs.
+    """
+    taken: dict[tuple[str | None, ...], str] = {}
+    for name, address in sinks.items():
+        if address.format not in (POSTGRES, CASSANDRA):
+            continue
+        where = address.format, address.path, address.option("server"), address.option("database")
+        other = taken.setdefault(where, name)
+        if other != name:
+            raise DefinitionError(
+                f"sink {name!r}: must have a table of its own; got {address.format}:{address.path},"
+                f" as sink {other!r} has; name another table"
+            )
 
 
 def opened_table(
