@@ -78,6 +78,8 @@ class FunctionDescription(msgspec.Struct, frozen=True):
     """The lookups of a map: a description of each, by name."""
     overflow: str | None = None
     """The stream that an update diverts events to."""
+    changes: bool = False
+    """True if the changes of an update's slates are published."""
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -120,6 +122,7 @@ def describe(
     """Describes a workflow. `addresses` are those of its sources, `outputs` those of its outputs,
     without secrets."""
     outputs = outputs or {}
+    changing = {changes.update for changes in workflow.changes}
     parts = foldable(workflow.parts)
     return Description(
         workflow.name,
@@ -138,6 +141,7 @@ def describe(
                 if isinstance(function, Update)
                 else {lookup.name: lookup.shown for lookup in function.lookups},
                 function.overflow if isinstance(function, Update) else None,
+                function.name in changing,
             )
             for function in workflow.functions
         ],

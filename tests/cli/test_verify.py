@@ -49,6 +49,18 @@ def test_vacuum(store: Path, millstream) -> None:
     assert millstream("verify").exit_code == 0
 
 
+def test_vacuum_leaves_slates_whose_changes_are_published(here: Path, millstream) -> None:
+    """A sweep publishes that a slate is gone, and a vacuum could not: else tables and topics would
+    keep it for ever."""
+    app = an_app("30us")
+    app.changes("count")
+    fill(here / ".millstream" / "filled", app, [clicks(0, 500), clicks(500, 600)])
+    result = millstream("vacuum")
+    assert result.exit_code == 0, result.output
+    assert "seen: 66 expired slates deleted" in result.output
+    assert "count: " not in result.output
+
+
 def test_vacuum_while_the_application_runs(store: Path, millstream) -> None:
     """It is refused, and nothing is changed."""
     with (store / "lock").open("w") as lock:

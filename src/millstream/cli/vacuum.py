@@ -83,6 +83,8 @@ def _rewrite(chosen: Path) -> None:
         if description is not None:
             until = vacuum_until(description.order, progress, earliest_of(progress))
             for function in description.functions:
+                if function.changes:
+                    continue  # a sweep publishes the deletions; nobody would learn of these
                 if function.ttl is not None and until is not None:
                     ages[function.name] = until, function.ttl
         done = rewrite(home, ages, lambda text: click.echo(text, err=True))
