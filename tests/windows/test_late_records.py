@@ -47,7 +47,8 @@ def test_a_closed_window_is_corrected_by_late_records() -> None:
     sent = told(job, "a", dict.fromkeys(range(5), "x"), begin=0, late={3: [1, 1], 4: [1]})
     run = ms.testing.run(an_app(job, nodes="a"), events(sent))
     found = answers(run, 1)
-    assert [one["high"] for one in found] == [1, 3, 4]
+    assert [one["high"] for one in found] == [1, None, None]
+    assert [one["known"]["high"] for one in found[1:]] == [3, 4]
     assert [one["low"] for one in found] == [1, 1, 1]
     assert [one["method"] for one in found] == ["on time", "worst case", "worst case"]
 
@@ -65,7 +66,8 @@ def test_the_last_word_holds_the_truth(
     log: dict[int, str], late: dict[int, list[int]], corrections: int
 ) -> None:
     """With corrections enough, the bounds of a window's last answer hold all of its records. What
-    no answer has was said to be possible: none of them was final."""
+    no answer has was said to be possible: none of them was final, and none that a late record
+    breaks was given with certainty."""
     job = a_job(range=1, bounds="count", corrections=corrections)
     late = {pane: [one for one in of if one < pane] for pane, of in late.items()}
     sent = told(job, "a", log, begin=0, end=8, late=late)
@@ -74,8 +76,36 @@ def test_the_last_word_holds_the_truth(
         said = answers(run, pane)
         assert not any(one["final"] for one in said)
         truth = len(log.get(pane, "")) + sum(of.count(pane) for of in late.values())
+        for one in said:
+            assert one["low"] <= truth
+            if one["confidence"] == 1.0:
+                assert one["high"] is None or truth <= one["high"]
         if corrections == 8:
-            assert said[-1]["low"] <= truth <= said[-1]["high"]
+            last = said[-1]
+            assert truth <= (last["known"] if last["high"] is None else last)["high"]
+
+
+def test_after_a_late_record_more_are_expected() -> None:
+    """Until the first one a bound is of what came in time, and says no confidence; from then on the
+    upper bound is open, and `known` has what came in time."""
+    job = a_job(range=1, bounds="count")
+    sent = told(job, "a", dict.fromkeys(range(6), "x"), begin=0, late={3: [1]})
+    run = ms.testing.run(an_app(job, nodes="a"), events(sent))
+    said = [one.value["total"] for one in run.stream("counts.windows")]
+    assert [one["high"] for one in said] == [1, 1, 1, None, None, None]
+    assert [one["confidence"] for one in said] == [None, None, None, 1.0, 1.0, 1.0]
+    assert [one["known"]["high"] for one in said[3:]] == [1, 1, 1]
+
+
+def test_none_is_expected_once_all_logs_have_ended() -> None:
+    """Windows that are closed by the end of the last log have an upper bound, with the late records
+    that are known."""
+    job = a_job(range=1, bounds="count")
+    sent = told(job, "a", dict.fromkeys(range(6), "x"), begin=0, late={3: [1]}, over=True)
+    sent += told(job, "b", {0: "x"}, begin=0, over=True)
+    run = ms.testing.run(an_app(job, nodes="ab"), events(sent))
+    said = [one.value["total"] for one in run.stream("counts.windows")]
+    assert [one["high"] for one in said] == [None, 2, 1, 1, 1, 1]
 
 
 @pytest.mark.parametrize(

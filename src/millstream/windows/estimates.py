@@ -3,9 +3,11 @@
 A bound is JSON: `{"value", "low", "high", "confidence", "method", "final"}`. `value` is the
 estimate for the whole window; the answer itself has only what came. The truth is between `low` and
 `high` with the given confidence. null means that nothing can be said. If a bound is not `final`, it
-is a bound on what was known when it was given: where records carry their own time, one may come
-after its window was closed. Such a window is answered again while it is corrected
-(`Job.corrections`). After that the record is counted as late and changes no answer.
+is a bound on what came in time: where records carry their own time, one may come after its window
+was closed. Without a sample such a bound has no confidence: nothing is known of how likely that is.
+Once a record of the job has come late, others are to be expected: then the upper bound is null, and
+what came in time is bounded by `known`. A window is answered again while it is corrected
+(`Job.corrections`). After that a late record is counted and changes no answer.
 
 The method is one of:
 
@@ -27,7 +29,7 @@ implausible time (`PaneManifest.misdated`) are the exception: their true time is
 count as lost in the pane that was being made when they were read.
 
 Where nothing is known of some panes, because a node never came or bytes are gone, an upper bound is
-null. Then a bound also has `known`: `{"low", "high", "panes", "of"}`. It bounds the truth over all
+null, as it is once records come late. Then a bound also has `known`: `{"low", "high", "panes", "of"}`. It bounds the truth over all
 records that the nodes are known to have had, in `panes` of the `of` panes of nodes. With nine nodes
 of ten it is the bound of the nine.
 
@@ -81,17 +83,22 @@ def estimate(
     *,
     final: bool = True,
     late: int = 0,
+    tardy: bool = False,
 ) -> Estimate:
     """Computes the bounds of a window's answers. `final`: nothing of the window can come late.
-    `late`: the number of records that were too late for panes without a manifest.
+    `late`: the number of records that were too late for panes without a manifest. `tardy`: records
+    of the job have come late, for whatever window.
 
     `manifests` are those of the window's panes, by node and pane. `values` are the combined values
     by key, then by node and pane, as they are in the messages. With several reducers the keys, and
     so the total, are those of one reducer.
     """
     known = layout(job, nodes, panes, manifests, late)
+    more_expected = tardy and not final
+    if more_expected:
+        known = replace(known, lost_records=None)
     result = _Bounding(job, known, manifests, final).of(values)
-    if known.unknown:
+    if known.unknown or more_expected:
         counted = replace(known, lost_records=known.counted, unknown=0)
         units = len(nodes) * len(panes)
         _add_known(result, _Bounding(job, counted, manifests, final).of(values), known, units)
@@ -323,12 +330,14 @@ class _Bounding:
             value = max(value, low)
         if value is not None and high is not None:
             value = min(value, high)
-        certain = not self.known.strata
+        confidence: float | None = self.confidence
+        if not self.known.strata:
+            confidence = 1.0 if self.final or high is None else None
         return {
             "value": value,
             "low": low,
             "high": high,
-            "confidence": 1.0 if certain else self.confidence,
+            "confidence": confidence,
             "method": method,
             "final": self.final,
         }

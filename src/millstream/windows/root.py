@@ -300,7 +300,11 @@ class Root:
             Coverage(self.nodes, panes, dict.fromkeys(units, "empty")),
             dict.fromkeys(panes, marks),
             {},
-            estimate(job, self.nodes, panes, manifests, {}, final=not self.dated)
+            estimate(
+                *(job, self.nodes, panes, manifests, {}),
+                final=not self.dated,
+                tardy=board.late_expected,
+            )
             if job.kind
             else None,
             Missing({}),

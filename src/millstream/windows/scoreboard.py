@@ -120,6 +120,11 @@ class Scoreboard(BoardCounts):
                 opened.append(number)
         return opened
 
+    @property
+    def late_expected(self) -> bool:
+        """True if records have come late, and a log goes on from which more may come."""
+        return self.meta.late > 0 and self.places.counts.ended < len(self.nodes)
+
     def _is_after(self, number: int) -> bool:
         """True if a window begins after all logs have ended."""
         return self.first_pane(number) >= self.places.counts.end

@@ -5,7 +5,7 @@ They are the bounds of a window, which `estimates` computes from the scoreboard,
 
 `Error` looks when a round is complete for all nodes, once for each round. Looks at other moments
 would be occasions to fail that its intervals do not allow for. Each reducer looks at the total of
-its own keys.
+its own keys, of what comes in time: waiting would not make late records known.
 """
 
 from __future__ import annotations
@@ -37,8 +37,11 @@ def manifests(
     return known
 
 
-def bounds(board: Scoreboard, window: int, *, ended: bool = False) -> Estimate | None:
-    """Computes the bounds of a window's answers. None: the job's values have none."""
+def bounds(
+    board: Scoreboard, window: int, *, ended: bool = False, in_time: bool = False
+) -> Estimate | None:
+    """Computes the bounds of a window's answers. None: the job's values have none. `in_time`: of
+    what comes in time, even if records come late."""
     if board.job.kind is None:
         return None
     panes = board.job.span.panes_of(window)
@@ -52,7 +55,10 @@ def bounds(board: Scoreboard, window: int, *, ended: bool = False) -> Estimate |
         if node not in boards.get(pane, {})
     )
     final = not (board.dated or ended or _is_unfilled(board, panes, known))
-    return estimate(board.job, board.nodes, panes, known, values, final=final, late=late)
+    tardy = board.late_expected and not in_time
+    return estimate(
+        board.job, board.nodes, panes, known, values, final=final, late=late, tardy=tardy
+    )
 
 
 def _is_unfilled(
@@ -78,7 +84,7 @@ def near(board: Scoreboard, number: int, window: WindowAccount) -> bool:
     if done <= window.looked:
         return False
     window.looked = done
-    answer_bounds = bounds(board, number)
+    answer_bounds = bounds(board, number, in_time=True)
     return answer_bounds is not None and job.fidelity.look(answer_bounds.total)
 
 
