@@ -6,6 +6,8 @@
     │   ├── LookupRefused    a lookup could not be read, and its event is a dead letter
     │   └── LookupFailed     a lookup could not be read, and its task fails
     ├── InputError           a record, a file or an address cannot be read
+    │   ├── CursorUnknown    a cursor of a feed that no answer gave
+    │   └── CursorConflict   a cursor of a feed that does not go with the rest of the request
     ├── CodecError           a value or slate that JSON cannot carry
     ├── SlateError           a stored slate no longer fits the application
     ├── StoreError           the store is missing, locked, damaged or of another application
@@ -50,6 +52,14 @@ class LookupFailed(FunctionError):
 
 class InputError(MillstreamError):
     """A record, a file or an address cannot be read."""
+
+
+class CursorUnknown(InputError):
+    """Text that has the form of a cursor of a feed, but that no answer gave."""
+
+
+class CursorConflict(InputError):
+    """A cursor of a feed that does not go with the rest of the request."""
 
 
 class MissingExtra(MillstreamError):

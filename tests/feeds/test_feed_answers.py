@@ -276,7 +276,7 @@ def test_diverse_pages_while_others_post(
         ({"limit": "9" * 5_000}, "limit must be a whole number"),
         ({"k": "101"}, "k must be a whole number from 1 to 100; got '101'"),
         ({"t": "7"}, "t must be a duration such as '7d'"),
-        ({"t": "0s"}, "t must be positive"),
+        ({"t": "0s"}, "and not 0; got '0s'"),
         ({"t": "9" * 400 + "w"}, "t must be a duration such as '7d'"),
         ({"coherency": "globl"}, "did you mean 'global'?"),
         ({"why": "yes"}, "why must be 1 or 0; got 'yes'"),

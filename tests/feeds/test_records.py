@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 import millstream as ms
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.records import KINDS, checked
+from millstream.feeds.records import KINDS, checked, convert_record
 
 AT = 1_700_000_000_000_000
 GOOD: dict[str, dict[str, Any]] = {
@@ -41,6 +43,8 @@ def test_every_kind_is_taken_in() -> None:
         ("post", {"kind": "pots"}, "did you mean 'post'"),
         ("post", {"producer": ""}, "producer must be text of 1 to 200 characters"),
         ("post", {"id": "a\x1fb"}, "id must have no control characters"),
+        ("post", {"id": "a\n"}, "id must have no control characters"),
+        ("post", {"id": "\U0010ffff"}, "id must have no control characters"),
         ("post", {"at": 1.5}, "at must be a time in whole microseconds"),
         ("post", {"at": True}, "at must be a time"),
         ("post", {"ratio": "abc"}, "ratio must be a number over 0"),
@@ -58,6 +62,39 @@ def test_a_wrong_record_is_refused(kind: str, wrong: dict[str, Any], told: str) 
     """With what must be and what came."""
     with pytest.raises(ms.InputError, match=told):
         checked({**GOOD[kind], **wrong})
+
+
+@pytest.mark.parametrize("name", ["👩\u200d🚀", "no\u00a0break", "\u2028", "'\"\\/", " ", "名前"])
+def test_all_other_characters_are_good_for_names(name: str) -> None:
+    """Joined emoji and unusual spaces, too."""
+    checked(GOOD["post"] | {"id": name, "producer": name})
+
+
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [("view", "count"), ("view", "flow"), ("view", "ratio"), ("post", "ratio"), ("post", "at")],
+)
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(0, -1, 1, 10**17 - 1, 10**17, 10**400),
+        *(0.5, 1e308, 1.75e308, float("inf"), float("nan")),
+        *(None, True, "1", [1]),
+    ],
+    ids=lambda value: repr(value)[:9],
+)
+def test_the_check_and_the_types_agree(kind: str, field: str, value: Any) -> None:
+    """A value is accepted just when the type says so, which the OpenAPI document is made of."""
+    record = GOOD[kind] | {field: value}
+
+    def accepted(check: Callable[[dict[str, Any]], Any], error: type[Exception]) -> bool:
+        try:
+            check(record)
+        except error:
+            return False
+        return True
+
+    assert accepted(checked, ms.InputError) == accepted(convert_record, msgspec.ValidationError)
 
 
 @pytest.mark.parametrize("kind", KINDS)

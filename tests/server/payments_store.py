@@ -84,7 +84,7 @@ class Payments(MadeStore):
         self.append("notify", *({"ts": 1, "key": "card 1", "value": n} for n in range(waiting)))
         make_folder(self.path)
         tried = PendingRetry("1", 7, 1, 1, 0.5, 1.0, error)
-        position = Position(0, trying=tried, address=ADDRESSES["notify"])
+        position = Position(0, trying=tried, failed=self.given_up, address=ADDRESSES["notify"])
         write_position(self.path, "notify", position)
 
     def action_gives_up(self, *keys: str, error: str) -> None:

@@ -16,9 +16,11 @@ from feeds.stored_feeds import FeedStore
 from served import asked
 from test_server_openapi import misfits
 
+from millstream.feeds.reads.cursor import Cursor
 from millstream.server.openapi import document
 
 LATER = 10**15
+OLDER = Cursor("older", (LATER, "bob", "1")).text()
 
 
 @pytest.fixture
@@ -183,6 +185,16 @@ def test_a_request_sent_again_counts_once(made: FeedStore, client: httpx.Client)
     assert len(stored(made.log)) == 3
 
 
+def test_a_whole_time_may_be_written_with_a_fraction(client: httpx.Client, made: FeedStore):
+    """7.0 is an integer to JSON, and to the OpenAPI document; it is stored as 7."""
+    follow(client, "ann", "bob")
+    tell(client, said("bob", id="1", at=7.0))
+    tell(client, {"kind": "seen", "consumer": "ann", "upto": [7.0, "bob", "1"]})
+    post, seen = (json.loads(line) for line in stored(made.log)[-2:])
+    assert [type(number) for number in (post["at"], seen["upto"][0])] == [int, int]
+    assert page(client)["seen"] == [7, "bob", "1"]
+
+
 def test_stamps_stay_above_over_restarts(made: FeedStore):
     """A server that starts anew stamps above what one before it has written, the clock ahead or
     not."""
@@ -290,6 +302,13 @@ def test_whom_a_consumer_follows(made: FeedStore, client: httpx.Client):
         (f"/feeds/{'x' * 201}", 400, "1 to 200 characters"),
         ("/feeds/ann/follows?limit=a", 400, "limit"),
         ("/feeds/ann/live?cursor=abc", 400, "cursor must be"),
+        ("/feeds/ann?cursor=", 400, "cursor must be"),
+        (f"/feeds/ann?cursor={'A' * 40}", 404, "cursor must be"),
+        (f"/feeds/ann/live?cursor={'A' * 40}", 404, "cursor must be"),
+        (f"/feeds/ann?coherency=per-producer&cursor={OLDER}", 409, "must be the cursor's"),
+        (f"/feeds/ann/live?cursor={OLDER}", 409, "which leads to newer items"),
+        ("/feeds/ann/live?coherency=all", 400, "coherency must be one of"),
+        ("/feeds/ann/live?why=yes", 400, "why must be 1 or 0"),
         ("/feeds/a%0Ab/live", 400, "control characters"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import stat
 import subprocess
 import sys
@@ -34,22 +36,48 @@ except StoreError as error:
     print(error)
 """
 
+DROP_FROM_BOUNDING_SET, DAC_OVERRIDE = 24, 1
+"""Of prctl(2): a program that root then starts has the rights of the files' owner, and no more."""
+
 
 @pytest.fixture
 def made() -> Iterator[MadeStore]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         made = MadeStore(Path(folder) / "store", {"count": "dict"})
+        made.progress.slates = {"count": 1}
         made.commit({"count": {"a": {"n": 1}}})
         yield made
         for path in [made.path, *made.path.rglob("*")]:
             path.chmod(stat.S_IRWXU)
 
 
-def read(made: MadeStore) -> str:
-    """What one is told who may look at the store, and not change it."""
+def take_rights(made: MadeStore) -> None:
+    """From now on nobody but root may write."""
     for path in [made.path, *made.path.rglob("*")]:
         path.chmod(0o555 if path.is_dir() else 0o444)
+
+
+def run_without_rights(made: MadeStore, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of one who may not write to the store."""
+    take_rights(made)
+    prctl = ctypes.CDLL(None).prctl
+
+    def give_up_rights() -> None:
+        prctl(DROP_FROM_BOUNDING_SET, DAC_OVERRIDE, 0, 0, 0)
+
+    return subprocess.run(
+        [sys.executable, "-m", "millstream.cli.main", *command, "--store", str(made.path)],
+        preexec_fn=None if os.geteuid() else give_up_rights,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def read(made: MadeStore) -> str:
+    """What one is told who may look at the store, and not change it."""
+    take_rights(made)
     command = [sys.executable, "-c", READ, str(made.path), str(NOBODY)]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     return found.stdout + found.stderr
@@ -60,10 +88,28 @@ def test_it_can_be_read(made):
     assert read(made) == "{'n': 1}\n"
 
 
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        (("slates", "get", "count", "a"), '{"n":1}'),
+        (("slates", "scan", "count"), '{"n":1}'),
+        (("verify",), "all is well"),
+    ],
+)
+def test_commands_that_only_read_work(made, command, answer):
+    """As `tests/faults/test_read_only.py` has it of a file system that is mounted read-only."""
+    ran = run_without_rights(made, *command)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert answer in ran.stdout
+
+
 def test_not_beside_its_application(made):
     """LMDB's readers must write a lock for that: it is said what to do."""
     hold(made.path)
     assert "its application runs" in read(made)
+    verified = run_without_rights(made, "verify")
+    assert (verified.returncode, verified.stdout) == (1, "")
+    assert "its application runs" in verified.stderr
 
 
 def test_a_store_that_is_just_being_made_has_no_slate(tmp_path: Path) -> None:

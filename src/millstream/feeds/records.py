@@ -9,15 +9,37 @@ that it has passed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from math import inf
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
+from msgspec import Meta
 
 from millstream.errors import InputError
 from millstream.feeds.names import Position
 from millstream.nearest import did_you_mean
+
+LONGEST_NAME = 200
+MOST_SOURCES = 10_000
+"""The maximum number of sources of an aggregated producer."""
+LATEST = 10**17
+"""Times are below this, since they are written with 17 digits."""
+NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f" "\U0010ffff]+$"
+"""The characters of names: no control characters, which separate the parts of an entry's name, and
+not the last character, which marks references (`names.MARKS`)."""
+LARGEST = 1.7e308
+
+# `CHECKS` words the errors; these types are for the OpenAPI document, and tests compare the two.
+Name = Annotated[
+    str,
+    Meta(min_length=1, max_length=LONGEST_NAME, extra_json_schema={"pattern": NAME_PATTERN}),
+]
+"""The name of a consumer or a producer, or the id of a post."""
+Time = Annotated[int, Meta(gt=0, lt=LATEST)]
+"""In microseconds since 1970."""
+Positive = Annotated[float, Meta(gt=0, le=LARGEST)]
+NotNegative = Annotated[float, Meta(ge=0, le=LARGEST)]
 
 
 def _kind(class_name: str) -> str:
@@ -27,7 +49,7 @@ def _kind(class_name: str) -> str:
 class RecordFields(msgspec.Struct, frozen=True, tag_field="kind", tag=_kind, kw_only=True):
     """The fields of all records."""
 
-    at: int
+    at: Time
 
     @property
     def kind(self) -> str:
@@ -37,8 +59,8 @@ class RecordFields(msgspec.Struct, frozen=True, tag_field="kind", tag=_kind, kw_
 class PairFields(RecordFields, frozen=True):
     """The fields of a record about a consumer and a producer."""
 
-    consumer: str
-    producer: str
+    consumer: Name
+    producer: Name
 
 
 class FollowRecord(PairFields, frozen=True):
@@ -60,12 +82,12 @@ class UnblockRecord(PairFields, frozen=True):
 class ViewRecord(RecordFields, frozen=True):
     """A consumer viewed its feed."""
 
-    consumer: str
-    count: float = 1.0
+    consumer: Name
+    count: Positive = 1.0
     """The number of views."""
-    flow: float | None = None
+    flow: NotNegative | None = None
     """The posts a second in the feed."""
-    ratio: float | None = None
+    ratio: Positive | None = None
     """The cost of a push relative to a pull, as measured by then."""
     wholesale: bool = False
     """True if all of the consumer's producers are to be on push."""
@@ -74,35 +96,35 @@ class ViewRecord(RecordFields, frozen=True):
 class SeenRecord(RecordFields, frozen=True):
     """A consumer has read its feed up to a post."""
 
-    consumer: str
+    consumer: Name
     upto: Position
 
 
 class PostRecord(RecordFields, frozen=True):
-    producer: str
-    id: str
+    producer: Name
+    id: Name
     value: Any
-    ratio: float | None = None
+    ratio: Positive | None = None
     """As in `ViewRecord`."""
 
 
 class EditRecord(RecordFields, frozen=True):
-    producer: str
-    id: str
+    producer: Name
+    id: Name
     value: Any
 
 
 class DeleteRecord(RecordFields, frozen=True):
-    producer: str
-    id: str
+    producer: Name
+    id: Name
 
 
 class AggregateRecord(RecordFields, frozen=True):
     """Names all producers whose posts a producer has besides its own. An empty list ends the
     aggregation."""
 
-    producer: str
-    sources: list[str]
+    producer: Name
+    sources: Annotated[list[Name], Meta(max_length=MOST_SOURCES)]
 
 
 PairChange = FollowRecord | UnfollowRecord | BlockRecord | UnblockRecord
@@ -125,11 +147,7 @@ def _fields(records: Any) -> dict[str, dict[str, bool]]:
 FIELDS: Mapping[str, Mapping[str, bool]] = _fields(Record)
 OF_CONSUMER, OF_PRODUCER = tuple(_fields(ConsumerRecord)), tuple(_fields(ProducerRecord))
 KINDS = tuple(FIELDS)
-LONGEST_NAME = 200
-MOST_SOURCES = 10_000
-"""The maximum number of sources of an aggregated producer."""
-LATEST = 10**17
-"""Times are below this, since they are written with 17 digits."""
+_is_name = re.compile(NAME_PATTERN).fullmatch
 
 
 def checked(record: Any) -> dict[str, Any]:
@@ -179,7 +197,7 @@ def check_name(field: str, name: Any) -> None:
     name."""
     if not isinstance(name, str) or not 1 <= len(name) <= LONGEST_NAME:
         raise InputError(f"{field} must be text of 1 to {LONGEST_NAME} characters; got {name!r}")
-    if not name.isprintable():
+    if not _is_name(name):
         raise InputError(f"{field} must have no control characters; got {name!r}")
 
 
@@ -195,12 +213,12 @@ def _check_position(field: str, position: Any) -> None:
 
 
 def _check_positive(field: str, number: Any) -> None:
-    if not _is_finite(number) or number <= 0:
+    if number is not None and (not _is_finite(number) or number <= 0):
         raise InputError(f"{field} must be a number over 0; got {number!r}")
 
 
 def _check_not_negative(field: str, number: Any) -> None:
-    if not _is_finite(number) or number < 0:
+    if number is not None and (not _is_finite(number) or number < 0):
         raise InputError(f"{field} must be a number from 0; got {number!r}")
 
 
@@ -214,7 +232,8 @@ def _check_sources(field: str, sources: Any) -> None:
 
 
 def _is_finite(given: Any) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and -inf < given < inf
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    return is_number and -LARGEST <= given <= LARGEST
 
 
 CHECKS: Mapping[str, Callable[[str, Any], None]] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from millstream.messages.jobs import DefinitionAnswer
 from millstream.server.operations import Operation
-from millstream.trees.messages import AgentsAnswer, Hello, HelloAnswer
+from millstream.trees.messages import AgentsAnswer, Hello, HelloAnswer, NodeName
 
 AGENT_OPERATIONS = (
     Operation(
@@ -23,6 +23,7 @@ AGENT_OPERATIONS = (
         HelloAnswer,
         body={"application/json": Hello},
         errors={409: "The hello is of another node than the one in the path."},
+        place_types={"node": NodeName},
     ),
     Operation(
         "GET",

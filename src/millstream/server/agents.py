@@ -31,7 +31,6 @@ from millstream.trees.messages import (
 )
 from millstream.trees.tree_placement import EVERY, TreePlacement
 
-LONGEST_NAME = 200
 MOST_AGENTS = 100_000
 
 _hello = msgspec.json.Decoder(Hello)
@@ -69,8 +68,6 @@ class Agents:
                 409, f"the hello must be of node {node[:100]!r}; got {hello.member.node[:100]!r}"
             )
         members = (hello.member, *hello.below)
-        if any(not 0 < len(member.node) <= LONGEST_NAME for member in members):
-            raise Refusal(400, f"the name of a node must have 1 to {LONGEST_NAME} characters")
         if len(self._placement) + len(members) > MOST_AGENTS:
             raise Refusal(
                 503, f"there are {MOST_AGENTS} agents already", headers={"Retry-After": "5"}

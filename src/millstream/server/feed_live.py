@@ -32,9 +32,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from millstream.errors import InputError, MillstreamError
+from millstream.errors import CursorConflict, InputError, MillstreamError
 from millstream.feeds.names import Position
-from millstream.feeds.reads.answers import shown
+from millstream.feeds.reads.answers import read_coherency, read_flag, shown
 from millstream.feeds.reads.cursor import Cursor
 from millstream.feeds.reads.items import FeedItem
 from millstream.feeds.reads.pending_records import Pending
@@ -45,8 +45,8 @@ from millstream.messages.feeds import GoneItems, Item, ItemKey, KeptItems, LiveI
 from millstream.server.answers import Refusal
 from millstream.server.events import Poller, event, events_answer, last_event
 from millstream.server.feed_log import Record
-from millstream.server.feed_networks import Networks, ServedFeeds, name_in
-from millstream.server.paths import Route, query, whole_number
+from millstream.server.feed_networks import Networks, ServedFeeds, name_in, refused_request
+from millstream.server.paths import Route, query
 from millstream.server.service import Service
 
 WINDOW = 200
@@ -193,9 +193,14 @@ class FeedLive:
         parameters = query(request, ("cursor", "coherency", "why", "feeds"))
         network = self._networks.named(parameters.get("feeds"))
         consumer = name_in(request.path_params, "consumer")
-        feed = LiveFeed(network, consumer, whole_number(parameters, "why", 0, 0, 1) == 1)
-        cursor = last_event(request) or parameters.get("cursor")
-        begin = None if cursor is None else _position(cursor)
+        begin = None
+        try:
+            read_coherency(parameters, "global")  # it has no effect here
+            feed = LiveFeed(network, consumer, read_flag(parameters, "why"))
+            for cursor in (parameters.get("cursor"), last_event(request)):
+                begin = begin if cursor is None else _position(cursor)
+        except InputError as error:
+            raise refused_request(error) from None
         if network not in self._heard:
             self._heard.add(network)
             network.log.listeners.append(lambda records: self._hear(network, records))
@@ -273,11 +278,8 @@ def _named(posts: Iterable[Position]) -> list[ItemKey]:
 
 
 def _position(given: str) -> Position:
-    """Returns the position of a cursor; raises Refusal if it does not lead to newer items."""
-    try:
-        cursor = Cursor.read(given)
-    except InputError as error:
-        raise Refusal(400, str(error)) from None
+    """Returns the position of a cursor; raises InputError if it does not lead to newer items."""
+    cursor = Cursor.read(given)
     if cursor.direction != "newer":
-        raise Refusal(400, "cursor must be the 'previous' of a page, which leads to newer items")
+        raise CursorConflict("cursor must be the 'previous' of a page, which leads to newer items")
     return cursor.position

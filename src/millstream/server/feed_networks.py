@@ -17,7 +17,14 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from millstream.description import Description
-from millstream.errors import DefinitionError, InputError, StaleRead, StoreError
+from millstream.errors import (
+    CursorConflict,
+    CursorUnknown,
+    DefinitionError,
+    InputError,
+    StaleRead,
+    StoreError,
+)
 from millstream.feeds.names import META
 from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.reads.pending_records import Pending
@@ -217,6 +224,12 @@ class Networks:
         if before is not None and (before.placed, before.path) == (placed, path):
             return before
         return ServedFeeds(self.service, placed, path)
+
+
+def refused_request(error: InputError) -> Refusal:
+    """Returns the refusal of a request for a feed that cannot be read."""
+    status = {CursorUnknown: 404, CursorConflict: 409}.get(type(error), 400)
+    return Refusal(status, str(error))
 
 
 def name_in(request_names: dict[str, str], what: str) -> str:

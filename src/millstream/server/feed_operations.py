@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from millstream.feeds.reads.answers import MOST_K, MOST_LIMIT
+from msgspec import Meta
+
+from millstream.feeds.reads.answers import MOST_K, MOST_LIMIT, Age, Flag
+from millstream.feeds.reads.cursor import CursorText
+from millstream.feeds.records import Name
 from millstream.messages.feeds import (
     FeedPage,
     FeedPostAnswer,
@@ -14,25 +18,33 @@ from millstream.messages.feeds import (
 )
 from millstream.messages.streams import ServerSentEvent
 from millstream.server.answers import NDJSON
+from millstream.server.feed_stamps import SentRecord
 from millstream.server.operations import (
     BODY_LIMITS,
     EVENTS,
     IDEMPOTENCY_KEY,
-    LAST_EVENT,
     LIMIT,
+    Lines,
     Operation,
     Parameter,
     whole,
 )
 
 FEEDS = Parameter("feeds", "Which feeds, where the application has several.")
+CONSUMER = {"consumer": Name}
+PAIR = {"consumer": Name, "producer": Name}
 NO_FEEDS = {404: "The application has no feeds, or none of this name."}
+NO_PAGE = {
+    404: "The application has no feeds, or none of this name; or no answer gave this cursor.",
+    409: "The cursor does not go with the other parameters.",
+}
 WRITING = {
     409: "The records of the feeds are not in an event log, or another process writes it.",
     507: "The disk is full.",
 }
 COHERENCY = Parameter("coherency", "Default: the application's.", Literal["global", "per-producer"])
-WHY = Parameter("why", "1: say of each item why it was pushed or pulled.", Literal["0", "1"])
+UNUSED_COHERENCY = Parameter("coherency", "Has no effect here.", COHERENCY.type)
+WHY = Parameter("why", "1: say of each item why it was pushed or pulled.", Flag)
 
 FEED_OPERATIONS = (
     Operation(
@@ -57,19 +69,19 @@ FEED_OPERATIONS = (
                     "The number of items; the application's default if it is left out.",
                     whole(1, MOST_LIMIT),
                 ),
-                Parameter("cursor", "next or previous of an answer."),
+                Parameter("cursor", "next or previous of an answer.", CursorText),
                 COHERENCY,
                 Parameter(
                     "k",
                     "Items of each producer, with per-producer coherency.",
                     whole(1, MOST_K),
                 ),
-                Parameter("t", "The age up to which items are sure of a place, such as 7d."),
+                Parameter("t", "The age up to which items are sure of a place, such as 7d.", Age),
                 WHY,
                 Parameter(
                     "unread",
                     "1: count the items that are newer than those seen.",
-                    Literal["0", "1"],
+                    Flag,
                 ),
                 Parameter(
                     "Millstream-View",
@@ -80,7 +92,8 @@ FEED_OPERATIONS = (
                 ),
                 FEEDS,
             ),
-            errors=NO_FEEDS,
+            errors=NO_PAGE,
+            place_types=CONSUMER,
         )
         for path, summary in {
             "/feeds/{consumer}": "A page of a feed, newest first.",
@@ -96,7 +109,7 @@ FEED_OPERATIONS = (
         "posts.",
         FeedPostAnswer,
         parameters=(IDEMPOTENCY_KEY, FEEDS),
-        body={"application/json": dict[str, Any], NDJSON: str},
+        body={"application/json": SentRecord, NDJSON: Lines},
         errors={
             **NO_FEEDS,
             **WRITING,
@@ -113,6 +126,7 @@ FEED_OPERATIONS = (
         FollowAnswer,
         parameters=(FEEDS,),
         errors={**NO_FEEDS, **WRITING, 409: f"The producer is blocked. {WRITING[409]}"},
+        place_types=PAIR,
     ),
     Operation(
         "DELETE",
@@ -122,6 +136,7 @@ FEED_OPERATIONS = (
         FollowAnswer,
         parameters=(FEEDS,),
         errors={**NO_FEEDS, **WRITING},
+        place_types=PAIR,
     ),
     Operation(
         "GET",
@@ -132,11 +147,12 @@ FEED_OPERATIONS = (
         FollowsPage,
         parameters=(
             Parameter("cursor", "next of an answer: only producers after this one."),
-            Parameter("coherency", "Has no effect here.", COHERENCY.type),
+            UNUSED_COHERENCY,
             LIMIT,
             FEEDS,
         ),
         errors=NO_FEEDS,
+        place_types=CONSUMER,
     ),
     Operation(
         "GET",
@@ -148,12 +164,18 @@ FEED_OPERATIONS = (
         ServerSentEvent,
         media=EVENTS,
         parameters=(
-            Parameter("cursor", "Begin after this; default: after the newest item."),
-            COHERENCY,
+            Parameter("cursor", "Begin after this; default: after the newest item.", CursorText),
+            UNUSED_COHERENCY,
             WHY,
             FEEDS,
-            LAST_EVENT,
+            Parameter(
+                "Last-Event-ID",
+                "The id of the last event received; takes precedence over cursor.",
+                CursorText | Annotated[str, Meta(max_length=0)],
+                location="header",
+            ),
         ),
-        errors=NO_FEEDS,
+        errors=NO_PAGE,
+        place_types=CONSUMER,
     ),
 )

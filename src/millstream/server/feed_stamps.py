@@ -13,11 +13,12 @@ the order of the log. The client's line is stored as it came, with these fields 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Union, get_args
 
 import msgspec
 
 from millstream.errors import InputError
+from millstream.feeds.records import Record
 from millstream.feeds.records import checked as checked_record
 from millstream.json_depth import too_deep
 from millstream.server.records import BOM, MANY, CheckedBody, pieces
@@ -28,6 +29,30 @@ AHEAD = 60_000_000
 """Microseconds that a client's time may be ahead of the server's clock."""
 MOST_LINES = 20_000
 """In one body, because all of its lines are stamped in one go."""
+
+
+def _as_sent(record: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    """The type of a record in a body: fields that are added here may be left out."""
+    config = record.__struct_config__
+    added = {"at"} | ({"id"} if config.tag == "post" else set())
+    fields: list[tuple[str, Any, Any]] = []
+    for field in msgspec.structs.fields(record):
+        may_miss = field.name in added or not field.required
+        left_out = msgspec.UNSET if field.name in added else field.default
+        kind = field.type | msgspec.UnsetType if field.name in added else field.type
+        fields.append((field.name, kind, left_out if may_miss else msgspec.NODEFAULT))
+    return msgspec.defstruct(
+        f"Sent{record.__name__}",
+        fields,
+        tag_field=config.tag_field,
+        tag=config.tag,
+        kw_only=True,
+        namespace={"__doc__": record.__doc__},
+    )
+
+
+SentRecord: Any = Union[tuple(map(_as_sent, get_args(Record)))]  # noqa: UP007
+"""A record as a client may send it, for the OpenAPI document."""
 
 _decode = msgspec.json.Decoder().decode
 _decode_parts = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -137,6 +162,10 @@ class FeedCheck:
             raise RecursionError
         now = self._stamps.clock()
         if isinstance(record, dict):
+            times = _whole_times(record)
+            if times:
+                record |= times
+                line = with_fields(line, times, anew=True)
             completed = {
                 "at": now,
                 **({"id": "-"} if record.get("kind") == "post" else {}),
@@ -152,6 +181,23 @@ class FeedCheck:
             checked_record(record)
         checked.lines.append(line)
         checked.records.append(record)
+
+
+def _whole_times(record: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a record whose times are written with a fraction, which JSON allows, as whole
+    numbers.
+
+    >>> _whole_times({"at": 7.0, "upto": [7, "ann", "x"]}), _whole_times({"at": 7.5})
+    ({'at': 7}, {})
+    """
+    whole: dict[str, Any] = {}
+    match record:
+        case {"at": float(at)} if at.is_integer():
+            whole["at"] = int(at)
+    match record:
+        case {"upto": [float(at), *post]} if at.is_integer():
+            whole["upto"] = [int(at), *post]
+    return whole
 
 
 def stamped(record: dict[str, Any], stamps: FeedStamps, ratio: float | None) -> dict[str, Any]:

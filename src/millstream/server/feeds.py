@@ -17,9 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from millstream.errors import InputError
-from millstream.feeds.options import COHERENCIES
 from millstream.feeds.reads.answers import Request as Asked
-from millstream.feeds.reads.answers import answer
+from millstream.feeds.reads.answers import answer, read_coherency
 from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.reads.tables import Tables
@@ -27,7 +26,7 @@ from millstream.messages.feeds import FeedPage, Follow, FollowsPage, LeftOut
 from millstream.server.answers import Refusal, json_answer
 from millstream.server.catalogue import Catalogue
 from millstream.server.feed_live import FeedLive
-from millstream.server.feed_networks import Networks, name_in
+from millstream.server.feed_networks import Networks, name_in, refused_request
 from millstream.server.feed_overview import FeedOverview
 from millstream.server.feed_views import Views, flow
 from millstream.server.feed_writes import FeedPosting
@@ -85,7 +84,7 @@ class FeedReads:
         try:
             page_request = Asked.read(parameters, network.placed.options)
         except InputError as error:
-            raise Refusal(400, str(error)) from None
+            raise refused_request(error) from None
 
         def make(tables: Tables, pending: Pending) -> tuple[Mapping[str, Any], int, int]:
             feed = FeedQuery(network.placed, tables, consumer, pending)
@@ -114,8 +113,10 @@ class FeedReads:
         network = self._networks.named(parameters.get("feeds"))
         consumer = name_in(request.path_params, "consumer")
         limit = whole_number(parameters, "limit", PAGE, 1, LONGEST_PAGE)
-        if parameters.get("coherency", "global") not in COHERENCIES:
-            raise Refusal(400, f"coherency must be one of {', '.join(COHERENCIES)}")
+        try:
+            read_coherency(parameters, "global")  # it has no effect here
+        except InputError as error:
+            raise refused_request(error) from None
         after = parameters.get("cursor", "")
 
         def make(tables: Tables, pending: Pending) -> dict[str, Any]:

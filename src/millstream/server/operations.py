@@ -50,6 +50,8 @@ class Operation:
     errors: Mapping[int, str] = field(default_factory=dict)
     headers: tuple[Parameter, ...] = ()
     """The headers of the answer."""
+    place_types: Mapping[str, Any] = field(default_factory=dict)
+    """The types of parameters in the path that are not any text."""
 
     @property
     def places(self) -> list[str]:
@@ -60,7 +62,7 @@ class Operation:
         """Returns all types: the answer, parameters of the path, others, bodies, headers."""
         return [
             *self.answer_types,
-            *(str for _ in self.places),
+            *(self.place_types.get(place, str) for place in self.places),
             *(parameter.type for parameter in self.parameters),
             *self.body.values(),
             *(header.type for header in self.headers),

@@ -240,7 +240,12 @@ class Home:
 
     def store(self) -> Store:
         """Opens the rows, to read the committed batch."""
+        self.check_readable()
         soft = self.soft if self.soft is not None and self.soft.survives() else None
+        return opened(self.path, self.facts.shards, soft)
+
+    def check_readable(self) -> None:
+        """Raises StoreError if the rows cannot be read now for want of rights."""
         # A store that is being created has no folder of shards yet, and no slate.
         unwritable = self.shards.exists() and not os.access(self.shards, os.W_OK)
         if unwritable and is_held(self.path):
@@ -249,7 +254,6 @@ class Home:
                 "to the store (LMDB's lock); read it as the application's user, ask its server, or "
                 "wait until it has stopped"
             )
-        return opened(self.path, self.facts.shards, soft)
 
     def at_least_epoch(self, seen: int) -> None:
         """Make the next epoch higher than `seen`, an epoch that a shard has seen.

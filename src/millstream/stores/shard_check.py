@@ -10,6 +10,7 @@ imports only LMDB and the modules that the store itself needs.
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import sys
@@ -53,9 +54,7 @@ def check_shard(path: str) -> CheckedShard:
     """Checks all of the shard in a folder, as of now. The application may run meanwhile."""
     checked = CheckedShard(path)
     try:
-        with lmdb.open(
-            path, map_size=MAP_SIZE, max_readers=MAX_READERS, create=False, readonly=True
-        ) as env:
+        with _opened(path) as env:
             env.set_mapsize(0)  # the current size of the file's map
             if not _metas_follow(os.path.join(path, "data.mdb"), env.stat()["psize"]):
                 checked.findings.append("its first two pages are not of consecutive commits")
@@ -69,6 +68,18 @@ def check_shard(path: str) -> CheckedShard:
     except (lmdb.Error, OSError) as error:
         checked.findings.append(f"LMDB cannot read it: {error}")
     return checked
+
+
+def _opened(path: str) -> lmdb.Environment:
+    try:
+        return lmdb.open(
+            path, map_size=MAP_SIZE, max_readers=MAX_READERS, create=False, readonly=True
+        )
+    except lmdb.Error as error:
+        if error.code not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        # Without LMDB's lock, which is safe: nobody writes (`Home.check_readable`).
+        return lmdb.open(path, map_size=MAP_SIZE, create=False, readonly=True, lock=False)
 
 
 def _metas_follow(path: str, page: int) -> bool:

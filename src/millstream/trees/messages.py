@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 LONGEST_WAIT = 20.0
 """Seconds that a question for news may wait for an answer, at most."""
+NodeName = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class AcceptedPanes(msgspec.Struct, frozen=True):
@@ -86,7 +90,7 @@ class JobTicket(msgspec.Struct, frozen=True, order=True):
 class Member(msgspec.Struct, frozen=True, omit_defaults=True):
     """An agent, as it describes itself; those above it pass the description on."""
 
-    node: str
+    node: NodeName
     began: int = 0
     """When its process began, by wall time in microseconds. A later time means a new process."""
     seat: int = 0

@@ -15,6 +15,7 @@ START = "start the application, which rewrites it"
 
 def check_shards(home: Home, findings: Findings) -> bool:
     """Check all shards; True if all are whole, so that the content of their rows can be checked."""
+    home.check_readable()
     there, missing = shard_folders(home)
     for folder in missing:
         findings.add(folder, "is missing", REPAIR)

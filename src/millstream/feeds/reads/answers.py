@@ -18,9 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Literal, get_args
 
-from millstream.errors import DefinitionError, InputError
+import msgspec
+from msgspec import Meta
+
+from millstream.errors import CursorConflict, InputError
 from millstream.feeds.names import META, Position, entry
 from millstream.feeds.options import COHERENCIES, FeedOptions
 from millstream.feeds.policy.sides import ratio_of_consumer
@@ -40,7 +43,15 @@ TOO_MANY = (
     "more producers are on pull than one read asks; the posts of the others are not shown: "
     "unfollow some, or let the consumer look more often, so that they are pushed"
 )
-FLAGS = {"1": True, "true": True, "0": False, "false": False}
+Flag = Literal["1", "true", "0", "false"]
+Age = Annotated[
+    str,
+    Meta(
+        pattern=r"^([1-9][0-9]{0,8}(\.[0-9]{1,6})?|0\.[0-9]{0,5}[1-9])(us|ms|s|m|h|d|w)"
+        r"([0-9]{1,9}(\.[0-9]{1,6})?(us|ms|s|m|h|d|w)){0,6}$(?!\n)"
+    ),
+]
+"""A duration that is not 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +77,11 @@ class Request:
         most_k = max(MOST_K, options.k)
         request = cls(
             limit=_whole(given, "limit", options.limit, max(MOST_LIMIT, options.limit)),
-            coherency=_coherency(given.get("coherency", options.coherency)),
+            coherency=read_coherency(given, options.coherency),
             k=_whole(given, "k", options.k, most_k),
             t=_duration(given.get("t"), options.t_us),
-            why=_flag(given, "why"),
-            unread=_flag(given, "unread"),
+            why=read_flag(given, "why"),
+            unread=read_flag(given, "unread"),
         )
         cursor = given.get("cursor")
         return request if cursor is None else _going_on(request, Cursor.read(cursor), given, most_k)
@@ -119,6 +130,23 @@ def shown(
         }
         for item in items
     ]
+
+
+def read_flag(given: Mapping[str, str], name: str) -> bool:
+    """Reads a parameter that is 1 or 0. Raises InputError."""
+    text = given.get(name, "0")
+    if text not in get_args(Flag):
+        raise InputError(f"{name} must be 1 or 0; got {text!r}")
+    return text in ("1", "true")
+
+
+def read_coherency(given: Mapping[str, str], default: str) -> str:
+    """Reads the coherency of a request. Raises InputError."""
+    text = given.get("coherency", default)
+    if text not in COHERENCIES:
+        hint = did_you_mean(text, COHERENCIES)
+        raise InputError(f"coherency must be one of {', '.join(COHERENCIES)}; got {text!r}; {hint}")
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +254,7 @@ def _going_on(asked: Request, cursor: Cursor, given: Mapping[str, str], most_k: 
     """Applies the cursor to the request. Parameters given beside it must agree with it."""
     diverse = cursor.diverse
     if given.get("coherency", cursor.coherency) != cursor.coherency:
-        raise InputError(
+        raise CursorConflict(
             f"coherency must be the cursor's, {cursor.coherency!r}, or be left out; got "
             f"{asked.coherency!r}; ask without a cursor to change it"
         )
@@ -234,7 +262,7 @@ def _going_on(asked: Request, cursor: Cursor, given: Mapping[str, str], most_k: 
     if diverse is None:
         return asked
     if diverse.k > most_k:
-        raise InputError(
+        raise CursorConflict(
             f"cursor: k must be at most {most_k}; got {diverse.k}; ask without a cursor"
         )
     for name, got, known in (
@@ -242,7 +270,7 @@ def _going_on(asked: Request, cursor: Cursor, given: Mapping[str, str], most_k: 
         ("t", asked.t, shown_duration(diverse.t)),
     ):
         if name in given and got != getattr(diverse, name):
-            raise InputError(
+            raise CursorConflict(
                 f"{name} must be the cursor's, {known}, or be left out; got {given[name]!r}; ask "
                 "without a cursor to change it"
             )
@@ -258,27 +286,13 @@ def _whole(given: Mapping[str, str], name: str, default: int, most: int) -> int:
     raise InputError(f"{name} must be a whole number from 1 to {most}; got {text!r}")
 
 
-def _coherency(text: str) -> str:
-    if text not in COHERENCIES:
-        hint = did_you_mean(text, COHERENCIES)
-        raise InputError(f"coherency must be one of {', '.join(COHERENCIES)}; got {text!r}; {hint}")
-    return text
-
-
 def _duration(text: str | None, default: int) -> int:
     if text is None:
         return default
     try:
-        duration = microseconds(text, "t")
-    except (DefinitionError, OverflowError) as error:
-        raise InputError(f"t must be a duration such as '7d' or '1h30m'; got {text!r}") from error
-    if not 0 < duration < LATEST:
-        raise InputError(f"t must be positive and below 3,000 years; got {text!r}")
-    return duration
-
-
-def _flag(given: Mapping[str, str], name: str) -> bool:
-    text = given.get(name, "0")
-    if text not in FLAGS:
-        raise InputError(f"{name} must be 1 or 0; got {text!r}")
-    return FLAGS[text]
+        duration = microseconds(msgspec.convert(text, Age), "t")
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"t must be a duration such as '7d' or '1h30m', and not 0; got {text!r}"
+        ) from error
+    return min(max(1, duration), LATEST - 1)

@@ -12,10 +12,13 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from zlib import crc32
 
-from millstream.errors import InputError
+import msgspec
+from msgspec import Meta
+
+from millstream.errors import CursorUnknown, InputError
 from millstream.feeds.names import SEP, Position
 from millstream.feeds.records import LATEST, LONGEST_NAME
 
@@ -25,8 +28,10 @@ Key = tuple[bool, Position]
 position. Pages go from the greatest key to the least."""
 
 VERSION = 1
-LONGEST = 4_000
-"""The maximum length in characters. Names in a cursor are no longer than those of a record."""
+SHORTEST, LONGEST = 26, 4_000
+"""The lengths in characters. Names in a cursor are no longer than those of a record."""
+CursorText = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9_-]{{{SHORTEST},{LONGEST}}}$(?!\n)")]
+"""The form of a cursor."""
 CHECK = 4
 """Bytes of the checksum."""
 _DIRECTIONS: dict[str, Direction] = {"o": "older", "n": "newer"}
@@ -79,16 +84,21 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str) -> Cursor:
-        """Parses the text of a client. Raises InputError if `text` did not produce it."""
+        """Parses the text of a client. Raises InputError if it does not have the form of a cursor,
+        CursorUnknown if `text` did not produce it."""
+        error: type[InputError] = CursorUnknown
         try:
+            msgspec.convert(text, CursorText)
             cursor = _read(text)
             # Reject other spellings of the same cursor: we write only the canonical one.
             if cursor.text() == text:
                 return cursor
+        except msgspec.ValidationError:
+            error = InputError
         except (ValueError, TypeError, RecursionError):
             pass
         shown = text if len(text) <= 60 else f"{text[:60]}..."
-        raise InputError(
+        raise error(
             "cursor must be what an answer of this feed gave as 'next' or 'previous', unchanged; "
             f"got {shown!r}; ask without a cursor to begin with the newest items"
         )
@@ -107,8 +117,6 @@ def from_and_including(position: Position, direction: Direction) -> Position:
 
 
 def _read(text: str) -> Cursor:
-    if len(text) > LONGEST:
-        raise ValueError("too long")
     raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     check, packed = raw[:CHECK], raw[CHECK:]
     if check != _check(packed):
