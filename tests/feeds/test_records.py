@@ -9,7 +9,7 @@ import pytest
 
 import millstream as ms
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.records import KINDS, checked
+from millstream.feeds.records import KINDS, read_record
 
 AT = 1_700_000_000_000_000
 GOOD: dict[str, dict[str, Any]] = {
@@ -31,7 +31,7 @@ def test_every_kind_is_taken_in() -> None:
     assert {*GOOD} == {*KINDS}
     app = ms.App("social")
     app.add(ms.feeds.Feeds(), name="feeds")
-    run = ms.testing.run(app, {"feeds.events": [checked(one) for one in GOOD.values()]})
+    run = ms.testing.run(app, {"feeds.events": [*GOOD.values()]})
     assert not run.dead_letters
 
 
@@ -57,7 +57,7 @@ def test_every_kind_is_taken_in() -> None:
 def test_a_wrong_record_is_refused(kind: str, wrong: dict[str, Any], told: str) -> None:
     """With what must be and what came."""
     with pytest.raises(ms.InputError, match=told):
-        checked({**GOOD[kind], **wrong})
+        read_record({**GOOD[kind], **wrong})
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -66,7 +66,7 @@ def test_what_a_kind_needs(kind: str) -> None:
     for field in {"consumer", "producer", "id", "value", "upto", "sources"} & {*GOOD[kind]}:
         record = {name: value for name, value in GOOD[kind].items() if name != field}
         with pytest.raises(ms.InputError, match=f"must have '{field}'"):
-            checked(record)
+            read_record(record)
 
 
 def test_options_are_described_so_that_they_can_be_given_again() -> None:
