@@ -38,7 +38,7 @@ KNOWS = {
     "testing": "errors nearest model codec slate_versions reference reference_changes "
     "reference_final",
     "elements": "errors nearest model codec algebra",
-    "windows": "errors nearest model codec algebra trees",
+    "windows": "errors nearest model codec algebra trees messages",
     "feeds": "errors nearest model codec",
     "places": "errors extras durable",
     "kafka": "errors counted_nouns extras nearest",
