@@ -23,6 +23,7 @@ KNOWS = {
     "nearest": "",
     "counted_nouns": "",
     "json_depth": "",
+    "retry_pause": "",
     "extras": "errors",
     "child_process": "",
     "durable": "errors",
@@ -51,7 +52,7 @@ KNOWS = {
     "engine": "errors durable model codec slate_versions stores slate_changes update_calls "
     "update_tables",
     "trees": "errors nearest",
-    "agent": "errors counted_nouns nearest durable model codec windows packages trees",
+    "agent": "errors counted_nouns nearest retry_pause durable model codec windows packages trees",
     "packages": "errors extras model modules config app_file windows",
     "toml": "errors nearest model",
     "modules": "errors nearest model",
@@ -70,14 +71,14 @@ KNOWS = {
     "log": "errors counted_nouns durable places",
     "letters": "errors log messages",
     "backups": "errors durable places sources stores log actions",
-    "actions": "errors counted_nouns nearest durable model places stores log",
+    "actions": "errors counted_nouns nearest retry_pause durable model places stores log",
     "description": "errors durable model graph",
     "server": "errors counted_nouns nearest json_depth child_process durable model codec "
     "places stores log "
     "description actions windows feeds trees letters kafka messages",
-    "client": "errors counted_nouns codec messages",
-    "driver": "errors counted_nouns durable model codec slate_versions places stores engine "
-    "sources sinks "
+    "client": "errors counted_nouns retry_pause codec messages",
+    "driver": "errors counted_nouns retry_pause durable model codec slate_versions places stores "
+    "engine sources sinks "
     "settings log letters actions databases slate_changes kafka column_types",
     "notices": "",
     "service": "errors counted_nouns model places stores log description sources actions windows "
