@@ -70,7 +70,7 @@ class WindowAccount(msgspec.Struct):
     """The entry of a window: counts of its marks, and where its records went."""
 
     received: int = 0
-    """Counts panes of nodes, as do the next four fields. See `coverage.Tally`."""
+    """Counts panes of nodes, as do the next four fields. See `CoverageTally`."""
     lost: int = 0
     whole: int = 0
     hurt: int = 0

@@ -46,6 +46,7 @@ from millstream.windows.accounts import (
     window_of,
 )
 from millstream.windows.board_meta import BoardMeta
+from millstream.windows.coverage import CoverageTally
 from millstream.windows.lateness import late_warning
 from millstream.windows.missing_panes import UNKNOWN, cause_of
 from millstream.windows.node_places import places_in
@@ -276,7 +277,7 @@ class _Board:
         )
 
     def _coverage(self, number: int, window: WindowAccount) -> WindowCoverage:
-        """Returns the measures of `coverage.Tally`. The nodes are counted here, since not every job
+        """Returns the measures of `CoverageTally`. The nodes are counted here, since not every job
         keeps their counts."""
         responded = {
             node
@@ -284,10 +285,20 @@ class _Board:
             for node, mark in marks.items()
             if state_of(mark) == "received"
         }
+        tally = CoverageTally(
+            nodes=len(self.nodes),
+            panes=self.span.panes,
+            received=window.received,
+            lost=window.lost,
+            whole=window.whole,
+            hurt=window.hurt,
+            some=window.some,
+            some_nodes=len(responded),
+        )
         return WindowCoverage(
-            area=window.received / (len(self.nodes) * self.span.panes),
-            time=window.some / self.span.panes,
-            space=len(responded) / len(self.nodes),
+            area=tally.area,
+            time=tally.time,
+            space=tally.space,
             missing=dict(sorted(self._missing(number).items())),
         )
 
