@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from statistics import median_low
 from typing import Any
 
@@ -32,16 +33,14 @@ from millstream.messages.jobs import (
 )
 from millstream.windows.accounts import (
     BYTES,
-    COUNTS,
     GAP,
     MARK,
     RECORDS,
     SHED,
     WHY,
+    NodeAccount,
     WindowAccount,
-    account,
-    added,
-    residual,
+    account_in,
     window_in,
     window_of,
 )
@@ -62,7 +61,6 @@ MOST_OPEN, MOST_CLOSED = 24, 24
 SHOWN = ("account|", "board|", "meta", "node|", "past|", "window|")
 """The prefixes of the entries of the root's table that are needed here. Entries of values are
 not."""
-_NOTHING = dict.fromkeys(COUNTS, 0)
 
 
 def shown(
@@ -76,9 +74,7 @@ def shown(
     the reducers (see `reducers`)."""
     board = _board(part, tables)
     accounts = {node: board.account(node) for node in board.nodes}
-    totals = _NOTHING
-    for counts in accounts.values():
-        totals = added(totals, counts)
+    totals = reduce(NodeAccount.plus, accounts.values(), NodeAccount(0, 0, 0, 0, 0))
     windows = board.windows()
     still_open = [window for window in windows if window.state == "open"]
     closed = [window for window in windows if window.state == "closed"]
@@ -152,18 +148,16 @@ class _Board:
         first, number = ahead[-1]
         return ReducerChange(number, first * self.span.pane)
 
-    def account(self, node: str) -> dict[str, int]:
-        counts = _NOTHING
-        for table in self.first:
-            counts = added(counts, table.get(account(node), _NOTHING))
-        return counts
+    def account(self, node: str) -> NodeAccount:
+        tables = (account_in(table, node) for table in self.first)
+        return reduce(NodeAccount.plus, tables, NodeAccount(0, 0, 0, 0, 0))
 
     def warnings(self) -> Iterator[str]:
         """Yields warnings about the nodes' logs."""
         for node in self.nodes:
             counts = self.account(node)
-            behind = counts.get("behind", 0) if self.span.axis == "time" else 0
-            warning = late_warning(node, counts["read"], counts["late"], behind)
+            behind = counts.behind if self.span.axis == "time" else 0
+            warning = late_warning(node, counts.read, counts.late, behind)
             if warning is not None:
                 yield warning
 
@@ -272,7 +266,14 @@ class _Board:
                 WindowCompleteness,
             ),
             account=_shown(
-                {**{count: getattr(entry, count) for count in COUNTS}, "gaps": self._torn(number)}
+                NodeAccount(
+                    entry.read,
+                    entry.on_time,
+                    entry.late,
+                    entry.shed,
+                    entry.dead,
+                    gaps=self._torn(number),
+                )
             ),
         )
 
@@ -382,9 +383,13 @@ def _board(part: JobPart, tables: Mapping[str, Entries]) -> _Board:
     )
 
 
-def _shown(counts: Mapping[str, int]) -> NodeCounts:
+def _shown(counts: NodeAccount) -> NodeCounts:
     return NodeCounts(
-        **{name: counts[name] for name in COUNTS},
-        residual=residual(counts),
-        gaps=counts.get("gaps", 0),
+        read=counts.read,
+        on_time=counts.on_time,
+        late=counts.late,
+        shed=counts.shed,
+        dead=counts.dead,
+        residual=counts.residual,
+        gaps=counts.gaps,
     )
