@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -23,6 +23,7 @@ KNOWS = {
     "nearest": "",
     "counted_nouns": "",
     "json_depth": "",
+    "retry_pause": "",
     "extras": "errors",
     "child_process": "",
     "durable": "errors",
@@ -38,7 +39,7 @@ KNOWS = {
     "testing": "errors nearest model codec slate_versions reference reference_changes "
     "reference_final",
     "elements": "errors nearest model codec algebra",
-    "windows": "errors nearest model codec algebra trees",
+    "windows": "errors nearest model codec algebra trees messages",
     "feeds": "errors nearest model codec",
     "places": "errors extras durable",
     "kafka": "errors counted_nouns extras nearest",
@@ -51,7 +52,7 @@ KNOWS = {
     "engine": "errors durable model codec slate_versions stores slate_changes update_calls "
     "update_tables",
     "trees": "errors nearest",
-    "agent": "errors counted_nouns nearest durable model codec windows packages trees",
+    "agent": "errors counted_nouns nearest retry_pause durable model codec windows packages trees",
     "packages": "errors extras model modules config app_file windows",
     "toml": "errors nearest model",
     "modules": "errors nearest model",
@@ -70,14 +71,14 @@ KNOWS = {
     "log": "errors counted_nouns durable places",
     "letters": "errors log messages",
     "backups": "errors durable places sources stores log actions",
-    "actions": "errors counted_nouns nearest durable model places stores log",
+    "actions": "errors counted_nouns nearest retry_pause durable model places stores log",
     "description": "errors durable model graph",
     "server": "errors counted_nouns nearest json_depth child_process durable model codec "
     "places stores log "
     "description actions windows feeds trees letters kafka messages",
-    "client": "errors counted_nouns codec messages",
-    "driver": "errors counted_nouns durable model codec slate_versions places stores engine "
-    "sources sinks "
+    "client": "errors counted_nouns retry_pause codec messages",
+    "driver": "errors counted_nouns retry_pause durable model codec slate_versions places stores "
+    "engine sources sinks "
     "settings log letters actions databases slate_changes kafka column_types",
     "notices": "",
     "service": "errors counted_nouns model places stores log description sources actions windows "
@@ -183,6 +184,36 @@ def test_dependencies_point_one_way() -> None:
     tuple(TopologicalSorter(graph).static_order())
     parts = {part_of(name_of(path)) for path in MODULES}
     assert parts == set(KNOWS), "a part that is gone has no place here"
+
+
+CYCLES = {"elements", "windows"}
+"""Folders with a class that users add to an application, and that imports, when it is added, the
+functions that are made from it."""
+
+
+def test_modules_import_each_other_one_way() -> None:
+    """Neither do modules form a cycle, within a part, not by an import inside a function either."""
+    paths = {name_of(path): path for path in MODULES if path.parent != ROOT}
+    graph: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        if part_of(name) not in CYCLES:
+            graph[name] = {other for other in loaded(path, paths) if other in paths}
+    tuple(TopologicalSorter(graph).static_order())
+
+
+def loaded(path: Path, known: Container[str]) -> Iterator[str]:
+    """The modules that a file imports when it runs; not those that only annotations need."""
+    typing = {
+        id(inner)
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ImportFrom) and node.module and id(node) not in typing:
+            for alias in node.names:
+                module = f"{node.module}.{alias.name}"
+                yield module if module in known else node.module
 
 
 def test_the_reference_shares_only_the_model_and_the_codec() -> None:

@@ -69,6 +69,14 @@ def test_every_link_leads_somewhere() -> None:
     assert build.problems() == []
 
 
+def test_the_tour_covers_the_source() -> None:
+    """CONTRIBUTING names every folder and module at the top of the package."""
+    tour = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    parts = [part for part in (ROOT / "src" / "millstream").iterdir() if part.name[0] not in "_."]
+    paths = [f"src/millstream/{part.name}{'/' * part.is_dir()}" for part in parts]
+    assert [path for path in paths if path not in tour and path != "src/millstream/py.typed"] == []
+
+
 def test_the_picture_is_of_the_example(here: Path) -> None:
     """docs/pictures/retail.svg is what `make docs` draws from examples/retail.py."""
     assert build.PICTURE.read_text(encoding="utf-8") == build.draw(), "run: make docs"

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from bench.agent_simulation.virtual_threads import VirtualCondition
 from millstream.agent.dead_letters import DeadLetters
+from millstream.agent.job_status import JobStatus
 from millstream.agent.outbox import Group, Outbox, OutboxEntry, Say, _cut
 
 
@@ -64,5 +65,5 @@ class MemoryState:
 
     folder = Path("/nowhere")
 
-    def status(self, told: dict[str, Any]) -> None:
+    def status(self, told: JobStatus) -> None:
         """Nobody reads it."""

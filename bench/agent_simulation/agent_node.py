@@ -136,7 +136,7 @@ class Agent:
             placed, node.name, PLACED, state, node.disk, self.link.told, limits, around
         )
         began = self.panes.position
-        self._log = LogPosition(began[0]["offset"] if began else 0)
+        self._log = LogPosition(began[0].offset if began else 0)
         self._file = SimpleNamespace(path=LOG, key="log", size=0)
         self._read_lines = node.log.offsets.index(self._log.offset)
         self.panes.follower = cast(LogFollower, self._log)

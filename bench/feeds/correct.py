@@ -24,6 +24,7 @@ from millstream.feeds.options import STRATEGIES, Strategy
 from millstream.feeds.policy.rates import SECOND
 from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.query import FeedQuery, FeedSlice
+from millstream.feeds.records import convert_record
 
 Row = dict[str, Any]
 KINDS = {
@@ -107,7 +108,7 @@ class _Disturbed:
         ahead = self._random.randrange(len(coming) + 1)
         truths = [(self._truth, Pending())]
         if ahead:
-            truths.append((self._truth.copy(), Pending(coming[:ahead])))
+            truths.append((self._truth.copy(), Pending(map(convert_record, coming[:ahead]))))
             truths[-1][0].add(coming[:ahead])
         for number in range(min(count, self._left)):
             truth, pending = truths[number % len(truths)]

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
+import msgspec
 from taking_root import Root
 
 import millstream as ms
@@ -80,7 +81,8 @@ class Agent:
 
     def _run(self) -> None:
         try:
-            self.status = dict(run_agent(self._job, self._options, self.stop, self.said.append))
+            status = run_agent(self._job, self._options, self.stop, self.said.append)
+            self.status = msgspec.to_builtins(status)
         except Exception as error:
             self.failure = error
 

@@ -9,9 +9,12 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+import msgspec
+
 from millstream.agent.agent_job import AgentJob
 from millstream.agent.agent_loop import Loop
 from millstream.agent.job_orders import JobOrders
+from millstream.agent.job_status import SendingStatus
 from millstream.agent.limits import Limits
 from millstream.agent.options import AgentOptions
 from millstream.agent.outbox import Outbox
@@ -48,8 +51,8 @@ class NoLink:
 
     def stop(self, seconds: float) -> None: ...
 
-    def status(self) -> dict[str, Any]:
-        return {}
+    def status(self) -> SendingStatus:
+        return SendingStatus()
 
 
 class LocalAgent:
@@ -105,7 +108,8 @@ class LocalAgent:
         return [json.loads(entry.body) for entry in self.jobs[name].outbox.entries()]
 
     def status(self, name: str = "counts") -> dict[str, Any]:
-        return self.loop.ended[name]
+        status: dict[str, Any] = msgspec.to_builtins(self.loop.ended[name])
+        return status
 
     def _open(self, placed: PlacedJob) -> AgentJob:
         state = self.options.state

@@ -11,6 +11,7 @@ from threading import Event, Thread
 from typing import Any
 
 import agent_runs
+import msgspec
 import pytest
 from agent_runs import add, until, write
 from generated_cases import examples
@@ -51,7 +52,8 @@ def root() -> Iterator[Root]:
 def read_once(folder: Path, root: Root, *placed: PlacedJob) -> dict[str, dict[str, Any]]:
     options = agent_runs.options(folder, root, once=True)
     folders = {folder / "state" / one.name: one for one in placed}
-    return run_jobs(folders, options, Event(), lambda said: None)
+    statuses = run_jobs(folders, options, Event(), lambda said: None)
+    return {name: msgspec.to_builtins(status) for name, status in statuses.items()}
 
 
 def panes(root: Root, name: str) -> Panes:

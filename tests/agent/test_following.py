@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ import pytest
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from millstream.agent.files import LONGEST
+from millstream.agent.files import LONGEST, Mark
 from millstream.agent.log_follower import HOLD, LINGER, LogFollower, LogGap
 
 
@@ -31,7 +32,7 @@ class Log:
         self._pattern, self._options = str(folder / pattern), options
         self.start()
 
-    def start(self, position: list[dict[str, Any]] | None = None) -> None:
+    def start(self, position: Sequence[Mark] = ()) -> None:
         """Look at the log for the first time, or again from a position."""
         self.follower = LogFollower(
             [self._pattern],
@@ -264,7 +265,7 @@ def test_a_device_that_has_another_number(log: Log) -> None:
     log.path.rename(log.folder / "app.log.1")
     log.write("b")
     log.read()
-    position = [{**mark, "id": f"9{mark['id']}"} for mark in log.follower.position()]
+    position = [replace(mark, id=f"9{mark.id}") for mark in log.follower.position()]
     log.write("c")
     log.start(position)
     assert log.read() == ["c"]

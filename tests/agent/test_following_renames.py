@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from millstream.agent import log_file_list, log_follower
-from millstream.agent.files import LogFile, LogGap
+from millstream.agent.files import LogFile, LogGap, Mark
 from millstream.agent.log_follower import LogFollower
 
 Rotate = Callable[[], None]
@@ -44,7 +44,7 @@ class Log:
         os.rename(self.path, f"{self.path}.1")
         self.write(b"new %d" % self.rotations)
 
-    def followed(self, position: Any = None) -> LogFollower:
+    def followed(self, position: Sequence[Mark] = ()) -> LogFollower:
         return LogFollower(
             [f"{self.path}*"], clock=lambda: 0.0, gap=self.gaps.append, position=position
         )

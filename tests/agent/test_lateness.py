@@ -156,6 +156,31 @@ def test_a_restart_point_of_before() -> None:
     assert restart_from(before).open == []
 
 
+def test_a_stored_restart_point() -> None:
+    """What earlier versions have written is read, and written again as it was. One with fields
+    that this version does not know is refused: it is of a later version."""
+    mark = {"id": "8:1", "name": "app.log", "head": "3:9", "offset": 3, "tail": "3:9", "size": 3}
+    stored = {
+        "pane": 7,
+        "position": [{**mark, "done": False, "written": 5, "first": None}],
+        "read": 3,
+        "read_bytes": 30,
+        "outside": 0,
+        "counts": {"on_time": 2, "late": 1, "shed": 0, "dead": 0},
+        "letters": [0, 0, 0],
+        "gaps": 0,
+        "told": {"8": [9, 1, 0, 0, 0]},
+        "over": None,
+        "shed_why": {"cancelled": 4},
+        "gap_to": None,
+    }
+    restart = restart_from(stored)
+    assert (restart.counts.late, restart.position[0].offset) == (1, 3)
+    assert restart.described() == stored
+    with pytest.raises(ms.StoreError, match="of another version"):
+        restart_from({**stored, "later": 1})
+
+
 @pytest.mark.parametrize(
     ("logs", "job", "said"),
     [

@@ -151,7 +151,7 @@ class Following:
     def read(self, name: str) -> int:
         """Records that a job has read."""
         running = self.agent.loop.jobs.get(name)
-        return -1 if running is None else running.panes.status()["read"]
+        return -1 if running is None else running.panes.status().read
 
     def readers(self) -> int:
         return sum(len(one._readers) for one in self.agent.loop._readings.values())
@@ -235,15 +235,15 @@ def test_the_folder_of_a_single_job(tmp_path: Path, log: Path) -> None:
         write(log, *COMING[:45])
         given = options(tmp_path, root)
         first = run_agent(job("counts"), given, Event(), print)
-        assert first["read"] == 45
+        assert first.read == 45
         write(log, *COMING[45:])
         both = {job_folder(given.state, one.name): one for one in (job("counts"), job("more", 2))}
         second = run_jobs(both, given, Event(), print)
-        assert {name: one["read"] for name, one in second.items()} == {"counts": 90, "more": 90}
+        assert {name: one.read for name, one in second.items()} == {"counts": 90, "more": 90}
         assert not (given.state / "jobs" / "counts").exists()
         assert (given.state / "jobs" / "more" / "agent.json").exists()
-        third: Any = run_agent(job("counts"), given, Event(), print)
-        assert third["read"] == 90
+        third = run_agent(job("counts"), given, Event(), print)
+        assert third.read == 90
         stop, live = Event(), AgentOptions(**{**_fields(given), "once": False})
         thread = Thread(target=run_jobs, args=(both, live, stop, print), daemon=True)
         thread.start()

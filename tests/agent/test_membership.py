@@ -120,7 +120,7 @@ def test_a_tree_over_https(made: JobStore, tmp_path: Path, url: str, certificate
         until(lambda: second.to == "parent web1")
         second.outbox.put([entry("web2", 1, x=1)])
         until(lambda: "web2" in (first.link.parent.children() if first.link.parent else {}))
-        assert second.link.status()["to"] == "parent web1"
+        assert second.link.status().to == "parent web1"
         first.die()
         began = time.monotonic()
         second.outbox.put([entry("web2", 2, x=1)])

@@ -9,8 +9,8 @@ import lzma
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 from agent_runs import placed, write
 from generated_cases import examples
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from local_agent import run
 from test_following import Log
 
+from millstream.agent.files import Mark
 from millstream.agent.log_follower import LINGER
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
@@ -210,10 +211,9 @@ def test_a_position_of_before(log: Log) -> None:
     """Marks of an agent that left compressed files alone: it goes on leaving them alone."""
     log.write("5 e")
     log.read()
-    position: list[dict[str, Any]] = [
-        {key: mark[key] for key in mark if key not in ("written", "first")}
-        for mark in log.follower.position()
-    ]
+    marks = msgspec.to_builtins(log.follower.position())
+    stored = [{key: mark[key] for key in mark if key not in ("written", "first")} for mark in marks]
+    position = msgspec.convert(stored, list[Mark])
     log.write("1 a", to="app.log.1")
     later(pack(log.folder / "app.log.1"), 100)
     log.start(position)

@@ -22,8 +22,9 @@ from millstream.driver.in_process import run
 from millstream.driver.jump_filter import without_jumps
 from millstream.model.source import Source, declared
 from millstream.settings import Settings
-from millstream.sources.formats import InputSplit, format_named
+from millstream.sources.formats import InputSplit
 from millstream.sources.json_lines import JsonLines
+from millstream.sources.named_format import format_named
 
 NOON = 1_700_000_000
 HOUR = 3_600

@@ -15,6 +15,7 @@ from millstream.feeds.reads.items import FeedItem
 from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.reads.tables import Rows, Tables
+from millstream.feeds.records import convert_record
 from millstream.model.event import Event
 from millstream.stores.tables import BatchTables
 
@@ -60,7 +61,9 @@ class FeedRun:
         return ReadOnce(BatchTables(shards, self.engine.progress.batch))
 
     def query(self, consumer: str, pending: Sequence[Record] = ()) -> FeedQuery:
-        return FeedQuery(self.placed, self.tables(), consumer, Pending(pending))
+        return FeedQuery(
+            self.placed, self.tables(), consumer, Pending(map(convert_record, pending))
+        )
 
     def entries(self, update: str, key: str, begin: str = "") -> dict[str, Any]:
         """The entries of a table that begin so."""

@@ -11,7 +11,7 @@ import pytest
 
 import millstream as ms
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.records import KINDS, checked, convert_record
+from millstream.feeds.records import KINDS, convert_record, read_record
 
 AT = 1_700_000_000_000_000
 GOOD: dict[str, dict[str, Any]] = {
@@ -33,7 +33,7 @@ def test_every_kind_is_taken_in() -> None:
     assert {*GOOD} == {*KINDS}
     app = ms.App("social")
     app.add(ms.feeds.Feeds(), name="feeds")
-    run = ms.testing.run(app, {"feeds.events": [checked(one) for one in GOOD.values()]})
+    run = ms.testing.run(app, {"feeds.events": [*GOOD.values()]})
     assert not run.dead_letters
 
 
@@ -61,13 +61,13 @@ def test_every_kind_is_taken_in() -> None:
 def test_a_wrong_record_is_refused(kind: str, wrong: dict[str, Any], told: str) -> None:
     """With what must be and what came."""
     with pytest.raises(ms.InputError, match=told):
-        checked({**GOOD[kind], **wrong})
+        read_record({**GOOD[kind], **wrong})
 
 
 @pytest.mark.parametrize("name", ["👩\u200d🚀", "no\u00a0break", "\u2028", "'\"\\/", " ", "名前"])
 def test_all_other_characters_are_good_for_names(name: str) -> None:
     """Joined emoji and unusual spaces, too."""
-    checked(GOOD["post"] | {"id": name, "producer": name})
+    read_record(GOOD["post"] | {"id": name, "producer": name})
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_the_check_and_the_types_agree(kind: str, field: str, value: Any) -> Non
             return False
         return True
 
-    assert accepted(checked, ms.InputError) == accepted(convert_record, msgspec.ValidationError)
+    assert accepted(read_record, ms.InputError) == accepted(convert_record, msgspec.ValidationError)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -103,7 +103,7 @@ def test_what_a_kind_needs(kind: str) -> None:
     for field in {"consumer", "producer", "id", "value", "upto", "sources"} & {*GOOD[kind]}:
         record = {name: value for name, value in GOOD[kind].items() if name != field}
         with pytest.raises(ms.InputError, match=f"must have '{field}'"):
-            checked(record)
+            read_record(record)
 
 
 def test_options_are_described_so_that_they_can_be_given_again() -> None:

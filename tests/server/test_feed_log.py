@@ -221,7 +221,7 @@ def test_listeners_hear_of_each_record_once(made):
 
     async def use(log: FeedLog) -> None:
         await log.now()
-        log.listeners.append(lambda records: heard.extend(one["id"] for one in records))
+        log.listeners.append(lambda records: heard.extend(one.id for one in records))
         made.append(post("bob", "1", 1), post("bob", "2", 2))
         made.batch()
         await log.now()

@@ -21,6 +21,7 @@ from millstream.server.options import ServerOptions
 from millstream.server.service import Service
 from millstream.stores.reader import SlateReader
 from millstream.windows.job_view import SHOWN, shown
+from millstream.windows.placed import job_parts
 
 
 @pytest.fixture
@@ -189,9 +190,10 @@ def test_a_job_of_many_nodes_has_a_limit(made: JobStore) -> None:
     described = {**made.job_app.parts["errors"].described(), "nodes": nodes}
     meta = {"first": 0, "at": dict.fromkeys(nodes, 500), "from": {}, "closed": [], "schedule": []}
     boards: dict[str, Any] = {f"board|{pane + (1 << 62):020d}": {} for pane in range(500)}
-    found = shown("errors", described, {"1/0": {"meta": meta, **boards}}, 7)
-    assert [pane["pane"] for pane in found["panes"]] == list(range(494, 500))
-    assert len(found["accounts"]) == 1_000
+    part = job_parts({"errors": described})["errors"]
+    found = shown("errors", part, {"1/0": {"meta": meta, **boards}}, 7)
+    assert [column.pane for column in found.panes] == list(range(494, 500))
+    assert len(found.accounts) == 1_000
 
 
 def test_values_are_not_read(made: JobStore) -> None:

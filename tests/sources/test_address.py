@@ -6,7 +6,7 @@ import pytest
 
 from millstream.errors import InputError
 from millstream.sources.address import Address, parse_address
-from millstream.sources.formats import format_named
+from millstream.sources.named_format import format_named
 
 
 @pytest.mark.parametrize(

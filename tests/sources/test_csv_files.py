@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from millstream.errors import InputError
 from millstream.model.text_form import TextForm, text_form
-from millstream.sources.formats import Bad, InputSplit, format_named
+from millstream.sources.formats import Bad, InputSplit
+from millstream.sources.named_format import format_named
 
 PLAIN = TextForm()
 

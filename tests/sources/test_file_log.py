@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from millstream.errors import InputError, StoreError
 from millstream.sources.files import FileLog
-from millstream.sources.formats import InputSplit, format_named
+from millstream.sources.formats import InputSplit
+from millstream.sources.named_format import format_named
 
 JSON = format_named("json")
 

@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from millstream.sources import json_arrays, line_blocks
-from millstream.sources.formats import Bad, format_named
+from millstream.sources.formats import Bad
+from millstream.sources.named_format import format_named
 
 FORMAT = format_named("json")
 VALUES = st.recursive(

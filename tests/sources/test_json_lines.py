@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from millstream.errors import InputError
 from millstream.sources import line_blocks, whole_files
-from millstream.sources.formats import Bad, Chunk, InputSplit, format_named
+from millstream.sources.formats import Bad, Chunk, InputSplit
+from millstream.sources.named_format import format_named
 
 FORMAT = format_named("json")
 SAME_DIRECTORY = settings(

@@ -15,7 +15,8 @@ import pytest
 
 from millstream.codec import decode_value, encode_value
 from millstream.errors import InputError
-from millstream.sources.formats import Bad, InputSplit, format_named
+from millstream.sources.formats import Bad, InputSplit
+from millstream.sources.named_format import format_named
 
 FORMAT = format_named("parquet")
 

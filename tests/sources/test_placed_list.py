@@ -11,7 +11,7 @@ from millstream.places import piece_log
 from millstream.places.memory_place import MemoryPlace
 from millstream.sources import record_log
 from millstream.sources.files import FileLog
-from millstream.sources.formats import format_named
+from millstream.sources.named_format import format_named
 from millstream.sources.record_log import fetch_lists, list_pieces
 
 JSON = format_named("json")

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from millstream.errors import DefinitionError, InputError
 from millstream.model.text_form import PLAIN_TEXT, TextForm, text_form
 from millstream.sources import line_blocks
-from millstream.sources.formats import Bad, Chunk, InputSplit, format_named
+from millstream.sources.formats import Bad, Chunk, InputSplit
+from millstream.sources.named_format import format_named
 
 LINES = st.lists(
     st.sampled_from([b"1 a", b"22 bc", b"  at f", b"", b"\r", b"3", b"4 \xff", b"x\r"]), max_size=14

@@ -16,6 +16,7 @@ from millstream.model.slate import Table
 from millstream.server.job_tables import SHOWN
 from millstream.windows.accounts import residual
 from millstream.windows.job_view import shown
+from millstream.windows.placed import job_parts
 
 JOB = a_job()
 NODES = ("a", "b")
@@ -178,11 +179,11 @@ def test_a_change_of_reducers_is_beyond_what_the_trees_had_reached() -> None:
 
 def test_it_is_shown_as_it_was() -> None:
     """Also before anything new has come."""
-    described = an_app(JOB, nodes=NODES).parts["counts"].described()
+    part = job_parts({"counts": an_app(JOB, nodes=NODES).parts["counts"].described()})["counts"]
     entries = {name: value for name, value in ROOT.items() if name.startswith(SHOWN)}
-    view = shown("counts", described, {"1/0": entries}, 1)
-    assert [one["window"] for one in view["windows"]] == [1, 0]
-    assert [(one["pane"], one["nodes"]["b"]["mark"]) for one in view["panes"]] == [
+    view = shown("counts", part, {"1/0": entries}, 1)
+    assert [one.window for one in view.windows] == [1, 0]
+    assert [(one.pane, one.nodes["b"].mark) for one in view.panes] == [
         (0, "data"),
         (1, "data"),
         (2, "awaited"),

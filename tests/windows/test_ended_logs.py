@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 from elements.both import check_engine_is_reference, cuttings, lanes
 from generated_cases import examples
@@ -31,6 +32,7 @@ from millstream.windows.job import Job
 from millstream.windows.job_view import SHOWN, shown
 from millstream.windows.message import Message
 from millstream.windows.pane_maker import Maker, Making
+from millstream.windows.placed import job_parts
 
 SECOND = 1_000_000
 JOB = a_job()
@@ -46,7 +48,9 @@ def view(run: ms.testing.Run, app: ms.App) -> dict[str, Any]:
         reducer: {entry: table[entry] for entry in table if entry.startswith(SHOWN)}
         for reducer, table in run.slates("counts.root").items()
     }
-    return shown("counts", app.parts["counts"].described(), tables, 1)
+    parts = job_parts({"counts": app.parts["counts"].described()})
+    found: dict[str, Any] = msgspec.to_builtins(shown("counts", parts["counts"], tables, 1))
+    return found
 
 
 def test_the_last_window_is_closed_and_none_follows() -> None:

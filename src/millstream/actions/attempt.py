@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 
 from millstream.counted_nouns import counted
+from millstream.retry_pause import doubled
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 NOT_NOW = frozenset({408, 425, 429})
@@ -81,7 +82,7 @@ def decide(
         return Dead(outcome.error)
     if tries >= policy.tries:
         return Dead(f"{outcome.error} (given up after {_times(tries)})")
-    own_pause = min(FIRST_PAUSE * 2.0 ** min(tries - 1, 16), LONGEST_PAUSE) * (1 - chance / 2)
+    own_pause = doubled(tries, FIRST_PAUSE, LONGEST_PAUSE) * (1 - chance / 2)
     pause = own_pause if outcome.after is None else max(own_pause, outcome.after)
     if policy.patience is not None and spent + pause > policy.patience:
         return Dead(

@@ -22,11 +22,11 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
-from typing import Any
 
 from millstream.agent.agent_job import AgentJob
 from millstream.agent.agent_loop import Loop, Ticks
 from millstream.agent.job_orders import JobOrders
+from millstream.agent.job_status import JobStatus
 from millstream.agent.limits import Limits
 from millstream.agent.network import AgentNetwork
 from millstream.agent.options import AgentOptions, check_tree
@@ -43,17 +43,15 @@ from millstream.trees.messages import JobTicket
 from millstream.windows.definition import read_published
 from millstream.windows.placed import PlacedJob
 
-Status = dict[str, Any]
 
-
-def run_agent(placed: PlacedJob, options: AgentOptions, stop: Event, say: Say) -> Status:
+def run_agent(placed: PlacedJob, options: AgentOptions, stop: Event, say: Say) -> JobStatus:
     """Run one job whose state folder is `options.state` itself: see `run_jobs`."""
     return run_jobs({options.state: placed}, options, stop, say)[placed.name]
 
 
 def run_jobs(
     jobs: Mapping[Path, PlacedJob], options: AgentOptions, stop: Event, say: Say
-) -> dict[str, Status]:
+) -> dict[str, JobStatus]:
     """Run jobs, each with its own state folder, and return the last status of each.
 
     Ends when `stop` is set, when the log is at its end, or when all jobs are. Raises StoreLocked if
@@ -67,7 +65,9 @@ def run_jobs(
     return agent.run([*jobs.values()])
 
 
-def run_hosted(allowed: Allowed, options: AgentOptions, stop: Event, say: Say) -> dict[str, Status]:
+def run_hosted(
+    allowed: Allowed, options: AgentOptions, stop: Event, say: Say
+) -> dict[str, JobStatus]:
     """Run the jobs that the root wants on this node, until `stop` is set.
 
     Returns the last status of each.
@@ -128,7 +128,7 @@ class _Agent:
         self._limits = Limits(options.memory, self._around)
         self._loop = Loop(options, self._limits, self._around, self._opened, orders)
 
-    def run(self, jobs: list[PlacedJob]) -> dict[str, Status]:
+    def run(self, jobs: list[PlacedJob]) -> dict[str, JobStatus]:
         self._several = self._several or len(jobs) > 1
         try:
             for placed in jobs:
@@ -172,7 +172,7 @@ class _Agent:
             left = undone(status)
             if self._options.once and left:
                 unfinished.append(f"{prefix}{left}")
-            elif status["unsent"]:
+            elif status.unsent:
                 shown = shown_path(folder)
                 self._say(f"{prefix}{left}: they wait in {shown} until it is started again")
         if loop.failures:

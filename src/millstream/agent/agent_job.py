@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
+
+from msgspec.structs import replace
 
 from millstream.agent.job_panes import JobPanes
+from millstream.agent.job_status import JobStatus, SendingStatus
 from millstream.agent.limits import Limits
 from millstream.agent.options import AgentOptions
 from millstream.agent.outbox import Outbox
@@ -29,7 +32,7 @@ class PaneLink(Protocol):
 
     def stop(self, seconds: float) -> None: ...
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> SendingStatus:
         """Returns the part of the status about sending."""
 
 
@@ -79,12 +82,12 @@ class AgentJob:
         """Raise the error, if any, that stops its panes from being sent for good."""
         self._link.check()
 
-    def close(self) -> dict[str, Any]:
+    def close(self) -> JobStatus:
         """End the job and return its last status."""
         self.panes.close()
         self._link.stop(1.0)
         self._limits.outboxes.remove(self.outbox)
-        status = {**self.panes.status(), "unsent": self.outbox.panes, "ended": True}
+        status = replace(self.panes.status(), unsent=self.outbox.panes, ended=True)
         self._state.status(status)
         self._state.close()
         return status

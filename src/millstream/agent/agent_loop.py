@@ -8,11 +8,11 @@ between two chunks of the log.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
 
 from millstream.agent.agent_job import AgentJob
 from millstream.agent.job_orders import JobOrders
 from millstream.agent.job_panes import JobPanes
+from millstream.agent.job_status import JobStatus
 from millstream.agent.limits import Limits
 from millstream.agent.log_notices import FileNotes
 from millstream.agent.node_log import LOOK, NodeLog
@@ -42,7 +42,7 @@ class Loop:
         self._notes = FileNotes(around.say)
         self._readings: dict[Hashable, SharedReading] = {}
         self.jobs: dict[str, AgentJob] = {}
-        self.ended: dict[str, dict[str, Any]] = {}
+        self.ended: dict[str, JobStatus] = {}
         """The last status of each job that has ended."""
         self.failures: list[MillstreamError] = []
         """The errors that have ended jobs."""

@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from zlib import crc32
+
+import msgspec
 
 from millstream.agent.multiline_records import Framing
 
@@ -26,8 +27,7 @@ LONGEST = 1024 * 1024
 """A line of more bytes is a dead letter."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The offset up to which a file was read; stored as JSON in the restart point."""
 
     id: str
@@ -46,9 +46,6 @@ class Mark:
     """When it was last written, in nanoseconds; 0 in marks of older versions."""
     first: int | None = None
     """The time of its first line, if that has one."""
-
-    def described(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from __future__ import annotations
 import os
 from array import array
 from bisect import bisect_right
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from errno import ENOSPC
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
+from millstream.agent.files import Mark
 from millstream.durable import with_checksum, without_checksum, write_whole
 
 Ranges = tuple["array[int]", "array[int]"]
@@ -75,11 +75,11 @@ class FirstSeenTimes:
         for file in [key for key in self._files if key.rpartition(":")[0] not in ids]:
             self.begin_again(file)
 
-    def forget(self, position: list[dict[str, Any]]) -> None:
+    def forget(self, position: Iterable[Mark]) -> None:
         """Remove the stamps before a restart point, once there are many (`MOST`)."""
         if self._count < MOST:
             return
-        offsets = {mark["id"]: mark["offset"] for mark in position}
+        offsets = {mark.id: mark.offset for mark in position}
         kept: dict[str, Ranges] = {}
         for file, (ends, times) in self._files.items():
             read = bisect_right(ends, offsets.get(file.rpartition(":")[0], ends[-1]))

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import asdict, replace
-from typing import Any
+
+from msgspec import structs
 
 from millstream.agent.dead_letters import DeadLetters
-from millstream.agent.files import LineChunk, LogGap
+from millstream.agent.files import LineChunk, LogGap, Mark
 from millstream.agent.first_seen_times import FirstSeenTimes
+from millstream.agent.job_status import JobStatus, KeptLetters, SendingStatus
 from millstream.agent.limits import Limits
 from millstream.agent.line_slices import Slice, Slicer, size_of
 from millstream.agent.log_follower import SILENCE, LogFollower
@@ -53,7 +55,7 @@ class JobPanes:
         windows: Windows,
         limits: Limits,
         around: Surroundings,
-        sending: Callable[[], dict[str, Any]] = dict,
+        sending: Callable[[], SendingStatus] = SendingStatus,
     ) -> None:
         assert placed.logs is not None
         self.placed, self._node, self._state, self._outbox = placed, node, state, outbox
@@ -123,33 +125,33 @@ class JobPanes:
         """True if the job's extent is over: it takes no more lines."""
         return self._reading.over
 
-    def status(self) -> dict[str, Any]:
-        """Returns the job's status, as JSON."""
+    def status(self) -> JobStatus:
+        """Returns the job's status."""
         making, why = self._reading.making, dict(self._sent.shed_why)
         for pane in self._reading.panes.all:
             if pane.given_up is not None and pane.shed:
                 why[pane.given_up] = why.get(pane.given_up, 0) + pane.shed
         sent = self._sent.counts.less(self._rounds.ahead(making.pane))
         counts = sent.plus(self._reading.panes.counts)
-        return {
-            "job": self.placed.name,
-            "node": self._node,
-            "pane": making.pane,
-            "read": making.read,
+        return JobStatus(
+            job=self.placed.name,
+            node=self._node,
+            pane=making.pane,
+            read=making.read,
             **asdict(counts),
-            "shed_why": why,
-            "deferred": self._rounds.deferred,
-            "residual": making.read - counts.all - self._rounds.deferred,
-            "outside": making.outside,
-            "dead_letters": {"kept": self._letters.kept, "cut": self._letters.cut},
-            "gaps": self._gaps,
-            "outbox_bytes": self._outbox.bytes,
-            "paused": self._limits.paused,
-            **self._sending(),
-            "waiting_for_files": self.follower is None or self.follower.empty,
-            "log_at_end": self._done,
-            "at": self._around.wall(),
-        }
+            shed_why=why,
+            deferred=self._rounds.deferred,
+            residual=making.read - counts.all - self._rounds.deferred,
+            outside=making.outside,
+            dead_letters=KeptLetters(self._letters.kept, self._letters.cut),
+            gaps=self._gaps,
+            outbox_bytes=self._outbox.bytes,
+            paused=self._limits.paused,
+            **structs.asdict(self._sending()),
+            waiting_for_files=self.follower is None or self.follower.empty,
+            log_at_end=self._done,
+            at=self._around.wall(),
+        )
 
     def tell(self) -> None:
         """Write the status into the state folder."""
@@ -376,7 +378,7 @@ class JobPanes:
                 for stamp, lines in self._stamped(chunk, part):
                     yield chunk, stamp, lines
 
-    def _position(self, index: int) -> list[dict[str, Any]]:
+    def _position(self, index: int) -> list[Mark]:
         """Returns the position in the log before a line of the current slice."""
         assert self.follower is not None
         if self._at is None:

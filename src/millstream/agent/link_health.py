@@ -12,27 +12,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-FIRST_PAUSE = 0.1
-LONGEST_PAUSE = 5.0
-LONGEST_HEEDED = 60.0
-"""Seconds that a server may tell us to wait, at most."""
+from millstream.retry_pause import pause
+
 PROBE_EVERY = 5.0
 """Seconds between two probes of a parent that is gone."""
-
-
-def pause(tries: int, asked: float | None, more: float) -> float:
-    """Returns the seconds to wait after so many failed tries in a row.
-
-    `asked` is what the server asked for. `more`, from 0 to 1, adds up to a half.
-
-    >>> [pause(tries, None, 0.0) for tries in (1, 2, 3, 10)]
-    [0.1, 0.2, 0.4, 5.0]
-    >>> pause(1, 2.0, 1.0), pause(1, 9999.0, 0.0)
-    (3.0, 60.0)
-    """
-    own = min(FIRST_PAUSE * 2.0 ** min(tries - 1, 16), LONGEST_PAUSE)
-    wait = own if asked is None else max(own, min(asked, LONGEST_HEEDED))
-    return wait * (1 + more / 2)
 
 
 class LinkHealth:
@@ -52,11 +35,11 @@ class LinkHealth:
     def failed(self, now: float, *, silent: bool, asked: float | None, drawn: float) -> None:
         """A try failed: it got no answer (`silent`), or was told to wait for `asked` seconds.
 
-        `drawn` is a random number from 0 to 1.
+        `drawn`, a random number from 0 to 1, lengthens the pause by up to a half.
         """
         self._tries += 1
         self.silent = silent
-        self.not_before = now + pause(self._tries, asked, drawn)
+        self.not_before = now + pause(self._tries, asked) * (1 + drawn / 2)
         self._since = now if self._since is None else self._since
 
     def worked(self) -> None:

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
-from typing import Any
 
 from millstream.agent.files import (
     LineChunk,
@@ -65,7 +64,7 @@ class LogFollower:
         gap: Callable[[LogGap], None],
         first_time: FirstTime = lambda line: None,
         pane_of: FirstTime = lambda line: None,
-        position: Sequence[dict[str, Any]] | None = None,
+        position: Sequence[Mark] = (),
         once: bool = False,
         stamps: FirstSeenTimes | None = None,
         scratch: Path | None = None,
@@ -90,12 +89,11 @@ class LogFollower:
         """Marks of files that cannot be read now, to resume at when they can."""
         self.unreadable: dict[str, str] = {}
         """Names of files that could not be read, and why."""
-        marks = [Mark(**mark) for mark in position or ()]
-        self._packed = PackedFiles(first_time, marks, scratch, once=once)
-        for mark in marks:
+        self._packed = PackedFiles(first_time, position, scratch, once=once)
+        for mark in position:
             self._resume(mark)
         self.look()
-        self._packed.started(self._marks())
+        self._packed.started(self.position())
         if stamps is not None:
             here = {file.id for file in self._files} | self._away.keys()
             stamps.keep_only(here | self._listing.found().keys())
@@ -182,11 +180,8 @@ class LogFollower:
                 return self.order.up_to(chunk, min(known)) if known else chunk
         return None
 
-    def position(self, chunk: LineChunk | None = None, at: int = 0) -> list[dict[str, Any]]:
-        """Returns the marks of all files, as JSON; for the chunk's file, `at` bytes into it."""
-        return [mark.described() for mark in self._marks(chunk, at)]
-
-    def _marks(self, chunk: LineChunk | None = None, at: int = 0) -> list[Mark]:
+    def position(self, chunk: LineChunk | None = None, at: int = 0) -> list[Mark]:
+        """Returns the marks of all files; for the chunk's file, `at` bytes into it."""
         marks = []
         for number, file in enumerate(self._files):
             later = number + 1 < len(self._files)
@@ -197,9 +192,7 @@ class LogFollower:
                 marks.append(file.mark(done=later and file.at_end))
         return [*marks, *self._away.values(), *self._packed.marks]
 
-    def again(
-        self, start: Sequence[dict[str, Any]], end: Sequence[dict[str, Any]]
-    ) -> Iterator[LineChunk]:
+    def again(self, start: Sequence[Mark], end: Sequence[Mark]) -> Iterator[LineChunk]:
         """Reads again what was read between two positions.
 
         Raises FileNotFoundError if it is not there any more.
@@ -331,7 +324,7 @@ class LogFollower:
         """Follow a new compressed file, unless all of it was read before it was compressed."""
         try:
             known = {file.id: file for file in self._files}
-            unread = self._packed.meet(file_id, path, self._marks(), known, self._clock())
+            unread = self._packed.meet(file_id, path, self.position(), known, self._clock())
         except OSError as error:
             self._cannot_read(path, error)
             return

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from typing import Any
 from urllib.parse import parse_qs, unquote
 
 import msgspec
+from msgspec import UNSET
 
 from millstream.agent.addresses import advertised
 from millstream.agent.job_host import JobHost
+from millstream.agent.job_status import SendingStatus
 from millstream.agent.membership import ANSWER_WITHIN, Membership
 from millstream.agent.options import AgentOptions
 from millstream.agent.outbox import Outbox, Say
@@ -91,18 +92,16 @@ class JobLink:
             thread.stop(seconds)
         self._gone()
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> SendingStatus:
         """Returns the part of the agent's status about sending."""
         sender, parent = self.sender, self.parent
         detour = sender.detour if parent is None else parent.detour
         up = self._ways.up(self._name)
-        status: dict[str, Any] = {
-            "sending_paused": sender.paused or (parent.paused if parent else None),
-            "to": "root" if detour or up is None else up.name,
-        }
-        if parent is not None:
-            status["children"] = parent.children()
-        return status
+        return SendingStatus(
+            sending_paused=sender.paused or (parent.paused if parent else None),
+            to="root" if detour or up is None else up.name,
+            children=UNSET if parent is None else parent.children(),
+        )
 
     def _threads(self) -> list[RootDecisions | Sender | Parent]:
         return [self.told, self.sender, *([] if self.parent is None else [self.parent])]

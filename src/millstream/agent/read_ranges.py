@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from millstream.agent.files import LogFile, Mark
 from millstream.agent.log_file_list import id_at
@@ -17,17 +16,14 @@ Place = tuple[LogFile, int, int]
 """A file, and the byte range in it."""
 
 
-def places(
-    files: Iterable[LogFile], start: Sequence[dict[str, Any]], end: Sequence[dict[str, Any]]
-) -> Iterator[Place]:
+def places(files: Iterable[LogFile], start: Sequence[Mark], end: Sequence[Mark]) -> Iterator[Place]:
     """Locates what lies between two positions, in order.
 
     Raises FileNotFoundError if it is not there any more.
     """
     known = {file.id: file for file in files}
-    begins = [Mark(**mark) for mark in start]
-    same = {(mark.id, mark.offset, mark.tail) for mark in begins}
-    for mark in (Mark(**fields) for fields in end):
+    same = {(mark.id, mark.offset, mark.tail) for mark in start}
+    for mark in end:
         if not mark.offset or (mark.id, mark.offset, mark.tail) in same:
             continue
         file = _holder(known, mark)
@@ -35,7 +31,7 @@ def places(
             raise FileNotFoundError(f"{mark.name} is gone, or was truncated")
         before = [
             begin.offset
-            for begin in begins
+            for begin in start
             if 0 < begin.offset <= mark.offset and _holder(known, begin) is file
         ]
         yield file, max(before, default=0), mark.offset

@@ -8,11 +8,12 @@ is killed.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import msgspec
 
+from millstream.agent.files import Mark
 from millstream.errors import StoreError
 from millstream.windows.message import PaneManifest, Why
 from millstream.windows.pane_maker import Making
@@ -72,36 +73,36 @@ class Counts:
         return Counts(*mine)
 
 
-@dataclass(slots=True)
-class Restart:
+class Restart(msgspec.Struct, forbid_unknown_fields=True):
     """The restart point."""
 
     pane: int | None = None
     """The pane to make next; None if none was begun."""
-    position: list[dict[str, Any]] = field(default_factory=list)
+    position: list[Mark] = []
     read: int = 0
     read_bytes: int = 0
     outside: int = 0
-    counts: Counts = field(default_factory=Counts)
-    letters: list[int] = field(default_factory=lambda: [0, 0, 0])
+    counts: Counts = msgspec.field(default_factory=Counts)
+    letters: list[int] = msgspec.field(default_factory=lambda: [0, 0, 0])
     """The `state` of the dead letters: see `DeadLetters`."""
     gaps: int = 0
-    told: dict[str, list[int]] = field(default_factory=dict)
+    told: dict[str, list[int]] = {}
     """For panes made in rounds: those from `pane` on that were sent already. For each first pane:
     the pane after the last, and the counts of their records."""
     over: int | None = None
     """The number of records read when the end of the log was reported; None if it was not."""
-    shed_why: dict[str, int] = field(default_factory=dict)
+    shed_why: dict[str, int] = {}
     """Records that were shed, by the reason."""
     gap_to: int | None = None
     """The place on the axis up to which lines may have been lost, if nothing was read since
     (`pane_reader`)."""
-    open: list[CarriedPane] = field(default_factory=list)
+    open: list[CarriedPane] = []
     """Panes from `pane` on that have records from before the position."""
 
     def described(self) -> dict[str, Any]:
         """Returns the restart point as JSON."""
-        described = {part.name: getattr(self, part.name) for part in fields(self)}
+        described = msgspec.structs.asdict(self)
+        described["position"] = msgspec.to_builtins(self.position)
         described["counts"] = asdict(self.counts)
         if not self.open:  # older versions do not know it, and can be put back without it
             del described["open"]
@@ -118,9 +119,8 @@ def restart_from(after: Any) -> Restart:
     if after is None:
         return Restart()
     try:
-        carried = msgspec.convert(after.get("open", []), list[CarriedPane])
-        return Restart(**{**after, "counts": Counts(**after["counts"]), "open": carried})
-    except (TypeError, KeyError, msgspec.ValidationError):
+        return msgspec.convert(after, Restart)
+    except msgspec.ValidationError:
         raise StoreError(
             "the restart point in the agent's state is of another version; name a new folder with "
             "--state, and the log is read from its beginning"

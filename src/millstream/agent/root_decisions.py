@@ -24,10 +24,10 @@ from uuid import uuid4
 
 import msgspec
 
-from millstream.agent.link_health import LONGEST_HEEDED
 from millstream.agent.outbox import Say
 from millstream.agent.ways import Ways
 from millstream.agent.wire import SILENT, Answer, ServerWire, job_path
+from millstream.retry_pause import LONGEST_HEEDED
 from millstream.trees.messages import LONGEST_WAIT, News, NewsQuestion
 from millstream.trees.news_board import MOST_OPEN, NewsBoard
 from millstream.trees.news_inquiry import NewsInquiry

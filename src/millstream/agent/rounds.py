@@ -11,11 +11,11 @@ that is still to be made, and it lists the later panes that were sent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from msgspec.structs import replace as with_fields
 
+from millstream.agent.files import Mark
 from millstream.agent.restart import Counts, Restart
 from millstream.windows.fidelity import Error
 from millstream.windows.job import Job
@@ -31,7 +31,7 @@ class Region:
     message: Message
     """Says that the pane is lost, with its records counted."""
     start: Restart
-    end: list[dict[str, Any]]
+    end: list[Mark]
     """The position after it."""
 
 
@@ -116,7 +116,7 @@ class Rounds:
             if message.until > base.pane:
                 self._sent[message.pane] = (message.until, counts_of(message, self._node))
             self._sent = {first: sent for first, sent in self._sent.items() if sent[0] > base.pane}
-        return replace(
+        return with_fields(
             base,
             counts=counts.less(*(sent for _, sent in self._sent.values())),
             told={str(first): [until, *sent.listed] for first, (until, sent) in self._sent.items()},

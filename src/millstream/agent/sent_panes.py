@@ -5,9 +5,10 @@ This is also where a node adds up the counts of its records, once for each messa
 
 from __future__ import annotations
 
-from typing import Any
+from msgspec.structs import replace
 
 from millstream.agent.bodies import fitted
+from millstream.agent.files import Mark
 from millstream.agent.limits import Limits
 from millstream.agent.outbox import Outbox, OutboxEntry, Say
 from millstream.agent.restart import Restart
@@ -35,6 +36,8 @@ class SentPanes:
         """The counts of the records of all panes that were sent."""
         self.shed_why = dict(restart.shed_why)
         self._entries: list[OutboxEntry] = []
+        self._position: list[Mark] = []
+        """The position in the log after the last of them."""
 
     def send(self, message: Message, here: Restart) -> None:
         """Queue a message for the next `put`. `here` is how far the log was read."""
@@ -44,17 +47,23 @@ class SentPanes:
         why = manifest.why
         if why is not None and manifest.shed:
             self.shed_why[why] = self.shed_why.get(why, 0) + manifest.shed
-        after = self._rounds.send(message, here, self.counts).described()
-        after["shed_why"] = dict(self.shed_why)
+        after = replace(self._rounds.send(message, here, self.counts), shed_why=dict(self.shed_why))
+        self._position = after.position
         self._entries.append(
-            OutboxEntry(self._placed.name, self._node, message.pane, message.until, body, after)
+            OutboxEntry(
+                self._placed.name,
+                self._node,
+                message.pane,
+                message.until,
+                body,
+                after.described(),
+            )
         )
 
-    def put(self) -> list[dict[str, Any]] | None:
+    def put(self) -> list[Mark] | None:
         """Put the queued messages into the outbox. Returns the position in the log after them; None
         if there were none or the agent was stopped."""
         if not self._entries or not self._limits.put(self._outbox, self._entries):
             return None
-        position: list[dict[str, Any]] = self._entries[-1].after["position"]
         self._entries = []
-        return position
+        return self._position

@@ -16,14 +16,27 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
-from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from millstream.agent.job_status import JobStatus
 from millstream.durable import read_record, write_record, write_unsynced
 from millstream.errors import StoreError, StoreLocked
 from millstream.model.duration import shown_duration
 from millstream.windows.placed import PlacedJob
+
+
+class StateOwner(msgspec.Struct, frozen=True):
+    """`agent.json`: the job and the node that the folder is for, and the size of its panes."""
+
+    job: str
+    node: str
+    axis: str = ""
+    pane: int = 0
+
+    def __str__(self) -> str:
+        return f"job {self.job} node {self.node} axis {self.axis} pane {self.pane}"
 
 
 class FolderLock:
@@ -70,7 +83,7 @@ class State:
             self.close()
             raise
 
-    def status(self, told: dict[str, Any]) -> None:
+    def status(self, told: JobStatus) -> None:
         """Write the agent's status; a full disk is ignored."""
         try:
             write_unsynced(self.folder / "status.json", msgspec.json.encode(told))
@@ -82,26 +95,22 @@ class State:
 
     def _check(self, placed: PlacedJob, node: str) -> None:
         path, span = self.folder / "agent.json", placed.job.span
-        mine = {"job": placed.name, "node": node, "axis": span.axis, "pane": span.pane}
+        mine = StateOwner(placed.name, node, span.axis, span.pane)
         known = read_record(path)
         if known is None:
             write_record(path, msgspec.json.encode(mine))
             return
-        before = msgspec.json.decode(known)
+        before = msgspec.json.decode(known, type=StateOwner)
         if before != mine:
-            if {**before, "pane": 0} == {**mine, "pane": 0}:
-                panes = [_size(span.axis, size) for size in (before["pane"], span.pane)]
+            if replace(before, pane=0) == replace(mine, pane=0):
+                panes = [_size(span.axis, size) for size in (before.pane, span.pane)]
                 raise StoreError(
                     f"{self.folder}: the panes of job {placed.name!r} were {panes[0]} and are "
                     f"{panes[1]} now; if that is meant, give the root a new store (or the job a "
                     "new name) and this agent a new --state"
                 )
-            shown = [
-                " ".join(f"{key} {value}" for key, value in owner.items())
-                for owner in (before, mine)
-            ]
             raise StoreError(
-                f"{self.folder}: this state belongs to {shown[0]}, and the agent runs {shown[1]}; "
+                f"{self.folder}: this state belongs to {before}, and the agent runs {mine}; "
                 "name another folder with --state"
             )
 
@@ -110,7 +119,7 @@ def job_folder(state: Path, name: str) -> Path:
     """Returns the folder of one of several jobs: `jobs/NAME` in the agent's folder, or that folder
     itself if it was used for this job alone."""
     known = read_record(state / "agent.json")
-    if known is not None and msgspec.json.decode(known)["job"] == name:
+    if known is not None and msgspec.json.decode(known, type=StateOwner).job == name:
         return state
     return state / "jobs" / name
 

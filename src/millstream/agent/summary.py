@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from millstream.agent.job_status import JobStatus
 from millstream.model.place import shown_path
 
 REASONS = {
@@ -17,36 +16,38 @@ REASONS = {
 """The reasons why records were shed, by the `why` of their panes."""
 
 
-def summary(status: Mapping[str, Any], state: Path) -> list[str]:
+def summary(status: JobStatus, state: Path) -> list[str]:
     """Returns sentences that sum up a run. `status` is the last one, `state` the state folder."""
     sentences = []
-    if status["dead"]:
+    if status.dead:
         sentences.append(
-            f"{_many(status['dead'], 'dead letter')}, lines that could not be read or mapped: "
+            f"{_many(status.dead, 'dead letter')}, lines that could not be read or mapped: "
             f"see {shown_path(state / 'dead-letters.jsonl')}"
         )
-    if status["gaps"]:
+    if status.gaps:
         sentences.append(
-            f"{_many(status['gaps'], 'gap')} in the log: lines were lost before they were read; "
+            f"{_many(status.gaps, 'gap')} in the log: lines were lost before they were read; "
             "the panes that may have had them say so"
         )
-    for why, count in sorted(status["shed_why"].items()):
+    for why, count in sorted(status.shed_why.items()):
         hint = ""
-        if why == "cancelled" and not status["on_time"]:
+        if why == "cancelled" and not status.on_time:
             hint = f": is {shown_path(state)} the right --state?"
         sentences.append(f"{_many(count, 'record')} shed: {REASONS.get(why, why)}{hint}")
-    counts = ("read", "on_time", "late", "shed", "dead")
-    sentences.append(", ".join(f"{name.replace('_', ' ')} {status[name]:,}" for name in counts))
+    sentences.append(
+        f"read {status.read:,}, on time {status.on_time:,}, late {status.late:,}, "
+        f"shed {status.shed:,}, dead {status.dead:,}"
+    )
     return sentences
 
 
-def undone(status: Mapping[str, Any]) -> str:
+def undone(status: JobStatus) -> str:
     """Returns what is left to be done; empty if nothing is."""
-    panes = status["unsent"]
+    panes = status.unsent
     if not panes:
-        return "" if status["log_at_end"] else "the log is not read to its end"
+        return "" if status.log_at_end else "the log is not read to its end"
     words = "1 pane is not sent" if panes == 1 else f"{panes:,} panes are not sent"
-    return f"{words}; {status['sending_paused']}" if status["sending_paused"] else words
+    return f"{words}; {status.sending_paused}" if status.sending_paused else words
 
 
 def _many(count: int, noun: str) -> str:

@@ -22,6 +22,7 @@ from urllib.parse import quote, urlencode, urlsplit
 import msgspec
 
 from millstream.errors import ClientError
+from millstream.retry_pause import retry_after
 from millstream.trees.messages import Hello, NewsQuestion
 
 CONNECT_TIMEOUT = 5.0
@@ -280,16 +281,3 @@ def stream_path(stream: str, *more: str) -> str:
 def job_path(job: str, *more: str) -> str:
     """Returns the path of a job at a server."""
     return "".join(f"/{quote(part, safe='')}" for part in ("jobs", job, *more))
-
-
-def retry_after(header: str | None) -> float | None:
-    """Returns the seconds of a Retry-After header; None for a date, which would need a clock.
-
-    >>> retry_after("2"), retry_after("Wed, 21 Oct 2015 07:28:00 GMT"), retry_after(None)
-    (2.0, None, None)
-    """
-    try:
-        seconds = float(header or "")
-    except ValueError:
-        return None
-    return seconds if 0 <= seconds < float("inf") else None

@@ -13,7 +13,7 @@ import msgspec
 from millstream.cli.progress import moment
 from millstream.cli.slates import as_json
 from millstream.cli.store import chosen_store, store_options
-from millstream.cli.which_server import open_client, url_instead_options, url_options
+from millstream.cli.which_server import asks_server, open_client, url_instead_options, url_options
 from millstream.counted_nouns import counted
 from millstream.errors import CommandError
 
@@ -74,11 +74,7 @@ def show(
         millstream feeds show xena
         millstream feeds show xena --limit 5 --why --url http://127.0.0.1:8470
     """
-    if url is not None and (store is not None or app is not None):
-        raise CommandError("name a server with --url, or a store with --store or --app, not both")
-    if url is None and token_file is not None:
-        raise CommandError("--token-file is for a server; name it with --url")
-    if url is not None:
+    if asks_server(url, store, app, token_file):
         with open_client(url, token_file) as client:
             served = _feeds(client, name).read(
                 consumer, limit=limit, cursor=cursor, coherency=coherency, why=why, view=False

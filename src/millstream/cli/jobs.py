@@ -14,7 +14,7 @@ from msgspec import structs
 from millstream.cli.progress import moment
 from millstream.cli.slates import as_json
 from millstream.cli.store import chosen_store, store_options
-from millstream.cli.which_server import chosen_url, url_instead_options
+from millstream.cli.which_server import asks_server, chosen_url, url_instead_options
 from millstream.errors import CommandError
 from millstream.messages.jobs import JobAnswer, JobsAnswer, JobWindow, PaneCell
 from millstream.nearest import did_you_mean
@@ -50,9 +50,7 @@ def jobs(
         millstream jobs errors
         millstream jobs errors --url http://127.0.0.1:8470 --json | jq .totals
     """
-    if url is not None and (store is not None or app is not None):
-        raise CommandError("name a server with --url, or a store with --store or --app, not both")
-    if url is not None:
+    if asks_server(url, store, app):
         views = _served(url, token_file)
     else:
         with chosen_store(store, app) as folder:
@@ -82,7 +80,7 @@ def _stored(store: Path) -> dict[str, JobAnswer]:
         return {} if description is None else {**read_jobs(reader, description.parts)}
 
 
-def _served(url: str, token_file: Path | None) -> dict[str, JobAnswer]:
+def _served(url: str | None, token_file: Path | None) -> dict[str, JobAnswer]:
     from millstream.client.wire import Wire
 
     wire = Wire(chosen_url(url, os.environ, Path()), token_of(token_file), 10.0, 8)

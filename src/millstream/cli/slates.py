@@ -14,9 +14,9 @@ import click
 import msgspec
 
 from millstream.cli.store import chosen_store, store_options
-from millstream.cli.which_server import open_client, url_instead_options, url_options
+from millstream.cli.which_server import asks_server, open_client, url_instead_options, url_options
 from millstream.counted_nouns import counted
-from millstream.errors import CommandError, DefinitionError
+from millstream.errors import DefinitionError
 from millstream.nearest import did_you_mean
 from millstream.notices import say
 
@@ -61,7 +61,7 @@ def get(
         millstream slates get count Walmart --url http://127.0.0.1:8470
     """
     slate: StoredSlate | Slate | None
-    if _over_http(url, token_file, store, app):
+    if asks_server(url, store, app, token_file):
         with open_client(url, token_file) as client:
             slate = client.get(update, key)
     else:
@@ -98,7 +98,7 @@ def scan(
     Example:
         millstream slates scan count --prefix W --limit 10
     """
-    if _over_http(url, token_file, store, app):
+    if asks_server(url, store, app, token_file):
         with open_client(url, token_file) as client:
             _show(client.scan(update, prefix=prefix, after=after, limit=limit + 1), limit)
         return
@@ -185,15 +185,6 @@ def watch(
                 click.echo(as_json(none if slate is None else record(slate)))
     except KeyboardInterrupt:
         pass  # the usual end of a watch
-
-
-def _over_http(url: str | None, token: Path | None, store: str | None, app: str | None) -> bool:
-    """True if `--url` names a server to ask; CommandError if the options contradict each other."""
-    if url is not None and (store is not None or app is not None):
-        raise CommandError("name a server with --url, or a store with --store or --app, not both")
-    if url is None and token is not None:
-        raise CommandError("--token-file is for a server; name it with --url")
-    return url is not None
 
 
 def open_reader(store: Path, update: str) -> SlateReader:

@@ -53,6 +53,18 @@ def _options(where: str) -> Callable[[Command], Command]:
     return add
 
 
+def asks_server(
+    url: str | None, store: str | None, app: str | None, token_file: Path | None = None
+) -> bool:
+    """True if `--url` names a server to ask, False to read a store; CommandError if the options
+    contradict each other."""
+    if url is not None and (store is not None or app is not None):
+        raise CommandError("name a server with --url, or a store with --store or --app, not both")
+    if url is None and token_file is not None:
+        raise CommandError("--token-file is for a server; name it with --url")
+    return url is not None
+
+
 def open_client(url: str | None, token_file: Path | None) -> Client:
     """Returns a client of the server that the options name; the client is imported only here."""
     from millstream.client import Client

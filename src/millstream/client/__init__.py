@@ -7,7 +7,6 @@ feed_values   results of the calls for feeds, beside the server's messages
 values        results of the other calls, beside the server's messages
 batches       events as NDJSON bodies
 wire          HTTP to one or several servers: requests, retries, errors
-retry_pause   when to retry
 event_stream  server-sent events over as many connections as it takes
 sse           parses server-sent events
 """

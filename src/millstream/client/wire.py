@@ -5,7 +5,10 @@ server, and there is a pause only after a failed round. A server that does not h
 shard (421) is skipped.
 
 `ask` reads a whole answer; `open` streams one. Both raise ClientError with the server's message if
-it refuses. If no server was ever reached, the client does not wait for it: a wrong address is more
+it refuses. Every request can be repeated: reads change nothing, and each batch of events has an
+idempotency key, which the server counts once. So a request is retried after a broken connection,
+and after an answer that means "not now". The number of tries in a row is bounded; an answer ends
+the row. If no server was ever reached, the client does not wait for it: a wrong address is more
 likely than a server that is down.
 """
 
@@ -22,14 +25,16 @@ from urllib.parse import quote, urlencode
 import httpx
 import msgspec
 
-from millstream.client.retry_pause import NOT_NOW, pause, retry_after
 from millstream.errors import ClientError
 from millstream.messages.errors import ErrorAnswer
 from millstream.messages.streams import PostAnswer, PostRefused
+from millstream.retry_pause import pause, retry_after
 
 T = TypeVar("T")
 P = TypeVar("P", bound=PostAnswer)
 _DOTS = {".": "%2E", "..": "%2E%2E"}
+NOT_NOW = frozenset({408, 429, 502, 503, 504})
+"""Temporary statuses; 502 and 504 come from a proxy."""
 ELSEWHERE = 421
 """The status of a server that has only some shards, and not the requested one."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")

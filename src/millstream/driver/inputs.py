@@ -22,14 +22,9 @@ from millstream.model.text_form import PLAIN_TEXT, TextForm
 from millstream.places.piece_log import PieceLog
 from millstream.sources.address import KAFKA, LOG, Address
 from millstream.sources.files import NOWHERE, FileLog, Position
-from millstream.sources.formats import (
-    CHUNK_RECORDS,
-    Chunk,
-    Format,
-    InputSplit,
-    format_named,
-)
+from millstream.sources.formats import CHUNK_RECORDS, Chunk, Format, InputSplit
 from millstream.sources.json_lines import Fields, JsonLines, decode_lines
+from millstream.sources.named_format import format_named
 from millstream.sources.record_log import RecordLog, list_pieces
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 
 from millstream.driver.planner import clock
 from millstream.errors import RunError, SinkError
+from millstream.retry_pause import doubled
 from millstream.settings import Settings
 from millstream.stores.trouble import Trouble, write_troubles
 
@@ -50,8 +52,8 @@ class SinkRetry:
         Raises RunError after `seconds`, and Stopped if `wait` says not to go on.
         """
         failing: dict[str, Trouble] = {}
-        left, pause = list(tries), FIRST_PAUSE
-        while True:
+        left = list(tries)
+        for failures in count(1):
             still: list[Try] = []
             for name, attempt in left:
                 try:
@@ -70,9 +72,9 @@ class SinkRetry:
                     f"{oldest.error}; it was tried for {self.seconds:g} s (sink_patience). Fix it "
                     "and start again: the batch is kept, and will be published then"
                 )
-            if not self.wait(min(pause, rest)):
+            if not self.wait(min(doubled(failures, FIRST_PAUSE, LONGEST_PAUSE), rest)):
                 raise Stopped(SinkError(oldest.error))
-            left, pause = still, min(2 * pause, LONGEST_PAUSE)
+            left = still
 
     def _failed(self, failing: dict[str, Trouble], name: str, error: SinkError) -> None:
         known = failing.get(name)

@@ -35,8 +35,9 @@ from millstream.letters.retry_log import RETRIED
 from millstream.log.placed_blocks import LogObjects, placed_blocks
 from millstream.model.source import Source
 from millstream.sources.address import LOG
-from millstream.sources.formats import Chunk, format_named
+from millstream.sources.formats import Chunk
 from millstream.sources.kafka_records import taken_source
+from millstream.sources.named_format import format_named
 
 FLUSH_EVENTS = 65_536
 """The number of deliveries that a task of the first stage buffers before it sends them on."""

@@ -3,8 +3,8 @@
 A record is an object with a `kind`, the time `at` in microseconds, and the fields of its kind. It
 may have other fields, which are ignored.
 
-The server and the map of the records share `checked`: every function downstream accepts a record
-that it has passed.
+The server and the map of the records share `read_record`: every function downstream accepts a
+record that it has read.
 """
 
 from __future__ import annotations
@@ -148,12 +148,6 @@ FIELDS: Mapping[str, Mapping[str, bool]] = _fields(Record)
 OF_CONSUMER, OF_PRODUCER = tuple(_fields(ConsumerRecord)), tuple(_fields(ProducerRecord))
 KINDS = tuple(FIELDS)
 _is_name = re.compile(NAME_PATTERN).fullmatch
-
-
-def checked(record: Any) -> dict[str, Any]:
-    """Returns a valid record unchanged. Raises InputError with what it must be."""
-    read_record(record)
-    return record  # type: ignore[no-any-return]
 
 
 def read_record(record: Any) -> Record:

@@ -30,6 +30,7 @@ from millstream.trees.messages import (
     Seat,
 )
 from millstream.trees.tree_placement import EVERY, TreePlacement
+from millstream.windows.placed import job_parts
 
 MOST_AGENTS = 100_000
 
@@ -99,11 +100,11 @@ class Agents:
         description = self._service.store.description()
         parts = {} if description is None else description.parts
         name = request.path_params["name"]
-        jobs = [job for job, part in parts.items() if part.get("kind") == "job" and part["agents"]]
+        jobs = {job: part for job, part in job_parts(parts).items() if part.agents}
         if name not in jobs:
             hint = did_you_mean(name, jobs) if jobs else "the application has none with agents"
             raise Refusal(404, f"there is no job {name[:100]!r} for agents; {hint}")
-        published = parts[name].get("definition")
+        published = jobs[name].definition
         if published is None:
             raise Refusal(
                 409,
@@ -116,9 +117,8 @@ class Agents:
 def tickets_of(parts: Mapping[str, Any]) -> dict[str, list[JobTicket]]:
     """Returns the jobs that each node is to run, in order, from an application's parts."""
     tickets: dict[str, list[JobTicket]] = {}
-    for name, part in parts.items():
-        published = part.get("definition") if part.get("kind") == "job" else None
-        if published is not None and part.get("agents"):
-            for node in part["nodes"]:
-                tickets.setdefault(node, []).append(JobTicket(name, published["version"]))
+    for name, part in job_parts(parts).items():
+        if part.agents and part.version is not None:
+            for node in part.nodes:
+                tickets.setdefault(node, []).append(JobTicket(name, part.version))
     return {node: sorted(wanted) for node, wanted in tickets.items()}

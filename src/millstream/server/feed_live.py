@@ -40,11 +40,10 @@ from millstream.feeds.reads.items import FeedItem
 from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.reads.tables import Tables
-from millstream.feeds.records import OF_CONSUMER
+from millstream.feeds.records import PostRecord, ProducerRecord, Record
 from millstream.messages.feeds import GoneItems, Item, ItemKey, KeptItems, LiveItems
 from millstream.server.answers import Refusal
 from millstream.server.events import Poller, event, events_answer, last_event
-from millstream.server.feed_log import Record
 from millstream.server.feed_networks import Networks, ServedFeeds, name_in, refused_request
 from millstream.server.paths import Route, query
 from millstream.server.service import Service
@@ -224,10 +223,10 @@ class FeedLive:
     def _hear(self, network: ServedFeeds, records: list[Record]) -> None:
         consumers, posted, changed = set[str](), set[str](), set[str]()
         for record in records:
-            if record["kind"] in OF_CONSUMER:
-                consumers.add(record["consumer"])
+            if isinstance(record, ProducerRecord):
+                (posted if isinstance(record, PostRecord) else changed).add(record.producer)
             else:
-                (posted if record["kind"] == "post" else changed).add(record["producer"])
+                consumers.add(record.consumer)
         for feed in self._poller.feeds:
             if feed.network is network:
                 feed.hear(posted, changed, consumers)

@@ -23,14 +23,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from millstream.counted_nouns import counted, verb
 from millstream.errors import InputError, LogError
 from millstream.feeds.reads.pending_records import NOTHING, Pending
-from millstream.feeds.records import checked
+from millstream.feeds.records import Record, ViewRecord, read_record
 from millstream.log.reader import LogReader
 from millstream.server.feed_stamps import FeedStamps
 from millstream.server.service import Service
@@ -43,7 +42,6 @@ SKIPPED_BYTES = 4 << 20
 skipped."""
 MUCH_BYTES, MUCH_RECORDS = 256 << 10, 4_000
 """More bytes to read, or more records to go through again, than this are handled in a thread."""
-Record = dict[str, Any]
 
 _decode = msgspec.json.Decoder().decode
 
@@ -188,12 +186,12 @@ class FeedLog:
                 break
             for number, line in enumerate(block.lines, block.first):
                 try:
-                    record = checked(_decode(line))
+                    record = read_record(_decode(line))
                 except (InputError, ValueError, RecursionError):
                     continue  # it becomes a dead letter when the application reads it
-                if self._highest < record["at"] <= latest:
-                    self._highest = record["at"]
-                if record["kind"] != "view":
+                if self._highest < record.at <= latest:
+                    self._highest = record.at
+                if not isinstance(record, ViewRecord):
                     records.append((number, record))
             self._at = [block.next_offset, block.first + block.count]
         return records

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.requests import Request
@@ -18,6 +19,7 @@ from starlette.responses import Response
 
 from millstream.feeds.names import META, after, class_text, prefix
 from millstream.feeds.placement import PlacedFeeds
+from millstream.feeds.stored_rows import ProducerMeta
 from millstream.messages.feeds import FeedNetwork, FeedsAnswer
 from millstream.server.answers import json_answer
 from millstream.server.feed_networks import Networks, ServedFeeds
@@ -51,14 +53,18 @@ def counted(reader: SlateReader, placed: PlacedFeeds, consumers: int) -> Counted
     if placed.producers not in reader.updates:  # the store is older than the feeds
         return Counted(reader.batch, 0, 0, 0, 0, 0)
     batch, tables = reader.entries(placed.producers, (META,))
-    metas = {producer: table[META] for producer, table in tables.items() if META in table}
-    followed = [producer for producer, meta in metas.items() if meta["counts"]["followers"]]
+    metas = {
+        producer: msgspec.convert(table[META], ProducerMeta)
+        for producer, table in tables.items()
+        if META in table
+    }
+    followed = [producer for producer, meta in metas.items() if meta.counts.followers]
     pushed = 0
     for begin in range(0, len(followed), TOGETHER):
         producers = followed[begin : begin + TOGETHER]
-        needs = [(producer, metas[producer]["need"]) for producer in producers]
+        needs = [(producer, metas[producer].need) for producer in producers]
         pushed += reader.read_tables(_counting(placed, needs))
-    pairs = sum(metas[producer]["counts"]["followers"] for producer in followed)
+    pairs = sum(metas[producer].counts.followers for producer in followed)
     fan_outs = reader.read_tables(lambda tables: _length(tables, placed.fanouts, "", ""))
     return Counted(batch, len(tables), consumers, pairs, min(pushed, pairs), fan_outs)
 

@@ -18,8 +18,7 @@ from typing import Any, Union, get_args
 import msgspec
 
 from millstream.errors import InputError
-from millstream.feeds.records import Record
-from millstream.feeds.records import checked as checked_record
+from millstream.feeds.records import Record, read_record
 from millstream.json_depth import too_deep
 from millstream.server.records import BOM, MANY, CheckedBody, pieces
 
@@ -171,14 +170,14 @@ class FeedCheck:
                 **({"id": "-"} if record.get("kind") == "post" else {}),
                 **record,
             }
-            at = checked_record(completed)["at"]
+            at = read_record(completed).at
             if at > self._stamps.latest:
                 raise InputError(
                     f"at must not be over {AHEAD // 1_000_000} seconds ahead of the server, "
                     f"whose clock is at {now}; got {at}: leave it out to have it stamped"
                 )
         else:
-            checked_record(record)
+            read_record(record)
         checked.lines.append(line)
         checked.records.append(record)
 

@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.tables import Tables
+from millstream.feeds.records import PostRecord, convert_record
 from millstream.feeds.states import read_pair
 from millstream.log.writer import Appended, Entry
 from millstream.messages.feeds import FeedPostAnswer, FollowAnswer
@@ -120,7 +121,7 @@ class FeedPosting:
             lines = log.lines(at, end - at, READ_BYTES)
             if not lines:
                 return []
-            records = map(_decode, lines)
-            ids += [record["id"] for record in records if record["kind"] == "post"]
+            records = (convert_record(_decode(line)) for line in lines)
+            ids += [record.id for record in records if isinstance(record, PostRecord)]
             at += len(lines)
         return ids

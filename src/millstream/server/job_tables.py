@@ -13,24 +13,22 @@ import msgspec
 from millstream.messages.jobs import JobAnswer
 from millstream.stores.reader import SlateReader
 from millstream.windows.job_view import SHOWN, shown
+from millstream.windows.placed import JobPart, job_parts
+from millstream.windows.reducers import Agreed
 
 
 def read_jobs(reader: SlateReader, parts: Mapping[str, Any]) -> dict[str, JobAnswer]:
     """Returns the jobs among an application's parts by name, as answers."""
-    return {
-        name: read_job(reader, name, part)
-        for name, part in parts.items()
-        if part.get("kind") == "job"
-    }
+    return {name: read_job(reader, name, part) for name, part in job_parts(parts).items()}
 
 
-def read_job(reader: SlateReader, name: str, part: Mapping[str, Any]) -> JobAnswer:
+def read_job(reader: SlateReader, name: str, part: JobPart) -> JobAnswer:
     """Reads one job as of the last committed batch; before the first, a job without panes."""
     update = f"{name}.root"
     if update not in reader.updates:  # the store is older than the job
-        return msgspec.convert(shown(name, part, {}, reader.batch), JobAnswer)
+        return shown(name, part, {}, reader.batch)
     batch, tables = reader.entries(update, SHOWN)
     reducers = f"{name}.reducers"
     slate = reader.get(reducers, "") if reducers in reader.updates else None
-    schedule = [] if slate is None else slate.value["schedule"]
-    return msgspec.convert(shown(name, part, tables, batch, schedule), JobAnswer)
+    schedule = [] if slate is None else msgspec.convert(slate.value, Agreed).schedule
+    return shown(name, part, tables, batch, schedule)

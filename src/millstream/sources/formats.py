@@ -22,8 +22,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 from millstream.errors import InputError
-from millstream.model.text_form import PLAIN_TEXT, TextForm
-from millstream.sources.address import FORMATS, LOG, SERVICES, SQLITE
 from millstream.sources.picked import Picked
 
 CHUNK_RECORDS = 8192
@@ -99,32 +97,6 @@ class Format(Protocol):
 
     def read(self, split: InputSplit) -> Iterator[Chunk]:
         """Yields the records of a split; InputError if the file is gone."""
-
-
-def format_named(name: str, form: TextForm = PLAIN_TEXT) -> Format:
-    """Returns the format of that name; `form` is the layout of its text, if it is text.
-
-    The libraries of a format are imported only when it is requested.
-    """
-    match FORMATS.get(name):
-        case "json":
-            from millstream.sources.json_lines import JsonLines
-
-            return JsonLines()
-        case "csv":
-            from millstream.sources.csv_files import CsvFiles
-
-            return CsvFiles(form)
-        case "text":
-            from millstream.sources.text_lines import TextLines
-
-            return TextLines(form)
-        case "parquet":
-            from millstream.sources.parquet_files import ParquetFiles
-
-            return ParquetFiles()
-    files = sorted(set(FORMATS) - {LOG, SQLITE, *SERVICES})
-    raise InputError(f"a file's format must be one of {', '.join(files)}; got {name!r}")
 
 
 def is_gzip(path: str) -> bool:

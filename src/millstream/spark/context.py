@@ -25,7 +25,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
 from millstream.errors import RunError
-from millstream.spark.class_archive import use_options
+from millstream.spark.class_archive_path import use_options
 from millstream.spark.cluster_conf import ARCHIVE, SECRET, ClusterAccess, cluster_conf
 from millstream.spark.jvm_noise import filtered_stderr
 

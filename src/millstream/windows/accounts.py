@@ -29,6 +29,7 @@ from typing import Any
 
 import msgspec
 
+from millstream.model.slate import Table
 from millstream.windows.message import PaneManifest
 
 COUNTS = ("read", "on_time", "late", "shed", "dead")
@@ -66,11 +67,45 @@ def residual(counts: Mapping[str, int]) -> int:
     return counts["read"] - sum(counts[name] for name in COUNTS[1:])
 
 
+class NodeAccount(msgspec.Struct, omit_defaults=True):
+    """The entry of a node, or what a pane adds to it."""
+
+    read: int
+    on_time: int
+    late: int
+    shed: int
+    dead: int
+    gaps: int = 0
+    behind: int = 0
+
+    @property
+    def residual(self) -> int:
+        """The records that were read and are in no other count."""
+        return self.read - self.on_time - self.late - self.shed - self.dead
+
+    def plus(self, more: NodeAccount) -> NodeAccount:
+        return NodeAccount(
+            self.read + more.read,
+            self.on_time + more.on_time,
+            self.late + more.late,
+            self.shed + more.shed,
+            self.dead + more.dead,
+            self.gaps + more.gaps,
+            max(self.behind, more.behind),
+        )
+
+
+def account_in(table: Mapping[str, Any] | Table, node: str) -> NodeAccount:
+    """Returns a node's account in a table; all counts are 0 if it has none."""
+    stored = table.get(account(node))
+    return NodeAccount(0, 0, 0, 0, 0) if stored is None else msgspec.convert(stored, NodeAccount)
+
+
 class WindowAccount(msgspec.Struct):
     """The entry of a window: counts of its marks, and where its records went."""
 
     received: int = 0
-    """Counts panes of nodes, as do the next four fields. See `coverage.Tally`."""
+    """Counts panes of nodes, as do the next four fields. See `CoverageTally`."""
     lost: int = 0
     whole: int = 0
     hurt: int = 0
@@ -237,18 +272,8 @@ def add_counts(sums: list[int], mark: list[Any], *, on_time: bool) -> None:
     sums[5] += mark[GAP] != 0
 
 
-def counts_of(mark: list[Any], *, on_time: bool) -> dict[str, int]:
+def account_of(mark: list[Any], *, on_time: bool) -> NodeAccount:
     """Returns the counts of a pane of a node."""
     sums = [0] * 6
     add_counts(sums, mark, on_time=on_time)
-    return dict(zip((*COUNTS, "gaps"), sums, strict=True))
-
-
-def added(known: Mapping[str, int] | None, more: Mapping[str, int]) -> dict[str, int]:
-    """Adds counts. `gaps` and `behind` (a maximum) are left out if they are 0."""
-    known = known or {}
-    gaps = known.get("gaps", 0) + more.get("gaps", 0)
-    behind = max(known.get("behind", 0), more.get("behind", 0))
-    counts = {name: known.get(name, 0) + more[name] for name in COUNTS}
-    optional = {"gaps": gaps, "behind": behind}
-    return {**counts, **{name: value for name, value in optional.items() if value}}
+    return NodeAccount(*sums)

@@ -29,7 +29,7 @@ from millstream.windows.fidelity import Area, Error, Fidelity, Spatial, Temporal
 from millstream.windows.field_map import FieldMap
 from millstream.windows.job import Job, Kind, Shed
 from millstream.windows.logs import Logs
-from millstream.windows.placed import PlacedJob
+from millstream.windows.placed import PlacedJob, job_parts
 from millstream.windows.span import Axis
 
 FORMAT = 1
@@ -206,14 +206,11 @@ def published_job(parts: Mapping[str, Any], name: str) -> PublishedJob | None:
     None if there is no such job, if its panes do not come from agents, or if it is Python and the
     run was given no package.
     """
-    part = parts.get(name)
-    if not isinstance(part, Mapping) or part.get("kind") != "job" or not part.get("agents"):
-        return None
-    published = part.get("definition")
-    if published is None:
+    part = job_parts({name: parts.get(name)}).get(name)
+    if part is None or not part.agents or part.definition is None:
         return None
     try:
-        return msgspec.convert(published, PublishedJob)
+        return msgspec.convert(part.definition, PublishedJob)
     except msgspec.ValidationError as error:
         raise InputError(
             f"definition of job {name!r} in the store: {error}; the application was started with "

@@ -29,9 +29,9 @@ implausible time (`PaneManifest.misdated`) are the exception: their true time is
 count as lost in the pane that was being made when they were read.
 
 Where nothing is known of some panes, because a node never came or bytes are gone, an upper bound is
-null, as it is once records come late. Then a bound also has `known`: `{"low", "high", "panes", "of"}`. It bounds the truth over all
-records that the nodes are known to have had, in `panes` of the `of` panes of nodes. With nine nodes
-of ten it is the bound of the nine.
+null, as it is once records come late. Then a bound also has `known`: `{"low", "high", "panes",
+"of"}`. It bounds the truth over all records that the nodes are known to have had, in `panes` of the
+`of` panes of nodes. With nine nodes of ten it is the bound of the nine.
 
 Under `Error` every interval allows for all moments at which the window could have been closed.
 """

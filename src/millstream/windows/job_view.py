@@ -1,4 +1,4 @@
-"""The view of a job for people: the tables of its root as one JSON object. Pure.
+"""The view of a job for people: the tables of its root as one `JobAnswer`. Pure.
 
     panes       around where most nodes are: for each pane and node its `mark`
     windows     the newest open ones, then the last closed ones, each in order
@@ -15,98 +15,95 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from statistics import median_low
 from typing import Any
 
 import msgspec
 
+from millstream.messages.jobs import (
+    JobAnswer,
+    JobWindow,
+    NodeCounts,
+    PaneCell,
+    PaneColumn,
+    ReducerChange,
+    WindowCompleteness,
+    WindowCoverage,
+)
 from millstream.windows.accounts import (
     BYTES,
-    COUNTS,
     GAP,
     MARK,
     RECORDS,
     SHED,
     WHY,
+    NodeAccount,
     WindowAccount,
-    account,
-    added,
-    residual,
+    account_in,
     window_in,
     window_of,
 )
 from millstream.windows.board_meta import BoardMeta
+from millstream.windows.coverage import CoverageTally
 from millstream.windows.lateness import late_warning
 from millstream.windows.missing_panes import UNKNOWN, cause_of
 from millstream.windows.node_places import places_in
 from millstream.windows.pane_marks import pane_in, shown_panes, state_of
+from millstream.windows.placed import JobPart
 from millstream.windows.reducers import BEGINNING, NEVER
 from millstream.windows.span import Span
 
 Entries = Mapping[str, Any]
-View = dict[str, Any]
 Schedule = Sequence[Sequence[int]]
 
 MOST_OPEN, MOST_CLOSED = 24, 24
 SHOWN = ("account|", "board|", "meta", "node|", "past|", "window|")
 """The prefixes of the entries of the root's table that are needed here. Entries of values are
 not."""
-_NOTHING = dict.fromkeys(COUNTS, 0)
 
 
 def shown(
     name: str,
-    described: Mapping[str, Any],
+    part: JobPart,
     tables: Mapping[str, Entries],
     batch: int,
     schedule: Schedule = (),
-) -> View:
-    """Returns the view of a job. `described` is its `PlacedJob.described`, `tables` are by reducer,
-    and `schedule` is the current schedule of the reducers (see `reducers`)."""
-    board = _board(described, tables)
-    accounts = {node: _with_residual(board.account(node)) for node in board.nodes}
-    totals = _NOTHING
-    for counts in accounts.values():
-        totals = added(totals, counts)
+) -> JobAnswer:
+    """Returns the view of a job. `tables` are by reducer, and `schedule` is the current schedule of
+    the reducers (see `reducers`)."""
+    board = _board(part, tables)
+    accounts = {node: board.account(node) for node in board.nodes}
+    totals = reduce(NodeAccount.plus, accounts.values(), NodeAccount(0, 0, 0, 0, 0))
     windows = board.windows()
-    still_open = [window for window in windows if window["state"] == "open"]
-    copied = ("agents", "axis", "range", "slide", "pane", "latency", "fidelity")
-    return {
-        "name": name,
-        "batch": batch,
-        **{field: described[field] for field in copied},
-        "nodes": list(board.nodes),
-        "ended": {
+    still_open = [window for window in windows if window.state == "open"]
+    closed = [window for window in windows if window.state == "closed"]
+    return JobAnswer(
+        name=name,
+        batch=batch,
+        agents=part.agents,
+        axis=part.axis,
+        range=part.range,
+        slide=part.slide,
+        pane=part.pane,
+        latency=part.latency,
+        fidelity=part.fidelity,
+        nodes=[*board.nodes],
+        ended={
             node: None if pane == -board.span.furthest else pane * board.span.pane
             for node, pane in sorted(board.over.items())
         },
-        "reducers": board.reducers,
-        "change": board.change(schedule),
-        "panes": [board.pane(pane) for pane in board.columns()],
-        "windows": [
-            *still_open[-MOST_OPEN:],
-            *[window for window in windows if window["state"] == "closed"][-MOST_CLOSED:],
-        ],
-        "open": len(still_open),
-        "closed": sum(end - first for meta in board.metas for first, end in meta.closed),
-        "accounts": accounts,
-        "totals": _with_residual(totals),
-        "warnings": [*board.warnings()],
-        "silent": board.silent() if described["agents"] else [],
-    }
-
-
-def summary(view: Mapping[str, Any]) -> View:
-    """Returns a view in short: the accounts of the nodes, the residual, the numbers of windows, and
-    the nodes that need attention."""
-    return {
-        "nodes": view["accounts"],
-        "silent": view["silent"],
-        "warnings": view["warnings"],
-        "residual": view["totals"]["residual"],
-        "open": view["open"],
-        "closed": view["closed"],
-    }
+        reducers=board.reducers,
+        change=board.change(schedule),
+        panes=[board.pane(pane) for pane in board.columns()],
+        windows=[*still_open[-MOST_OPEN:], *closed[-MOST_CLOSED:]],
+        open=len(still_open),
+        closed=sum(end - first for meta in board.metas for first, end in meta.closed),
+        accounts={node: _shown(counts) for node, counts in accounts.items()},
+        totals=_shown(totals),
+        warnings=[*board.warnings()],
+        silent=board.silent() if part.agents else [],
+    )
 
 
 @dataclass(frozen=True)
@@ -142,27 +139,25 @@ class _Board:
         newest = max((schedule[-1] for schedule in known if schedule), default=None)
         return None if newest is None else newest[1]
 
-    def change(self, schedule: Schedule) -> View | None:
+    def change(self, schedule: Schedule) -> ReducerChange | None:
         """Returns the next number of reducers, and the position from which it holds. None: no
         change is pending."""
         ahead = [entry for entry in schedule if entry[0] > max(self.at.values(), default=entry[0])]
         if not ahead:
             return None
         first, number = ahead[-1]
-        return {"reducers": number, "from": first * self.span.pane}
+        return ReducerChange(number, first * self.span.pane)
 
-    def account(self, node: str) -> dict[str, int]:
-        counts = _NOTHING
-        for table in self.first:
-            counts = added(counts, table.get(account(node), _NOTHING))
-        return counts
+    def account(self, node: str) -> NodeAccount:
+        tables = (account_in(table, node) for table in self.first)
+        return reduce(NodeAccount.plus, tables, NodeAccount(0, 0, 0, 0, 0))
 
     def warnings(self) -> Iterator[str]:
         """Yields warnings about the nodes' logs."""
         for node in self.nodes:
             counts = self.account(node)
-            behind = counts.get("behind", 0) if self.span.axis == "time" else 0
-            warning = late_warning(node, counts["read"], counts["late"], behind)
+            behind = counts.behind if self.span.axis == "time" else 0
+            warning = late_warning(node, counts.read, counts.late, behind)
             if warning is not None:
                 yield warning
 
@@ -193,7 +188,7 @@ class _Board:
         known = max(self.kept, min(self.marks, default=last))
         return range(max(last - most + 1, min(known, last)), last + 1)
 
-    def pane(self, pane: int) -> View:
+    def pane(self, pane: int) -> PaneColumn:
         """Returns a column: the state of a pane at each node."""
         windows = [
             window
@@ -205,14 +200,14 @@ class _Board:
             silent = "awaited"
         elif any(self.why.get(window) == "time" for window in windows):
             silent = "empty"  # event time has passed it: a silent node had no records
-        return {
-            "pane": pane,
-            "from": pane * self.span.pane,
-            "to": (pane + 1) * self.span.pane,
-            "nodes": {node: self._cell(node, pane, silent) for node in self.nodes},
-        }
+        return PaneColumn(
+            pane,
+            pane * self.span.pane,
+            (pane + 1) * self.span.pane,
+            {node: self._cell(node, pane, silent) for node in self.nodes},
+        )
 
-    def windows(self) -> list[View]:
+    def windows(self) -> list[JobWindow]:
         """Returns all windows with an entry, in order. Windows of which the nodes have only reached
         the beginning are left out: they may stay empty."""
         entries: dict[int, list[WindowAccount]] = {}
@@ -230,7 +225,7 @@ class _Board:
         ranges = (closed for meta in self.metas for closed in meta.closed)
         return any(first <= window < end for first, end in ranges)
 
-    def _cell(self, node: str, pane: int, silent: str) -> View:
+    def _cell(self, node: str, pane: int, silent: str) -> PaneCell:
         mark = self.marks.get(pane, {}).get(node)
         if mark is None:
             state, why = silent, None
@@ -238,40 +233,52 @@ class _Board:
                 state, why = "lost", "absent"
             elif pane >= self.over.get(node, pane + 1):
                 state, why = "empty", "over"
-            return {"mark": state, "why": why, "records": 0, "bytes": 0, "shed": 0, "gap": 0}
-        return {
-            "mark": mark[MARK],
-            "why": mark[WHY] or None,
-            "records": mark[RECORDS],
-            "bytes": mark[BYTES],
-            "shed": mark[SHED],
-            "gap": mark[GAP],
-        }
+            return PaneCell(state, why, records=0, bytes=0, shed=0, gap=0)
+        return PaneCell(
+            mark[MARK],
+            mark[WHY] or None,
+            records=mark[RECORDS],
+            bytes=mark[BYTES],
+            shed=mark[SHED],
+            gap=mark[GAP],
+        )
 
-    def _window(self, number: int, reducers: Sequence[WindowAccount]) -> View:
+    def _window(self, number: int, reducers: Sequence[WindowAccount]) -> JobWindow:
         begin, end = self.span.bounds(number)
         waiting = [stored for stored in reducers if not stored.why]
         entry = (waiting or reducers)[0]
-        return {
-            "window": number,
-            "from": begin,
-            "to": end,
-            "state": "open" if waiting else "closed",
-            "why": entry.why or None,
-            "corrections": max(stored.corrections for stored in reducers),
-            "coverage": {"missing": {}, **(entry.coverage or self._coverage(number, entry))},
-            "completeness": {
-                "late": 0.0,
-                "misdated": 0.0,
-                **(entry.completeness or self._completeness(number, entry)),
-            },
-            "account": _with_residual(
-                {**{count: getattr(entry, count) for count in COUNTS}, "gaps": self._torn(number)}
+        return JobWindow(
+            window=number,
+            start=begin,
+            to=end,
+            state="open" if waiting else "closed",
+            why=entry.why or None,
+            corrections=max(stored.corrections for stored in reducers),
+            coverage=msgspec.convert({"missing": {}, **entry.coverage}, WindowCoverage)
+            if entry.coverage
+            else self._coverage(number, entry),
+            completeness=msgspec.convert(
+                {
+                    "late": 0.0,
+                    "misdated": 0.0,
+                    **(entry.completeness or self._completeness(number, entry)),
+                },
+                WindowCompleteness,
             ),
-        }
+            account=_shown(
+                NodeAccount(
+                    entry.read,
+                    entry.on_time,
+                    entry.late,
+                    entry.shed,
+                    entry.dead,
+                    gaps=self._torn(number),
+                )
+            ),
+        )
 
-    def _coverage(self, number: int, window: WindowAccount) -> dict[str, Any]:
-        """Returns the measures of `coverage.Tally`. The nodes are counted here, since not every job
+    def _coverage(self, number: int, window: WindowAccount) -> WindowCoverage:
+        """Returns the measures of `CoverageTally`. The nodes are counted here, since not every job
         keeps their counts."""
         responded = {
             node
@@ -279,12 +286,22 @@ class _Board:
             for node, mark in marks.items()
             if state_of(mark) == "received"
         }
-        return {
-            "area": window.received / (len(self.nodes) * self.span.panes),
-            "time": window.some / self.span.panes,
-            "space": len(responded) / len(self.nodes),
-            "missing": dict(sorted(self._missing(number).items())),
-        }
+        tally = CoverageTally(
+            nodes=len(self.nodes),
+            panes=self.span.panes,
+            received=window.received,
+            lost=window.lost,
+            whole=window.whole,
+            hurt=window.hurt,
+            some=window.some,
+            some_nodes=len(responded),
+        )
+        return WindowCoverage(
+            area=tally.area,
+            time=tally.time,
+            space=tally.space,
+            missing=dict(sorted(self._missing(number).items())),
+        )
 
     def _completeness(self, number: int, window: WindowAccount) -> dict[str, int | float | None]:
         """Returns the completeness of an open window, computed as in `answers`."""
@@ -317,8 +334,8 @@ class _Board:
         return (self.marks[pane] for pane in self.span.panes_of(window) if pane in self.marks)
 
 
-def _board(described: Mapping[str, Any], tables: Mapping[str, Entries]) -> _Board:
-    span = Span(described["axis"], described["range"], described["slide"], described["pane"])
+def _board(part: JobPart, tables: Mapping[str, Entries]) -> _Board:
+    span = Span(part.axis, part.range, part.slide, part.pane)
     first: dict[str, Entries] = {}
     for reducer in sorted(tables):
         first.setdefault(reducer.partition("/")[0], tables[reducer])
@@ -352,7 +369,7 @@ def _board(described: Mapping[str, Any], tables: Mapping[str, Entries]) -> _Boar
     start = min(starts, default=0)
     return _Board(
         span,
-        tuple(described["nodes"]),
+        tuple(part.nodes),
         every=[tables[reducer] for reducer in sorted(tables)],
         first=[*first.values()],
         metas=metas,
@@ -366,6 +383,13 @@ def _board(described: Mapping[str, Any], tables: Mapping[str, Entries]) -> _Boar
     )
 
 
-def _with_residual(counts: Mapping[str, int]) -> dict[str, int]:
-    shown = {name: counts[name] for name in COUNTS}
-    return {**shown, "residual": residual(counts), "gaps": counts.get("gaps", 0)}
+def _shown(counts: NodeAccount) -> NodeCounts:
+    return NodeCounts(
+        read=counts.read,
+        on_time=counts.on_time,
+        late=counts.late,
+        shed=counts.shed,
+        dead=counts.dead,
+        residual=counts.residual,
+        gaps=counts.gaps,
+    )

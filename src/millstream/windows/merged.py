@@ -15,6 +15,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from millstream.errors import FunctionError
 from millstream.model.place import described
 from millstream.model.rules import FAILURES
@@ -22,7 +24,7 @@ from millstream.model.slate import Table
 from millstream.windows.job import Job
 from millstream.windows.pane_marks import board, pane_in, tally
 
-SUMS = "sums"
+SUMS, MOVED = "sums", "moved"
 Sums = dict[str, list[Any]]
 MOST_SUMS = 100_000
 """With more keys than this no sums are kept: the entry would be too large."""
@@ -33,6 +35,14 @@ class Failed:
     """Stands in for a key's value: the error that `combine` raised."""
 
     error: str
+
+
+class MovedWindow(msgspec.Struct, frozen=True):
+    """The entry `moved`: the window whose sums are kept."""
+
+    window: int
+    nodes: dict[str, int]
+    """By pane: the number of nodes that had marked it."""
 
 
 def values(pane: int) -> str:
@@ -48,8 +58,8 @@ def moves(job: Job) -> bool:
 
 def oldest_needed(job: Job, table: Table, first: int) -> int:
     """Returns the oldest pane that is still needed, if no open window has a pane before `first`."""
-    moved = table.get("moved") if moves(job) else None
-    return first if moved is None else min(first, job.span.panes_of(moved["window"])[0])
+    moved = _kept(table) if moves(job) else None
+    return first if moved is None else min(first, job.span.panes_of(moved.window)[0])
 
 
 def put(table: Table, pane: int, partials: Mapping[str, Any], nodes: Iterable[str]) -> None:
@@ -68,7 +78,7 @@ def merged(job: Job, table: Table, window: int) -> dict[str, Any]:
         sums = _moved(job, table, window)
     except FAILURES:  # `combine` fails on a key; merged anew, the other keys keep their values
         table.discard(SUMS)
-        table.discard("moved")
+        table.discard(MOVED)
         return merged_anew(job, table, panes)
     read = job.merging.read
     return {key: read(value) for key, (_, value) in sums.items()}
@@ -97,6 +107,11 @@ def by_pane(table: Table, panes: range) -> dict[str, dict[tuple[str, int], Any]]
     return by_key
 
 
+def _kept(table: Table) -> MovedWindow | None:
+    stored = table.get(MOVED)
+    return None if stored is None else msgspec.convert(stored, MovedWindow)
+
+
 def _marked(table: Table, panes: range) -> dict[str, int]:
     """Counts the nodes that have marked each pane. A pane has changed if its count has."""
     if not panes:
@@ -108,12 +123,12 @@ def _marked(table: Table, panes: range) -> dict[str, int]:
 def _moved(job: Job, table: Table, window: int) -> Sums:
     """Returns the sums of a window, computed from those of the window before where possible."""
     panes = job.span.panes_of(window)
-    moved = table.get("moved")
-    before = range(0) if moved is None else job.span.panes_of(moved["window"])
+    moved = _kept(table)
+    before = range(0) if moved is None else job.span.panes_of(moved.window)
     marked = _marked(table, before), _marked(table, panes)
     shared = range(max(panes[0], before.start), min(panes[-1] + 1, before.stop))
     sums: Sums = table.get(SUMS, {})
-    if not shared or moved["nodes"] != marked[0]:
+    if not shared or moved is None or moved.nodes != marked[0]:
         sums, before, shared = {}, range(0), range(0)
     for pane in before:
         if pane not in shared:
@@ -123,10 +138,10 @@ def _moved(job: Job, table: Table, window: int) -> Sums:
             _change(job, table, sums, pane, 1)
     if len(sums) > MOST_SUMS:
         table.discard(SUMS)
-        table.discard("moved")
+        table.discard(MOVED)
     else:
         table[SUMS] = sums
-        table["moved"] = {"window": window, "nodes": marked[1]}
+        table[MOVED] = MovedWindow(window, marked[1])
     return sums
 
 

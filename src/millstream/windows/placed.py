@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields, is_dataclass
 from typing import Any
+
+import msgspec
 
 from millstream.windows.fidelity import Fidelity
 from millstream.windows.job import Job
 from millstream.windows.logs import Logs
+from millstream.windows.span import Axis
+
+
+class JobPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):
+    """A job as a part of an application's `Description`, for processes that read the store."""
+
+    nodes: list[str]
+    agents: bool
+    """True if its panes come from agents."""
+    axis: Axis
+    range: int
+    slide: int
+    pane: int
+    latency: str | None
+    fidelity: str | None
+    lasting: str = ""
+    """The sizes that a store's panes have, in words."""
+    definition: dict[str, Any] | None = None
+    """The `PublishedJob` for its agents. None: it has none, or is Python without a package."""
+
+    @property
+    def version(self) -> str | None:
+        """The version that its agents are to run. None: nothing was published for them."""
+        return None if self.definition is None else str(self.definition["version"])
+
+
+def job_parts(parts: Mapping[str, Any]) -> dict[str, JobPart]:
+    """Returns the jobs among the parts of a `Description`, by name."""
+    return {
+        name: msgspec.convert(part, JobPart)
+        for name, part in parts.items()
+        if isinstance(part, Mapping) and part.get("kind") == "job"
+    }
 
 
 @dataclass(frozen=True)
@@ -45,19 +81,20 @@ class PlacedJob:
         from millstream.windows.definition import described_definition  # it imports this module
 
         span = self.job.span
-        return {
-            "kind": "job",
-            "nodes": list(self.nodes),
-            "agents": self.logs is not None,
-            "axis": span.axis,
-            "range": span.length,
-            "slide": span.slide,
-            "pane": span.pane,
-            "lasting": span.words,
-            "latency": self.job.latency if self.job.latency is None else str(self.job.latency),
-            "fidelity": None if self.job.fidelity is None else _shown(self.job.fidelity),
-            "definition": None if self.logs is None else described_definition(self),
-        }
+        part = JobPart(
+            nodes=[*self.nodes],
+            agents=self.logs is not None,
+            axis=span.axis,
+            range=span.length,
+            slide=span.slide,
+            pane=span.pane,
+            lasting=span.words,
+            latency=self.job.latency if self.job.latency is None else str(self.job.latency),
+            fidelity=None if self.job.fidelity is None else _shown(self.job.fidelity),
+            definition=None if self.logs is None else described_definition(self),
+        )
+        plain: dict[str, Any] = msgspec.to_builtins(part)
+        return plain
 
 
 def _shown(fidelity: Fidelity) -> str:

@@ -34,7 +34,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from millstream.model.duration import microseconds
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
@@ -44,10 +44,11 @@ from millstream.trees.messages import ToldRecord
 from millstream.windows.accounts import (
     MARK,
     RECORDS,
+    NodeAccount,
     WindowAccount,
     account,
-    added,
-    counts_of,
+    account_in,
+    account_of,
     misdated_in,
     unread,
 )
@@ -238,8 +239,8 @@ class Root:
                     ((part.pane - int(other)) * self.job.span.pane for other in late), default=0
                 )
                 counts = _account(board.table, node, mark, late, behind, in_time, panes)
-                board.meta.read += counts["read"]
-                board.meta.late += counts["late"]
+                board.meta.read += counts.read
+                board.meta.late += counts.late
                 board.meta.misdated += misdated_in(mark)
         return opened, [*corrected]
 
@@ -355,16 +356,16 @@ def _account(
     behind: int,
     in_time: bool,
     panes: int,
-) -> dict[str, int]:
+) -> NodeAccount:
     """Adds a pane, or a run of `panes` panes without records, to a node's account, with the late
     records found while it was made. Returns the counts that were added."""
-    counts = counts_of(mark, on_time=in_time)
-    counts["read"] += sum(late.values())
-    counts["late"] += sum(late.values())
-    counts["behind"] = behind
-    counts["gaps"] *= panes
-    if any(counts.values()):
-        table[account(node)] = added(table.get(account(node)), counts)
+    counts = account_of(mark, on_time=in_time)
+    counts.read += sum(late.values())
+    counts.late += sum(late.values())
+    counts.behind = behind
+    counts.gaps *= panes
+    if any(astuple(counts)):
+        table[account(node)] = account_in(table, node).plus(counts)
     return counts
 
 

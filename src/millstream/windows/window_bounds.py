@@ -55,9 +55,9 @@ def bounds(
         if node not in boards.get(pane, {})
     )
     final = not (board.dated or ended or _is_unfilled(board, panes, known))
-    tardy = board.late_expected and not in_time
+    more_expected = board.late_expected and not in_time
     return estimate(
-        board.job, board.nodes, panes, known, values, final=final, late=late, tardy=tardy
+        board.job, board.nodes, panes, known, values, final=final, late=late, tardy=more_expected
     )
 
 

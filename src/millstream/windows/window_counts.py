@@ -3,7 +3,7 @@
     share|WINDOW|NODE     the number of panes of a node that were received and lost; only if the
                           fidelity needs counts by node
 
-They show whether a window can be closed without reading the scoreboard (`coverage.Tally`).
+They show whether a window can be closed without reading the scoreboard (`CoverageTally`).
 """
 
 from __future__ import annotations

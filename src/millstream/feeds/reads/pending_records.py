@@ -9,9 +9,8 @@ when they are taken in; removed ones disappear at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import reduce
-from typing import Any
 
 from millstream.feeds.names import Position
 from millstream.feeds.records import (
@@ -23,10 +22,10 @@ from millstream.feeds.records import (
     PairChange,
     PostChange,
     PostRecord,
+    Record,
     SeenRecord,
     UnblockRecord,
     UnfollowRecord,
-    convert_record,
 )
 from millstream.feeds.states import PairState, PostState, pair_after, post_after, seen_after
 
@@ -34,7 +33,7 @@ from millstream.feeds.states import PairState, PostState, pair_after, post_after
 class Pending:
     """Some records, in the order of the log."""
 
-    def __init__(self, records: Iterable[Mapping[str, Any]] = ()) -> None:
+    def __init__(self, records: Iterable[Record] = ()) -> None:
         self.posts: dict[str, dict[str, list[PostChange]]] = {}
         """By producer and id: all records about a post that may be new."""
         self.changed: dict[str, dict[str, list[PostChange]]] = {}
@@ -51,9 +50,9 @@ class Pending:
         for record in records:
             self.add(record)
 
-    def add(self, record: Mapping[str, Any]) -> None:
-        """Adds the next record of the log. It must have been checked."""
-        match convert_record(record):
+    def add(self, record: Record) -> None:
+        """Adds the next record of the log."""
+        match record:
             case PostRecord() | EditRecord() | DeleteRecord() as about_post:
                 self._add_post(about_post)
             case FollowRecord() | UnfollowRecord() | BlockRecord() | UnblockRecord() as about_pair:
