@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -50,10 +51,10 @@ NewSlates = list[pa.Array]
 class TableEvents(NamedTuple):
     """The events of a call. Each column has an item for each event."""
 
-    rows: Sequence[int]
-    """The row of the event's slate."""
-    ts: Sequence[int]
-    streams: Sequence[str]
+    rows: Any
+    """The row of the event's slate. This and the next two are lists or arrays."""
+    ts: Any
+    streams: Any
     records: Sequence[Any]
     """The values, as `TableForm.records` returns them."""
 
@@ -76,6 +77,11 @@ class TableForm:
         """Returns the fields of an event's value; raises if it does not fit the declared type."""
         return None if self._record is None else self._read_record(encoded)
 
+    @property
+    def has_values(self) -> bool:
+        """True if the values have a declared type."""
+        return self._record is not None
+
     def records(self, encoded: Sequence[bytes]) -> Sequence[Any]:
         """Returns the fields of many values; raises if one of them does not fit."""
         if self._record is None:
@@ -90,9 +96,7 @@ class TableForm:
     ) -> NewSlates:
         """Calls the function with tables; raises if it fails or its slates do not fit."""
         key = pa.array(keys, pa.string())
-        stored = [
-            pa.array([getattr(s, c.name) for s in slates], _ARROW[c.kind]) for c in self._columns
-        ]
+        stored = [_column_of(column, slates) for column in self._columns]
         table = pa.table([key, *stored], names=["key", *(c.name for c in self._columns)])
         rows = pa.array(events.rows, pa.int64())
         columns = [
@@ -100,10 +104,7 @@ class TableForm:
             pa.DictionaryArray.from_arrays(rows.cast(pa.int32()), key),
             pa.array(events.ts, pa.int64()),
             pa.array(events.streams, pa.string()),
-            *(
-                pa.array([getattr(r, c.name) for r in events.records], _ARROW[c.kind])
-                for c in self._values
-            ),
+            *(_column_of(column, events.records) for column in self._values),
         ]
         names = [*EVENT_COLUMNS, *(c.name for c in self._values)]
         returned = update.function(pa.table(columns, names=names), table)
@@ -143,6 +144,10 @@ class TableForm:
 def table_form(slate: type, values: type | None) -> TableForm:
     """Returns the form of the tables of an update with such slates and values."""
     return TableForm(slate, values)
+
+
+def _column_of(column: FieldColumn, records: Sequence[Any]) -> pa.Array:
+    return pa.array(list(map(attrgetter(column.name), records)), _ARROW[column.kind])
 
 
 def _record_type(values: type, columns: tuple[FieldColumn, ...]) -> Any:

@@ -122,7 +122,7 @@ def layer_stage(
         elif function == REPORT or plan.layer_of[function] != layer:
             passing.append((task_number, (function, shard, frame)))
         else:
-            inboxes.setdefault((function, shard), Columns()).extend(Columns.unpack(frame))
+            inboxes.setdefault((function, shard), Columns()).extend(Columns.of_frame(frame))
     if ended != upstream:
         reach("cut-off", job.beat.batch)
         raise RunError(
@@ -226,7 +226,7 @@ def _gathered(task: Task) -> int:
 def _deliveries(job: BatchJob, task: Task, *, partials: bool = True) -> Iterator[Row]:
     """Yields the deliveries to send on; `partials`: also partials that are still being merged."""
     for (function, shard), events in task.router.take(partials).items():
-        yield shard % job.tasks, (function, shard, events.pack())
+        yield shard % job.tasks, (function, shard, events.frame())
 
 
 def _end_marks(job: BatchJob) -> list[Row]:

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from millstream.codec import encode_value
 from millstream.engine.columns import Columns
 from millstream.engine.plan import SOURCE
@@ -47,19 +50,29 @@ class Intake:
         """A time further after the clock than this is checked record by record."""
 
     @property
-    def fields(self) -> tuple[str | None, str | None] | None:
-        """The fields of key and time, if nothing else of a record is needed; else None."""
+    def fields(self) -> tuple[str | None, str | None, bool] | None:
+        """The fields of key and time, if nothing else of a record need be decoded; else None.
+
+        True with them if the records are needed as they are.
+        """
         key, ts = self.source.key, self.source.ts
-        if self._router.plan.needs_values(self._stream):
+        plan, stream = self._router.plan, self._stream
+        if plan.decodes(stream):
             return None
         if not (key is None or _is_field(key)) or not (ts is None or _is_field(ts)):
             return None
         if (key is None and ts is None) or key == ts or (ts is not None and self._scale is None):
             return None
-        return str(key) if key is not None else None, str(ts) if ts is not None else None
+        whole = plan.needs_values(stream)
+        return str(key) if key is not None else None, str(ts) if ts is not None else None, whole
 
-    def take_picked(self, keys: list[str] | None, times: list[int] | None) -> bool:
-        """Routes records of which only `fields` were read; False if whole records are needed."""
+    def take_picked(
+        self, keys: list[str] | None, times: list[int] | None, records: pa.Array | None = None
+    ) -> bool:
+        """Routes records of which only `fields` were decoded; False if whole records must be.
+
+        `records` has them as they are, as large_binary, if they are needed.
+        """
         count = len(keys or times or ())
         scale = self._scale or 1
         if keys is None:
@@ -73,11 +86,16 @@ class Intake:
             return False
         if self._late_limit is not None and least <= self._late_limit:
             return False  # a late event is kept whole
-        if scale != 1:
-            times = [time * scale for time in times]
         self.events += count
         if self.highest is None or highest > self.highest:
             self.highest = highest
+        if records is not None:
+            streams = np.full(count, self._stream, np.int64)
+            ts, key_array = np.array(times, np.int64) * scale, pa.array(keys, pa.large_string())
+            self._router.route(SOURCE, Columns.of_arrays(streams, ts, key_array, records))
+            return True
+        if scale != 1:
+            times = [time * scale for time in times]
         self._router.place_keys(self._stream, keys, times, highest)
         return True
 

@@ -13,16 +13,12 @@ from typing import Any
 
 import msgspec
 
-from millstream.codec import SlateCodec
+from millstream.codec import SlateCodec, settled
 
 SMALL = 256
 """Slates larger than this are not read back between events: it would cost more than the event."""
 _sorted = msgspec.json.Encoder(order="sorted").encode
 _SIMPLE = frozenset({str, int, float, bool, type(None)})
-_SETTLED = _SIMPLE - {float}  # which may be NaN
-_TEXT = frozenset({str})
-FEW = 8
-"""Up to this many entries, checking each is cheaper than writing them."""
 
 ReadBack = Callable[[Any], tuple[Any, int]]
 """Returns the slate, read back if it is small, and its size; raises if it cannot be written."""
@@ -33,12 +29,8 @@ def read_back(slate: type, codec: SlateCodec) -> ReadBack:
     encode, decode = codec.encode, codec.decode
 
     def of_dict(held: dict[Any, Any]) -> tuple[Any, int]:
-        if (
-            len(held) <= FEW
-            and _TEXT.issuperset(map(type, held))
-            and _SETTLED.issuperset(map(type, held.values()))
-        ):
-            return held, 0  # it has nothing that JSON could change or refuse
+        if settled(held):
+            return held, 0
         encoded = _sorted(held)  # refuses keys that are not text, at any depth
         size = len(encoded)
         if b"null" in encoded:

@@ -34,8 +34,9 @@ from millstream.sources.picked import picker
 from millstream.sources.whole_files import unchanged, unfit, whole_file
 
 _decode = msgspec.json.Decoder().decode
-Fields = tuple[str | None, str | None]
-"""The fields with the key and the time, when nothing else is needed."""
+Fields = tuple[str | None, str | None, bool]
+"""The fields with the key and the time, when nothing else need be decoded; True if whole lines are
+needed too, as they are."""
 
 
 class JsonLines:
