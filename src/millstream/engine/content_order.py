@@ -34,9 +34,10 @@ class KeyPiece(NamedTuple):
 
     def made(self, values: list[Any], streams: tuple[str, ...]) -> list[Event]:
         """Makes the events, given their decoded values, without a loop in Python."""
-        names = map(streams.__getitem__, self.events.streams)
+        events, only = self.events, self.events.only_stream if self.events else None
+        names = map(streams.__getitem__, events.streams) if only is None else repeat(streams[only])
         keys = chain.from_iterable(map(repeat, self.keys, self.counts))
-        return list(map(_event, zip(names, self.events.ts, keys, values, strict=True)))
+        return list(map(_event, zip(names, events.ts, keys, values, strict=False)))
 
 
 class KeyGroups:
@@ -71,7 +72,8 @@ def by_key(events: Columns, streams: tuple[str, ...]) -> KeyGroups:
         return KeyGroups([], [], events)
     encoded = events.key_array.dictionary_encode()
     sort = pc.sort_indices(encoded.dictionary)
-    rank = np.empty(len(sort), np.int64)
+    few = len(sort) <= 1 << 16  # NumPy then sorts by the numbers in linear time
+    rank = np.empty(len(sort), np.uint16 if few else np.int64)
     rank[sort.to_numpy()] = np.arange(len(sort))
     numbers = rank[encoded.indices.to_numpy()]
     counts = np.bincount(numbers, minlength=len(sort)).tolist()
@@ -84,12 +86,15 @@ def content_order(
 ) -> NDArray[Any]:
     """Returns the indices of events in content order: by time, stream, and the value's canonical
     bytes. Equal events stay as they are. `numbers` go before all of these."""
-    times = events.times
     if numbers is None:
-        numbers = np.zeros(len(times), np.int64)
-    order = np.lexsort((times, numbers))
-    times, numbers = times[order], numbers[order]
-    tied = np.flatnonzero((times[1:] == times[:-1]) & (numbers[1:] == numbers[:-1]))
+        numbers = np.zeros(len(events), np.uint16)
+    order = np.argsort(numbers, kind="stable")
+    times, numbers_in_order = events.times[order], numbers[order]
+    same = numbers_in_order[1:] == numbers_in_order[:-1]
+    if bool((same & (times[1:] < times[:-1])).any()):  # they have not come in order of time
+        order = np.lexsort((events.times, numbers))
+        times = events.times[order]
+    tied = np.flatnonzero(same & (times[1:] == times[:-1]))
     if len(tied):
         _order_ties(order, tied, events, streams)
     return order
