@@ -29,7 +29,7 @@ from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
 from millstream.engine.key_run import Due, Fed, KeyRun
 from millstream.engine.key_run import Redo as Redo
-from millstream.engine.readback import SMALL, read_back
+from millstream.engine.readback import SMALL, read_back, settled_as
 from millstream.errors import FunctionError
 from millstream.model.event import Event, Timer
 from millstream.model.function import Update
@@ -87,7 +87,7 @@ class Feeder:
         self.codec: SlateCodec | None = None
         if update.slate is not Table:
             self.codec = slate_codec(update.slate)
-            self.back = read_back(update.slate, self.codec)
+            self.settled, self.back = settled_as(update.slate), read_back(update.slate, self.codec)
         simple = self.codec is not None and update.on_timer is None
         self.plain = simple and not self._closely
 
@@ -100,7 +100,7 @@ class Feeder:
         """
         codec, ttl, function = self.codec, self.update.ttl, self.update.function
         assert codec is not None
-        effects, back = self.effects, self.back
+        effects, settled, back = self.effects, self.settled, self.back
         mark, final = effects.mark(), len(given) - 1
         try:
             if row is None:
@@ -119,12 +119,16 @@ class Feeder:
                 if result is not None:
                     encoded = piece.values[start + index]
                     effects.emit(result, event.stream, event.ts, key, encoded)
-                if small and index != final:
+                if small and index != final and not settled(slate):
                     slate, size = back(slate)
                     small = size <= SMALL
             last = max(last, given[final].ts)
             encoded = codec.encode(slate)
-            if not ((small and type(slate) is dict) or self.readable(slate, encoded, small)):
+            if not (
+                (small and type(slate) is dict)
+                or settled(slate)
+                or self.readable(slate, encoded, small)
+            ):
                 raise Redo
             if len(encoded) > self._watched:
                 if len(encoded) > self.limit:
