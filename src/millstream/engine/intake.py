@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.codec import encode_value
-from millstream.engine.columns import Columns
+from millstream.engine.columns import Columns, offsets_of
 from millstream.engine.plan import SOURCE
 from millstream.engine.router import Router
 from millstream.errors import CodecError, InputError, MillstreamError
@@ -74,14 +74,17 @@ class Intake:
         `records` has them as they are, as large_binary, if they are needed.
         """
         count = len(keys or times or ())
-        scale = self._scale or 1
-        if keys is None:
-            keys = [""] * count
-        elif not "".join(keys).isascii() or max(map(len, keys), default=0) > PLAIN_KEY:
+        key_array = pa.array([""] * count if keys is None else keys, pa.large_string())
+        if not _are_plain(key_array):
             return False
         if times is None:
-            times, scale = [self._clock] * count, 1
-        least, highest = min(times) * scale, max(times) * scale
+            ts, scale = np.full(count, self._clock, np.int64), 1
+        else:
+            try:
+                ts, scale = np.array(times, np.int64), self._scale or 1
+            except OverflowError:
+                return False
+        least, highest = int(ts.min()) * scale, int(ts.max()) * scale
         if highest - self._clock > self._ahead or highest >= TIME_LIMIT or least <= -TIME_LIMIT:
             return False
         if self._late_limit is not None and least <= self._late_limit:
@@ -89,14 +92,13 @@ class Intake:
         self.events += count
         if self.highest is None or highest > self.highest:
             self.highest = highest
-        if records is not None:
-            streams = np.full(count, self._stream, np.int64)
-            ts, key_array = np.array(times, np.int64) * scale, pa.array(keys, pa.large_string())
-            self._router.route(SOURCE, Columns.of_arrays(streams, ts, key_array, records))
-            return True
         if scale != 1:
-            times = [time * scale for time in times]
-        self._router.place_keys(self._stream, keys, times, highest)
+            ts = ts * scale
+        if records is None:
+            self._router.place_keys(self._stream, key_array, ts, highest)
+        else:
+            streams = np.full(count, self._stream, np.int64)
+            self._router.route(SOURCE, Columns.of_arrays(streams, ts, key_array, records))
         return True
 
     def take(
@@ -243,6 +245,13 @@ def _text(record: Any) -> str:
 def _is_field(path: object) -> bool:
     """True if a source's key or ts is left out, or is a top-level field of the record."""
     return path is None or (isinstance(path, str) and "." not in path)
+
+
+def _are_plain(keys: pa.Array) -> bool:
+    """True if all keys are short and of ASCII."""
+    offsets = offsets_of(keys)
+    data = memoryview(keys.buffers()[2] or b"")
+    return int(np.diff(offsets).max()) <= PLAIN_KEY and data[: offsets[-1]].tobytes().isascii()
 
 
 def _scale(source: Source) -> int | None:

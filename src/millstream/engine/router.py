@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from time import perf_counter_ns
 from typing import Any
 
+import pyarrow as pa
+
 from millstream.codec import decode_value, decode_values, encode_value
-from millstream.engine.columns import Columns
+from millstream.engine.columns import Columns, Integers
 from millstream.engine.combiner import Combiner
 from millstream.engine.effects import Effects
 from millstream.engine.key_shards import key_shards
@@ -158,7 +160,7 @@ class Router:
             return
         self._place(target, events)
 
-    def place_keys(self, stream: int, keys: list[str], times: list[int], highest: int) -> None:
+    def place_keys(self, stream: int, keys: pa.Array, times: Integers, highest: int) -> None:
         """Takes a source's events of which only key and time are needed (`plan.needs_values`)."""
         if self.highest is None or highest > self.highest:
             self.highest = highest
