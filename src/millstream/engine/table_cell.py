@@ -22,7 +22,7 @@ from millstream.codec import SlateCodec, slate_codec
 from millstream.engine.beat import Beat
 from millstream.engine.cell import Cell
 from millstream.engine.columns import Columns
-from millstream.engine.content_order import by_key
+from millstream.engine.content_order import PIECE, by_key
 from millstream.engine.feeder import Feeder
 from millstream.engine.plan import Plan
 from millstream.engine.router import Router
@@ -30,7 +30,7 @@ from millstream.model.function import Update
 from millstream.model.rules import FAILURES
 from millstream.slate_versions import read_slate
 from millstream.stores.contract import View
-from millstream.stores.layout import pack_slate, unpack_slate
+from millstream.stores.layout import PLAIN, SLATE_HEAD, pack_slate, slate_head, unpack_slate
 from millstream.update_tables import TableEvents, table_form
 
 
@@ -41,7 +41,8 @@ class KeyPart(NamedTuple):
     row: bytes | None
     start: int
     """The index of its first event."""
-    count: int
+    size: int
+    """The number of its events."""
     slate: Any
     last: int
     """The time of the last update of the slate after the call."""
@@ -64,7 +65,7 @@ class TableCell(Cell):
         feeder = self._feeder(update, beat)
         groups = by_key(due, self._plan.streams)
         events, start = groups.events, 0
-        records, unfit = self._records(events)
+        values, unfit = self._values(events)
         times = events.ts if update.ttl is not None else ()
         ends = events.times[np.cumsum(groups.counts) - 1].tolist() if events else []
         parts: list[KeyPart] = []
@@ -80,28 +81,33 @@ class TableCell(Cell):
                 apart.append((key, row, order))
             else:
                 parts.append(part)
-        failed = self._call(update, parts, events, records, feeder) if parts else []
-        apart += [(p.key, p.row, range(p.start, p.start + p.count)) for p in failed]
+        failed = self._call(update, parts, events, values, feeder) if parts else []
+        apart += [(p.key, p.row, range(p.start, p.start + p.size)) for p in failed]
         for key, row, order in apart:
             self._feed_key(feeder, key, row, events, [], order, beat, again=True)
         self._end_feed(feeder, len(due), router)
         router.took(self.number, perf_counter_ns() - began)
 
-    def _records(self, events: Columns) -> tuple[Sequence[Any], set[int]]:
-        """Reads the values as the declared type; returns the indices of those that do not fit."""
-        form = self._form
-        try:
-            return form.records(events.values if form.has_values else ()), set()
-        except FAILURES:
-            fields: list[Any] = []
-            unfit = set()
-            for index, value in enumerate(events.values):
-                try:
-                    fields.append(form.record(value))
-                except FAILURES:
-                    fields.append(None)
-                    unfit.add(index)
-            return fields, unfit
+    def _values(self, events: Columns) -> tuple[list[pa.Array], set[int]]:
+        """Reads the values into columns; also returns the indices of those that do not fit."""
+        form, unfit = self._form, set[int]()
+        if not form.has_values or not events:
+            return [], unfit
+        pieces: list[list[pa.Array]] = []
+        for start in range(0, len(events), PIECE):
+            encoded = events.slice(start, start + PIECE).values
+            try:
+                records = form.records(encoded)
+            except FAILURES:
+                records = []
+                for index, value in enumerate(encoded, start):
+                    try:
+                        records.append(form.record(value))
+                    except FAILURES:
+                        records.append(None)
+                        unfit.add(index)
+            pieces.append(form.value_columns(records))
+        return [pa.concat_arrays(column) for column in zip(*pieces, strict=True)], unfit
 
     def _part(
         self,
@@ -119,16 +125,20 @@ class TableCell(Cell):
         last, ttl = end, update.ttl
         slate: Any = None
         if row is not None:
-            stored = unpack_slate(row)
-            if ttl is None or times[order[0]] - stored.last <= ttl:
+            kind, before = slate_head(row)
+            if ttl is None or times[order[0]] - before <= ttl:
                 try:
-                    slate = read_slate(update, stored.version, stored.data)
+                    if kind == PLAIN and update.version == 1:  # nearly always
+                        slate = self._codec.decode(row[SLATE_HEAD:])
+                    else:
+                        stored = unpack_slate(row)
+                        slate = read_slate(update, stored.version, stored.data)
                 except FAILURES:
                     return None
-                last = max(last, stored.last)
+                last = max(last, before)
         if ttl is not None and last - times[order[0]] > ttl:
             first = times[order[0]]
-            since = first if slate is None else max(first, stored.last)
+            since = first if slate is None else max(first, before)
             reached = [max(times[index], since) for index in order]
             if any(later - earlier > ttl for earlier, later in pairwise(reached)):
                 return None
@@ -141,14 +151,14 @@ class TableCell(Cell):
         update: Update,
         parts: list[KeyPart],
         events: Columns,
-        records: Sequence[Any],
+        values: list[pa.Array],
         feeder: Feeder,
     ) -> list[KeyPart]:
         """Calls the function for these keys and keeps their slates; returns those that failed."""
         try:
             new = self._form.call(
                 update,
-                self._table_events(parts, events, records),
+                self._table_events(parts, events, values),
                 [part.key for part in parts],
                 [part.slate for part in parts],
             )
@@ -158,8 +168,8 @@ class TableCell(Cell):
                 return parts
             half = len(parts) // 2
             return [
-                *self._call(update, parts[:half], events, records, feeder),
-                *self._call(update, parts[half:], events, records, feeder),
+                *self._call(update, parts[:half], events, values, feeder),
+                *self._call(update, parts[half:], events, values, feeder),
             ]
         failed = []
         slates, version = self._slates, update.version
@@ -174,16 +184,16 @@ class TableCell(Cell):
         return failed
 
     def _table_events(
-        self, parts: list[KeyPart], events: Columns, records: Sequence[Any]
+        self, parts: list[KeyPart], events: Columns, values: list[pa.Array]
     ) -> TableEvents:
         """Returns the events of these keys, which may be all of them."""
-        counts = np.array([part.count for part in parts])
+        counts = np.array([part.size for part in parts])
         rows = np.repeat(np.arange(len(parts)), counts)
         if len(rows) < len(events):
             before = np.cumsum(counts) - counts
             starts = np.array([part.start for part in parts])
             order = np.arange(len(rows)) + np.repeat(starts - before, counts)
             events = events.pick(order)
-            records = [records[index] for index in order] if records else ()
+            values = [column.take(pa.array(order)) for column in values]
         streams = pa.array(self._plan.streams, pa.string()).take(pa.array(events.stream_array))
-        return TableEvents(rows, events.times, streams, records)
+        return TableEvents(rows, events.times, streams, values)
