@@ -44,7 +44,9 @@ def keeping(key: Any, ts: Any, unit: Any) -> App:
     return app
 
 
-def outcome(app: App, lines: list[bytes], pick: bool) -> tuple[Any, ...] | None:
+def outcome(
+    app: App, lines: list[bytes], pick: bool, stamps: list[int] | None = None
+) -> tuple[Any, ...] | None:
     """What became of the lines; None if they should have been picked from and were not."""
     workflow = app.checked()
     plan, store = Plan(workflow, 2, frozenset(workflow.outputs)), MemoryStore(2)
@@ -56,11 +58,11 @@ def outcome(app: App, lines: list[bytes], pick: bool) -> tuple[Any, ...] | None:
         if pick:
             assert intake.fields is not None
             picked = picker(*intake.fields)(b"\n".join(lines))
-            if picked is None or not intake.take_picked(*picked):
+            if picked is None or not intake.take_picked(*picked, stamps):
                 return None
         else:
             chunk = decode_lines(lines, 0, lambda: 0)
-            intake.take(chunk.records, chunk.raw, "file", chunk.line_of)
+            intake.take(chunk.records, chunk.raw, "file", chunk.line_of, stamps)
         run_whole(task)
         report = task.finish([intake])
     rows = []
@@ -85,16 +87,18 @@ shapes = st.sampled_from((("k", "t", "us"), ("k", "t", "ms"), (None, "t", "s"), 
 
 
 @pytest.mark.parametrize("made", [an_app, keeping])
-@given(records, shapes)
-@example([{"k": "x", "t": 101, "n": 1}], ("k", "t", "us"))
+@given(records, shapes, st.one_of(st.none(), st.integers(-1_000, TIME_LIMIT // 2)))
+@example([{"k": "x", "t": 101, "n": 1}], ("k", "t", "us"), None)
+@example([{"k": "x", "t": 101, "n": 1}], ("k", None, None), 200)
 def test_picked_records_come_to_the_same(
-    made: Callable[..., App], given: list[Any], shape: tuple[Any, ...]
+    made: Callable[..., App], given: list[Any], shape: tuple[Any, ...], arrived: int | None
 ) -> None:
     """The same slates, outputs and counts, in any unit; what cannot be picked is not counted."""
     lines = [encode_value(record) for record in given]
-    picked = outcome(made(*shape), lines, pick=True)
+    stamps = None if arrived is None else [arrived + number for number in range(len(lines))]
+    picked = outcome(made(*shape), lines, True, stamps)
     if picked is not None:
-        assert picked == outcome(made(*shape), lines, pick=False)
+        assert picked == outcome(made(*shape), lines, False, stamps)
 
 
 def test_plain_records_are_picked() -> None:

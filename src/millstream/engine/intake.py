@@ -67,25 +67,30 @@ class Intake:
         return str(key) if key is not None else None, str(ts) if ts is not None else None, whole
 
     def take_picked(
-        self, keys: list[str] | None, times: list[int] | None, records: pa.Array | None = None
+        self,
+        keys: list[str] | None,
+        times: list[int] | None,
+        records: pa.Array | None = None,
+        stamps: list[int] | None = None,
     ) -> bool:
         """Routes records of which only `fields` were decoded; False if whole records must be.
 
-        `records` has them as they are, as large_binary, if they are needed.
+        `records` has them as they are, as large_binary, if they are needed; `stamps` as in `take`.
         """
         count = len(keys or times or ())
         key_array = pa.array([""] * count if keys is None else keys, pa.large_string())
         if not _are_plain(key_array):
             return False
-        if times is None:
-            ts, scale = np.full(count, self._clock, np.int64), 1
-        else:
-            try:
-                ts, scale = np.array(times, np.int64), self._scale or 1
-            except OverflowError:
-                return False
+        arrived = [self._clock] * count if stamps is None else stamps
+        scale = 1 if times is None else self._scale or 1
+        try:
+            ts = np.array(arrived if times is None else times, np.int64)
+        except OverflowError:
+            return False
         least, highest = int(ts.min()) * scale, int(ts.max()) * scale
-        if highest - self._clock > self._ahead or highest >= TIME_LIMIT or least <= -TIME_LIMIT:
+        if highest >= TIME_LIMIT or least <= -TIME_LIMIT:
+            return False
+        if times is not None and highest - min(arrived) > self._ahead:
             return False
         if self._late_limit is not None and least <= self._late_limit:
             return False  # a late event is kept whole

@@ -64,7 +64,7 @@ class TopicRecordReader:
         size = sum(map(len, whole))
         if self._pick is not None and None not in values:
             picked = self._pick(b"\n".join(whole))
-            if picked is not None and len(picked.keys or picked.times or ()) == len(whole):
+            if picked is not None and picked.size == len(whole):
                 later = partial(self._decoded, messages, values, whole)
                 return Chunk([], None, [], None, picked=picked, whole=later), size
         return self._decoded(messages, values, whole), size

@@ -41,6 +41,11 @@ class Picked(NamedTuple):
     lines: pa.Array | None = None
     """Of Arrow's large_binary."""
 
+    @property
+    def size(self) -> int:
+        """The number of lines."""
+        return len(self.keys or self.times or ())
+
 
 @lru_cache(maxsize=16)
 def picker(
