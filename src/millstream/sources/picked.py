@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from millstream.json_depth import DEEPEST, too_deep
+from millstream.json_depth import DEEPEST, any_too_deep
 
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}\n")
@@ -103,7 +103,7 @@ def _is_certain(block: bytes) -> bool:
         if block.count(b"}\n{") != newlines or block[:1] != b"{" or block[-1:] != b"}":
             return False
         opened = brackets.count(b"[") + brackets.count(b"{")
-        if opened > newlines + DEEPEST and any(map(too_deep, block.split(b"\n"))):
+        if opened > newlines + DEEPEST and any_too_deep(block.split(b"\n")):
             return False
     if not block.isascii():
         try:
