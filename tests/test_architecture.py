@@ -106,7 +106,7 @@ OUTSIDE = {
     "obstore": {"places"},
     "httpx": {"client", "actions"},
     "datasketches": {"algebra"},
-    "numpy": {"algebra", "sources"},
+    "numpy": {"algebra", "engine", "sources"},
     "msgspec": {
         "messages",
         *("codec", "stores", "engine", "sources", "sinks", "driver", "spark", "cli"),

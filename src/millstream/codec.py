@@ -89,10 +89,27 @@ def encode_slate(slate: Any) -> bytes:
     return encoded
 
 
+_SETTLED = frozenset({str, int, bool, type(None)})  # not float, which may be NaN
+FEW = 8
+"""Up to this many entries, looking at each is faster than encoding them."""
+
+
+def settled(slate: dict[Any, Any]) -> bool:
+    """True if a dict slate has only a few entries, and none that JSON could change or refuse."""
+    if len(slate) > FEW:
+        return False
+    for name, item in slate.items():
+        if type(name) is not str or type(item) not in _SETTLED:
+            return False
+    return True
+
+
 def _encode_dict_slate(slate: Any) -> bytes:
     """Encodes a dict slate as JSON. Only text can be a key, at any depth: another key would come
     back as text, and what was counted under 5 would be found under "5"."""
     try:
+        if type(slate) is dict and settled(slate):
+            return _encode_as_is(slate)
         encoded = _encode_as_is(slate)
         if b"[" in encoded and _holds_set(slate):
             slate = _sets_in_order(slate)

@@ -7,7 +7,7 @@ same at every entrance.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 DEEPEST = 500
 """The most lists and objects within one another; half of the interpreter's initial limit."""
@@ -36,6 +36,11 @@ def too_deep(json: bytes) -> bool:
                 return True
             depth += 2 * opened - len(stride)
     return False
+
+
+def any_too_deep(values: Sequence[bytes]) -> bool:
+    """True if any of these JSON values is nested too deeply."""
+    return max(map(len, values), default=0) > 2 * DEEPEST and any(map(too_deep, values))
 
 
 def _outside_texts(json: bytes) -> Iterator[bytes]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -50,12 +51,12 @@ NewSlates = list[pa.Array]
 class TableEvents(NamedTuple):
     """The events of a call. Each column has an item for each event."""
 
-    rows: Sequence[int]
-    """The row of the event's slate."""
-    ts: Sequence[int]
-    streams: Sequence[str]
-    records: Sequence[Any]
-    """The values, as `TableForm.records` returns them."""
+    rows: Any
+    """The row of the event's slate. This and the next two are lists or arrays."""
+    ts: Any
+    streams: Any
+    values: Sequence[pa.Array]
+    """The columns of the values."""
 
 
 class TableForm:
@@ -72,27 +73,33 @@ class TableForm:
             self._read_records = msgspec.json.Decoder(list[self._record]).decode  # type: ignore
         self._slate: Any = msgspec.defstruct("Slate", [(c.name, Any) for c in self._columns])
 
+    @property
+    def has_values(self) -> bool:
+        """True if the values have a declared type."""
+        return self._record is not None
+
     def record(self, encoded: bytes) -> Any:
         """Returns the fields of an event's value; raises if it does not fit the declared type."""
-        return None if self._record is None else self._read_record(encoded)
+        return self._read_record(encoded)
 
-    def records(self, encoded: Sequence[bytes]) -> Sequence[Any]:
+    def records(self, encoded: Sequence[bytes]) -> list[Any]:
         """Returns the fields of many values; raises if one of them does not fit."""
-        if self._record is None:
-            return ()
         joined = b",".join(encoded)
         if BYTES_TAG in joined:
             return [self._read_record(value) for value in encoded]
-        return self._read_records(b"[" + joined + b"]")
+        records: list[Any] = self._read_records(b"[" + joined + b"]")
+        return records
+
+    def value_columns(self, records: Sequence[Any]) -> list[pa.Array]:
+        """Returns the columns of values; None stands for one that does not fit, and is null."""
+        return [_column_of(column, records) for column in self._values]
 
     def call(
         self, update: Update, events: TableEvents, keys: Sequence[str], slates: Sequence[Any]
     ) -> NewSlates:
         """Calls the function with tables; raises if it fails or its slates do not fit."""
         key = pa.array(keys, pa.string())
-        stored = [
-            pa.array([getattr(s, c.name) for s in slates], _ARROW[c.kind]) for c in self._columns
-        ]
+        stored = [_column_of(column, slates) for column in self._columns]
         table = pa.table([key, *stored], names=["key", *(c.name for c in self._columns)])
         rows = pa.array(events.rows, pa.int64())
         columns = [
@@ -100,10 +107,7 @@ class TableForm:
             pa.DictionaryArray.from_arrays(rows.cast(pa.int32()), key),
             pa.array(events.ts, pa.int64()),
             pa.array(events.streams, pa.string()),
-            *(
-                pa.array([getattr(r, c.name) for r in events.records], _ARROW[c.kind])
-                for c in self._values
-            ),
+            *events.values,
         ]
         names = [*EVENT_COLUMNS, *(c.name for c in self._values)]
         returned = update.function(pa.table(columns, names=names), table)
@@ -132,8 +136,9 @@ class TableForm:
 
     def call_with_one(self, update: Update, event: Event, slate: Any) -> None:
         """Calls the function with tables of one event, and puts the new slate into `slate`."""
-        records = [self.record(encode_value(event.value))]
-        one = TableEvents([0], [event.ts], [event.stream], records)
+        records = [self.record(encode_value(event.value))] if self.has_values else []
+        columns = self.value_columns(records)
+        one = TableEvents([0], [event.ts], [event.stream], columns)
         returned = self.call(update, one, [event.key], [slate])
         for column, new in zip(self._columns, returned, strict=True):
             setattr(slate, column.name, new[0].as_py())
@@ -143,6 +148,15 @@ class TableForm:
 def table_form(slate: type, values: type | None) -> TableForm:
     """Returns the form of the tables of an update with such slates and values."""
     return TableForm(slate, values)
+
+
+def _column_of(column: FieldColumn, records: Sequence[Any]) -> pa.Array:
+    name = column.name
+    try:
+        items = list(map(attrgetter(name), records))
+    except AttributeError:  # of a None
+        items = [None if record is None else getattr(record, name) for record in records]
+    return pa.array(items, _ARROW[column.kind])
 
 
 def _record_type(values: type, columns: tuple[FieldColumn, ...]) -> Any:
@@ -158,7 +172,7 @@ def _record_type(values: type, columns: tuple[FieldColumn, ...]) -> Any:
             fields.append((column.name, hint, made))
         else:
             fields.append((column.name, hint))
-    return msgspec.defstruct("Record", fields, kw_only=True)
+    return msgspec.defstruct("Record", fields, kw_only=True, gc=False)
 
 
 def _as_columns(returned: Any, size: int) -> dict[str, pa.ChunkedArray]:

@@ -95,7 +95,7 @@ class InProcess:
 
         def gather(task: Task) -> None:
             for place, columns in task.router.take().items():
-                placed.setdefault(place, Columns()).extend(Columns.unpack(columns.pack()))
+                placed.setdefault(place, Columns()).extend(Columns.of_frame(columns.frame()))
 
         with self._task(beat, range(self.shards)) as task:
             task.take_feedback()

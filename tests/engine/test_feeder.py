@@ -48,8 +48,9 @@ class Fed:
         events = Columns([0] * count, ts, ["k"] * count, [b"%d" % one for one in ts])
         order, again = list(range(count)), self.feeder.plain
         if again:
+            given = [ms.Event("s", one, "k", one) for one in ts]
             try:
-                return self.feeder.feed_plain("k", row, events, list(ts), order)
+                return self.feeder.feed_plain("k", row, given, events, 0)
             except Redo:
                 pass
         return self.feeder.feed(
@@ -209,7 +210,7 @@ def test_content_order(given: list[tuple[int, int, bytes]]) -> None:
         ["k"] * len(given),
         [value for _, _, value in given],
     )
-    order = content_order(events, list(range(len(given))), streams)
+    order = content_order(events, streams).tolist()
     assert sorted(order) == list(range(len(given)))
     contents = [(given[i][1], streams[given[i][0]], canonical(given[i][2])) for i in order]
     assert contents == sorted(contents)

@@ -1,13 +1,15 @@
-"""Records of which only key and time were picked come to the same as whole ones."""
+"""Records of which only key and time were decoded come to the same as whole ones."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from millstream import App, algebra
+from millstream import App, Event, algebra
 from millstream.codec import encode_value
 from millstream.driver.next_beat import next_beat
 from millstream.engine.intake import Intake
@@ -29,10 +31,25 @@ def an_app(key: Any, ts: Any, unit: Any, **more: Any) -> App:
     return app
 
 
-def outcome(app: App, lines: list[bytes], pick: bool) -> tuple[Any, ...] | None:
+def keeping(key: Any, ts: Any, unit: Any) -> App:
+    """An application that keeps the values as they are, and looks into them."""
+    app = App("kept")
+    app.source("a", key=key, ts=ts, unit=unit)
+
+    @app.update("a")
+    def keep(event: Event, slate: dict[str, Any]) -> None:
+        slate.setdefault("values", []).append(event.value)
+
+    app.output("a")
+    return app
+
+
+def outcome(
+    app: App, lines: list[bytes], pick: bool, stamps: list[int] | None = None
+) -> tuple[Any, ...] | None:
     """What became of the lines; None if they should have been picked from and were not."""
     workflow = app.checked()
-    plan, store = Plan(workflow, 2, frozenset()), MemoryStore(2)
+    plan, store = Plan(workflow, 2, frozenset(workflow.outputs)), MemoryStore(2)
     beat = next_beat(
         workflow, Progress(), epoch=1, batch=0, clock=7, started=0, final=False, lane="one-task"
     )
@@ -41,11 +58,11 @@ def outcome(app: App, lines: list[bytes], pick: bool) -> tuple[Any, ...] | None:
         if pick:
             assert intake.fields is not None
             picked = picker(*intake.fields)(b"\n".join(lines))
-            if picked is None or not intake.take_picked(*picked):
+            if picked is None or not intake.take_picked(*picked, stamps):
                 return None
         else:
             chunk = decode_lines(lines, 0, lambda: 0)
-            intake.take(chunk.records, chunk.raw, "file", chunk.line_of)
+            intake.take(chunk.records, chunk.raw, "file", chunk.line_of, stamps)
         run_whole(task)
         report = task.finish([intake])
     rows = []
@@ -53,7 +70,8 @@ def outcome(app: App, lines: list[bytes], pick: bool) -> tuple[Any, ...] | None:
         with store.shard(number).at(0) as view:
             rows.extend(view.scan(b""))
     told = (report.events, report.seen, report.highest, report.processed, report.taken)
-    return sorted(rows), told, report.emitted, report.late, report.dead_letters
+    outputs = {name: sorted(output) for name, output in report.outputs.items()}
+    return sorted(rows), told, report.emitted, report.late, report.dead_letters, outputs
 
 
 records = st.lists(
@@ -68,14 +86,19 @@ records = st.lists(
 shapes = st.sampled_from((("k", "t", "us"), ("k", "t", "ms"), (None, "t", "s"), ("k", None, None)))
 
 
-@given(records, shapes)
-@example([{"k": "x", "t": 101, "n": 1}], ("k", "t", "us"))
-def test_picked_records_come_to_the_same(given: list[Any], shape: tuple[Any, ...]) -> None:
-    """The same slates and the same counts, in any unit; what cannot be picked is not counted."""
+@pytest.mark.parametrize("made", [an_app, keeping])
+@given(records, shapes, st.one_of(st.none(), st.integers(-1_000, TIME_LIMIT // 2)))
+@example([{"k": "x", "t": 101, "n": 1}], ("k", "t", "us"), None)
+@example([{"k": "x", "t": 101, "n": 1}], ("k", None, None), 200)
+def test_picked_records_come_to_the_same(
+    made: Callable[..., App], given: list[Any], shape: tuple[Any, ...], arrived: int | None
+) -> None:
+    """The same slates, outputs and counts, in any unit; what cannot be picked is not counted."""
     lines = [encode_value(record) for record in given]
-    picked = outcome(an_app(*shape), lines, pick=True)
+    stamps = None if arrived is None else [arrived + number for number in range(len(lines))]
+    picked = outcome(made(*shape), lines, True, stamps)
     if picked is not None:
-        assert picked == outcome(an_app(*shape), lines, pick=False)
+        assert picked == outcome(made(*shape), lines, False, stamps)
 
 
 def test_plain_records_are_picked() -> None:
@@ -97,12 +120,15 @@ def test_values_are_read_if_anyone_needs_them() -> None:
         with Task(plan, beat, MemoryStore(1), range(1), 1) as task:
             return Intake(workflow.sources[0], task.router, 7, None).fields
 
-    assert fields(an_app("k", "t", "us")) == ("k", "t")
-    assert fields(an_app(None, "t", "us", ttl="1s")) == (None, "t")
+    assert fields(an_app("k", "t", "us")) == ("k", "t", False)
+    assert fields(an_app(None, "t", "us", ttl="1s")) == (None, "t", False)
     summed = an_app("k", "t", "us")
     summed.aggregate("a", algebra=algebra.sum("n"), name="total")
     kept = an_app("k", "t", "us")
     kept.output("a")
-    assert [fields(app) for app in (summed, kept)] == [None, None]
+    mapped = keeping("k", "t", "us")
+    mapped.map("a", name="seen")(lambda event: None)
+    assert [fields(app) for app in (summed, mapped)] == [None, None]
+    assert [fields(app) for app in (kept, keeping("k", "t", "us"))] == [("k", "t", True)] * 2
     for key, ts, unit in (("k.l", "t", "us"), ("k", "t", None), ("t", "t", "us"), (str, "t", "us")):
         assert fields(an_app(key, ts, unit)) is None

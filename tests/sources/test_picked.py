@@ -67,9 +67,10 @@ def test_odd_lines_are_given_up_or_right(given: list[bytes]) -> None:
 
 
 def check(given: list[bytes]) -> None:
-    picked = picker("key", "ts")(b"\n".join(given))
+    picked = picker("key", "ts", True)(b"\n".join(given))
     if picked is None:
         return
+    assert picked.lines.to_pylist() == given
     whole = decode_lines(given, 0, lambda: 0)
     assert not whole.bad
     assert picked.keys == [record["key"] for record in whole.records]
@@ -83,9 +84,13 @@ def test_plain_lines_are_picked() -> None:
         b'{"key":"1e999abc","ts":1700000000000000,"n":1.5e-7,"more":{"list":[1,2]}}',
         b'{"ts":2,"key":"b","text":"\xc3\xa9 1e5"}',
     ]
-    assert picker("key", "ts")(b"\n".join(given)) == (["1e999abc", "b"], [1700000000000000, 2])
-    assert picker(None, "ts")(b"\n".join(given)) == (None, [1700000000000000, 2])
-    assert picker("key", None)(b"\n".join(given)) == (["1e999abc", "b"], None)
+    assert picker("key", "ts")(b"\n".join(given)) == (
+        ["1e999abc", "b"],
+        [1700000000000000, 2],
+        None,
+    )
+    assert picker(None, "ts")(b"\n".join(given)) == (None, [1700000000000000, 2], None)
+    assert picker("key", None)(b"\n".join(given)) == (["1e999abc", "b"], None, None)
 
 
 def test_a_file_is_picked_from_block_by_block(tmp_path: Path) -> None:

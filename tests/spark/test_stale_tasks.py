@@ -67,7 +67,7 @@ def job_of(home: Home) -> BatchJob:
 def frame(*events: tuple[str, int]) -> bytes:
     """A frame that is too large to stay in a buffer on its way: blanks are JSON too."""
     keys, values = [key for key, _ in events], [str(n).ljust(300_000).encode() for _, n in events]
-    return Columns([0] * len(keys), list(range(len(keys))), keys, values).pack()
+    return Columns([0] * len(keys), list(range(len(keys))), keys, values).frame()
 
 
 def slates(home: Home) -> dict[str, bytes]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -25,6 +26,7 @@ from millstream.sources.files import NOWHERE, FileLog, Position
 from millstream.sources.formats import CHUNK_RECORDS, Chunk, Format, InputSplit
 from millstream.sources.json_lines import Fields, JsonLines, decode_lines
 from millstream.sources.named_format import format_named
+from millstream.sources.picked import picker
 from millstream.sources.record_log import RecordLog, list_pieces
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress
@@ -306,11 +308,11 @@ def read_split(
         yield from format_named(format, text).read(split)
         return
     with closing(LogReader(Path(split.path))) as reader:
-        yield from log_chunks(reader.blocks(split.start, split.stop or 0))
+        yield from log_chunks(reader.blocks(split.start, split.stop or 0), fields)
 
 
-def log_chunks(blocks: Iterable[Block]) -> Iterator[Chunk]:
-    """Yields the records of an event log's blocks."""
+def log_chunks(blocks: Iterable[Block], fields: Fields | None = None) -> Iterator[Chunk]:
+    """Yields the records of an event log's blocks; with `fields`, only these where possible."""
     lines: list[bytes] = []
     stamps: list[int] = []
     first = 0
@@ -320,14 +322,22 @@ def log_chunks(blocks: Iterable[Block]) -> Iterator[Chunk]:
         lines += block.lines
         stamps += [block.stamp] * len(block.lines)
         if len(lines) >= CHUNK_RECORDS:
-            yield _chunk(lines, stamps, first)
+            yield _chunk(lines, stamps, first, fields)
             lines, stamps = [], []
     if lines:
-        yield _chunk(lines, stamps, first)
+        yield _chunk(lines, stamps, first, fields)
 
 
-def _chunk(lines: list[bytes], stamps: list[int], first: int) -> Chunk:
+def _chunk(lines: list[bytes], stamps: list[int], first: int, fields: Fields | None) -> Chunk:
     """Builds a chunk whose line numbers are record numbers in the log, for dead letters."""
+    picked = None if fields is None else picker(*fields)(b"\n".join(lines))
+    if picked is None or picked.size != len(lines):
+        return _whole_chunk(lines, stamps, first)
+    whole = partial(_whole_chunk, lines, stamps, first)
+    return Chunk([], None, [], None, stamps=stamps, picked=picked, whole=whole)
+
+
+def _whole_chunk(lines: list[bytes], stamps: list[int], first: int) -> Chunk:
     chunk = decode_lines(lines, 0, lambda: first - 1)
     if chunk.lines is not None:
         stamps = [stamps[line] for line in chunk.lines]

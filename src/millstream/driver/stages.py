@@ -36,6 +36,7 @@ from millstream.log.placed_blocks import LogObjects, placed_blocks
 from millstream.model.source import Source
 from millstream.sources.address import LOG
 from millstream.sources.formats import Chunk
+from millstream.sources.json_lines import Fields
 from millstream.sources.kafka_records import taken_source
 from millstream.sources.named_format import format_named
 
@@ -123,7 +124,7 @@ def layer_stage(
         elif function == REPORT or plan.layer_of[function] != layer:
             passing.append((task_number, (function, shard, frame)))
         else:
-            inboxes.setdefault((function, shard), Columns()).extend(Columns.unpack(frame))
+            inboxes.setdefault((function, shard), Columns()).extend(Columns.of_frame(frame))
     if ended != upstream:
         reach("cut-off", job.beat.batch)
         raise RunError(
@@ -187,7 +188,7 @@ def _read(
 
 def _take(intake: Intake, chunk: Chunk, file: str) -> None:
     if chunk.picked is not None and chunk.whole is not None:
-        if intake.take_picked(*chunk.picked):
+        if intake.take_picked(*chunk.picked, chunk.stamps):
             return
         chunk = chunk.whole()
     intake.take(chunk.records, chunk.raw, file, chunk.line_of, chunk.stamps, chunk.keys)
@@ -204,17 +205,17 @@ def _read_letters(job: BatchJob, task: Task, piece: SourceSplit) -> RetryIntake:
     return intake
 
 
-def _log_chunks(job: BatchJob, piece: SourceSplit) -> Iterator[Chunk]:
+def _log_chunks(job: BatchJob, piece: SourceSplit, fields: Fields | None = None) -> Iterator[Chunk]:
     if not isinstance(piece.located, LogObjects):
-        return read_split(piece.format, piece.split)
+        return read_split(piece.format, piece.split, fields)
     start, stop = piece.split.start, piece.split.stop or 0
-    return log_chunks(placed_blocks(piece.located, start, stop, lambda: place_of(job)))
+    return log_chunks(placed_blocks(piece.located, start, stop, lambda: place_of(job)), fields)
 
 
 def _chunks(job: BatchJob, piece: SourceSplit, intake: Intake) -> Iterator[Chunk]:
     source, clock = intake.source, job.beat.clock
     if isinstance(piece.located, LogObjects):
-        return _log_chunks(job, piece)
+        return _log_chunks(job, piece, intake.fields)
     if source.jump is not None and piece.format != LOG:
         return without_jumps(format_named(piece.format, source.text), piece.split, source, clock)
     return read_split(piece.format, piece.split, intake.fields, source.text)
@@ -227,7 +228,7 @@ def _gathered(task: Task) -> int:
 def _deliveries(job: BatchJob, task: Task, *, partials: bool = True) -> Iterator[Row]:
     """Yields the deliveries to send on; `partials`: also partials that are still being merged."""
     for (function, shard), events in task.router.take(partials).items():
-        yield shard % job.tasks, (function, shard, events.pack())
+        yield shard % job.tasks, (function, shard, events.frame())
 
 
 def _end_marks(job: BatchJob) -> list[Row]:

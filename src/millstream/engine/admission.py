@@ -19,6 +19,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pyarrow.compute as pc
+
 from millstream.engine.columns import Columns
 from millstream.engine.content_order import by_key, content_order
 from millstream.engine.queue import ALL, Queue, lane_of
@@ -177,14 +179,16 @@ class Admission:
         if cool is not None:
             passed.extend(cool)
         assert warm is not None
-        for key, indices in sorted(by_key(warm).items()):
-            ordered = self._ordered(warm.pick(indices))
-            now = room.get(lane_of(key), share)
-            passed.extend(ordered.slice(0, now))
-            self._queue.put(lane_of(key), ordered.slice(now, len(ordered)))
+        groups, start = by_key(warm, self._streams), 0
+        for key, count in zip(groups.keys, groups.counts, strict=True):
+            lane, stop = lane_of(key), start + count
+            now = start + min(count, room.get(lane_of(key), share))
+            passed.extend(groups.events.slice(start, now))
+            self._queue.put(lane, groups.events.slice(now, stop))
+            start = stop
         return passed
 
     def _ordered(self, events: Columns) -> Columns:
         """Returns the events in content order; equal ones in the order of their keys."""
-        indices = sorted(range(len(events)), key=events.keys.__getitem__)
-        return events.pick(content_order(events, indices, self._streams))
+        by_keys = events.pick(pc.sort_indices(events.key_array))
+        return by_keys.pick(content_order(by_keys, self._streams))

@@ -7,7 +7,7 @@ higher horizon, and sees its own changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from time import perf_counter_ns
 from typing import Any
 
@@ -18,7 +18,7 @@ from millstream.engine.admission import PATIENCE, Admission
 from millstream.engine.beat import Beat
 from millstream.engine.change_rows import entry_changes, slate_changes
 from millstream.engine.columns import Columns
-from millstream.engine.content_order import by_key, content_order
+from millstream.engine.content_order import KeyPiece, by_key
 from millstream.engine.effects import Effects
 from millstream.engine.feeder import Feeder, Redo
 from millstream.engine.final_phase import BEYOND
@@ -157,39 +157,48 @@ class Cell:
             self.diverted += len(diverted)
             stream = admission.overflow
             later = max(1, self._plan.delays.get(stream, 0))
-            diverted.streams = [self._plan.stream_number[stream]] * len(diverted)
-            diverted.ts = [ts + later for ts in diverted.ts]
-            router.route(self.number, diverted, self.outbox)
+            moved = diverted.with_stream(self._plan.stream_number[stream], later)
+            router.route(self.number, moved, self.outbox)
 
     def _feed(
         self, update: Update, due: Columns, timed: dict[bytes, str], beat: Beat, router: Router
     ) -> None:
         began = perf_counter_ns()
         feeder = self._feeder(update, beat)
-        feed_quickly = feeder.feed_batch if update.batch else feeder.feed_plain
-        groups = by_key(due)
-        for key in timed.values():
-            groups.setdefault(key, [])
-        values = decode_values(due.values)
-        streams, slates = self._plan.streams, self._slates
         if self._has_timers and due:
-            self.latest = greatest(self.latest, max(due.ts))
-        for (key, indices), row in zip(groups.items(), self._rows(list(groups)), strict=True):
-            order = content_order(due, indices, streams) if len(indices) > 1 else indices
-            again = feeder.plain
-            if again:
+            self.latest = greatest(self.latest, due.greatest)
+        groups = by_key(due, self._plan.streams)
+        if timed:
+            groups = groups.with_keys({*timed.values()})
+        rows = self._rows(groups.keys)
+        for piece in groups.pieces():
+            self._feed_piece(feeder, piece, rows, beat)
+        self._timers.spend(timed)
+        self._end_feed(feeder, len(due), router)
+        router.took(self.number, perf_counter_ns() - began)
+        router.route(self.number, feeder.effects.emitted, self.outbox)
+
+    def _feed_piece(
+        self, feeder: Feeder, piece: KeyPiece, rows: list[bytes | None], beat: Beat
+    ) -> None:
+        """Feeds some keys. Python objects of events are made here, and dropped again."""
+        events, slates, quick = piece.events, self._slates, feeder.plain
+        feed_quickly = feeder.feed_batch if feeder.update.batch else feeder.feed_plain
+        values = decode_values(events.values)
+        given = piece.made(values, self._plan.streams) if quick else []
+        start = 0
+        for number, (key, count) in enumerate(zip(piece.keys, piece.counts, strict=True)):
+            row, first, start = rows[piece.first + number], start, start + count
+            if quick:
                 try:
-                    slates[key] = feed_quickly(key, row, due, values, order)
+                    slates[key] = feed_quickly(key, row, given[first:start], events, first)
                     if row is None:
                         self.made += 1
                     continue
                 except Redo:
                     pass
-            self._feed_key(feeder, key, row, due, values, order, beat, again=again)
-        self._timers.spend(timed)
-        self._end_feed(feeder, len(due), router)
-        router.took(self.number, perf_counter_ns() - began)
-        router.route(self.number, feeder.effects.emitted, self.outbox)
+            order = range(first, start)
+            self._feed_key(feeder, key, row, events, values, order, beat, again=quick)
 
     def _feeder(self, update: Update, beat: Beat) -> Feeder:
         return Feeder(
@@ -210,7 +219,7 @@ class Cell:
         row: bytes | None,
         due: Columns,
         values: list[Any],
-        order: list[int],
+        order: Sequence[int],
         beat: Beat,
         *,
         again: bool,

@@ -1,27 +1,49 @@
-"""Holds many deliveries as columns, and packs them to bytes.
+"""Holds many deliveries at once as columns, and packs them to bytes.
 
-A delivery is one event on its way to one function. Columns of plain lists go through msgpack in
-one call each way, which makes it cheap to move events between tasks in large frames instead of row
-by row.
+DESIGN
+------
+A delivery is one event on its way to one function. Its columns are NumPy and Arrow arrays (stream
+numbers, times, keys as text, encoded values as bytes) or lists of Python objects. Each column is
+turned from one form into the other when it is first asked for in it. So events that a source reads
+as arrays are routed, sent on, grouped and ordered without an object for each, until they are fed;
+few events, such as those that a function has emitted, stay lists.
+
+Columns are values: only `extend` changes them. It holds on to the parts that it is given, and joins
+them once, when the columns are used. Who gets a list or an array must not change it.
+
+*Two encodings.* `pack` is what shards store: one call of msgpack each way. A `frame` is what passes
+between the tasks of a batch: flat buffers, which `of_frame` reads without copying them.
 """
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
-from itertools import pairwise
-from operator import itemgetter
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 Packed = tuple[list[int], list[int], list[str], list[bytes]]
+Integers = NDArray[np.int64]
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Packed).decode
+_FRAME = struct.Struct("<QQq")
+"""The head of a frame: the number of deliveries, the bytes of their keys, and the stream of all of
+them, or MIXED."""
+MIXED = -1
+_STREAMS, _TS, _KEYS, _VALUES = range(4)
+_COLUMNS = (_STREAMS, _TS, _KEYS, _VALUES)
+_KINDS = {_KEYS: pa.large_string(), _VALUES: pa.large_binary()}
 
 
 class Columns:
     """Deliveries to one function: stream numbers, times, keys and encoded values, side by side."""
 
-    __slots__ = ("keys", "streams", "ts", "values")
+    __slots__ = ("_arrays", "_count", "_lists", "_parts")
 
     def __init__(
         self,
@@ -30,44 +52,114 @@ class Columns:
         keys: list[str] | None = None,
         values: list[bytes] | None = None,
     ) -> None:
-        self.streams: list[int] = streams if streams is not None else []
-        self.ts: list[int] = ts if ts is not None else []
-        self.keys: list[str] = keys if keys is not None else []
-        self.values: list[bytes] = values if values is not None else []
+        self._count = len(ts or ())
+        self._lists: list[Any] = [streams or [], ts or [], keys or [], values or []]
+        self._arrays: list[Any] = [None] * len(_COLUMNS)
+        self._parts: list[Columns] = []
+        """Columns that are not joined yet; the forms above are of no meaning while there are."""
+
+    @classmethod
+    def of_arrays(
+        cls, streams: Integers, ts: Integers, keys: pa.Array, values: pa.Array
+    ) -> Columns:
+        """Returns columns of arrays: keys are of Arrow's large_string, values of large_binary."""
+        return cls._of([None] * len(_COLUMNS), [streams, ts, keys, values], len(ts))
+
+    @classmethod
+    def _of(cls, lists: list[Any], arrays: list[Any], count: int) -> Columns:
+        columns = cls.__new__(cls)
+        columns._lists, columns._arrays = lists, arrays
+        columns._count, columns._parts = count, []
+        return columns
 
     def __len__(self) -> int:
-        return len(self.ts)
+        return self._count
 
-    def add(self, stream: int, ts: int, key: str, value: bytes) -> None:
-        self.streams.append(stream)
-        self.ts.append(ts)
-        self.keys.append(key)
-        self.values.append(value)
+    @property
+    def streams(self) -> list[int]:
+        return self._list(_STREAMS)
+
+    @property
+    def ts(self) -> list[int]:
+        return self._list(_TS)
+
+    @property
+    def keys(self) -> list[str]:
+        return self._list(_KEYS)
+
+    @property
+    def values(self) -> list[bytes]:
+        return self._list(_VALUES)
+
+    @property
+    def stream_array(self) -> Integers:
+        return self._array(_STREAMS)  # type: ignore[no-any-return]
+
+    @property
+    def times(self) -> Integers:
+        return self._array(_TS)  # type: ignore[no-any-return]
+
+    @property
+    def key_array(self) -> pa.Array:
+        return self._array(_KEYS)
+
+    @property
+    def value_array(self) -> pa.Array:
+        return self._array(_VALUES)
+
+    @property
+    def least(self) -> int:
+        """The least time; there must be deliveries."""
+        return int(self.times.min())
+
+    @property
+    def greatest(self) -> int:
+        """The greatest time; there must be deliveries."""
+        return int(self.times.max())
+
+    @property
+    def only_stream(self) -> int | None:
+        """The stream of all deliveries; None if there are several."""
+        streams = self.stream_array
+        first = int(streams[0])
+        return first if bool((streams == first).all()) else None
 
     def extend(self, other: Columns) -> None:
-        self.streams += other.streams
-        self.ts += other.ts
-        self.keys += other.keys
-        self.values += other.values
+        if not other:
+            return
+        if self._parts:
+            self._parts += other._parts or [other._shared()]
+        elif self:
+            self._parts = [self._shared(), *(other._parts or [other._shared()])]
+        else:
+            self._parts = [*other._parts]
+            self._lists, self._arrays = [*other._lists], [*other._arrays]
+        self._count += len(other)
 
     def slice(self, start: int, stop: int) -> Columns:
-        return Columns(
-            self.streams[start:stop],
-            self.ts[start:stop],
-            self.keys[start:stop],
-            self.values[start:stop],
+        self._join()
+        lists, arrays = self._lists, self._arrays
+        return Columns._of(
+            [lists[n][start:stop] if arrays[n] is None else None for n in _COLUMNS],
+            [None if array is None else array[start:stop] for array in arrays],
+            max(0, min(stop, self._count) - start),
         )
 
     def by_time(self) -> Columns:
         """Returns the same deliveries in order of time."""
-        ts = self.ts
-        if all(a <= b for a, b in pairwise(ts)):
+        times = self.times
+        if bool((times[1:] >= times[:-1]).all()):
             return self
-        return self.pick(sorted(range(len(ts)), key=ts.__getitem__))
+        return self.pick(np.argsort(times, kind="stable"))
 
     def until(self, time: int) -> int:
         """Counts the deliveries with a time up to `time`; the columns must be in order of time."""
         return bisect_right(self.ts, time)
+
+    def with_stream(self, stream: int, later: int = 0) -> Columns:
+        """Returns the deliveries on another stream, at a later time."""
+        streams = np.full(len(self), stream, np.int64)
+        return Columns.of_arrays(streams, self.times + later, self.key_array, self.value_array)
 
     def pack(self) -> bytes:
         return _encode((self.streams, self.ts, self.keys, self.values))
@@ -76,27 +168,134 @@ class Columns:
     def unpack(cls, packed: bytes) -> Columns:
         return cls(*_decode(packed))
 
-    def split(self, to: list[int], parts: int) -> list[Columns | None]:
+    def split(self, to: NDArray[Any] | list[int], parts: int) -> list[Columns | None]:
         """Splits the deliveries into parts, given each delivery's part; None for an empty part."""
-        chosen: list[list[int]] = [[] for _ in range(parts)]
-        for index, part in enumerate(to):
-            chosen[part].append(index)
-        return [self.pick(indices) if indices else None for indices in chosen]
+        numbers = np.asarray(to, np.uint16)
+        counts = np.bincount(numbers, minlength=parts).tolist()
+        if self._count in counts:
+            return [self if count else None for count in counts]
+        ordered = self.pick(np.argsort(numbers, kind="stable"))
+        split: list[Columns | None] = []
+        start = 0
+        for count in counts:
+            split.append(ordered.slice(start, start + count) if count else None)
+            start += count
+        return split
 
     def of(self, key: str) -> Columns:
         """Returns the deliveries of one key."""
         return self.pick([index for index, other in enumerate(self.keys) if other == key])
 
-    def pick(self, indices: list[int]) -> Columns:
+    def pick(self, indices: NDArray[Any] | Sequence[int]) -> Columns:
         """Returns the deliveries at these indices, in this order."""
-        if not indices:
-            return Columns()
-        if len(indices) == 1:
-            return self.slice(indices[0], indices[0] + 1)
-        pick = itemgetter(*indices)
-        return Columns(
-            list(pick(self.streams)),
-            list(pick(self.ts)),
-            list(pick(self.keys)),
-            list(pick(self.values)),
+        order = np.asarray(indices, np.int64)
+        taken = pa.array(order)
+        return Columns.of_arrays(
+            self.stream_array[order],
+            self.times[order],
+            self.key_array.take(taken),
+            self.value_array.take(taken),
         )
+
+    def frame(self) -> bytes:
+        """Packs the deliveries for another task."""
+        parts = self._parts or [self]
+        streams = np.concatenate([part.stream_array for part in parts])
+        only = int(streams[0]) if self and bool((streams == streams[0]).all()) else MIXED
+        key_ends, keys = _flat([part.key_array for part in parts])
+        value_ends, values = _flat([part.value_array for part in parts])
+        return b"".join(
+            (
+                _FRAME.pack(self._count, sum(map(len, keys)), only),
+                *(part.times.data for part in parts),
+                streams.data if only == MIXED else b"",
+                *key_ends,
+                *value_ends,
+                *keys,
+                *values,
+            )
+        )
+
+    @classmethod
+    def of_frame(cls, frame: bytes) -> Columns:
+        """Returns the deliveries of a frame; they refer to its bytes."""
+        count, key_bytes, only = _FRAME.unpack_from(frame)
+        at = _FRAME.size
+
+        def numbers(kind: Any) -> NDArray[Any]:
+            nonlocal at
+            column = np.frombuffer(frame, kind, count, at)
+            at += column.nbytes
+            return column
+
+        ts = numbers(np.int64)
+        streams = numbers(np.int64) if only == MIXED else np.full(count, only, np.int64)
+        key_lengths, value_lengths = numbers(np.uint32), numbers(np.uint32)
+        data = pa.py_buffer(frame)
+        keys = _sliced(_KEYS, key_lengths, data.slice(at, key_bytes))
+        return cls.of_arrays(
+            streams, ts, keys, _sliced(_VALUES, value_lengths, data.slice(at + key_bytes))
+        )
+
+    def _list(self, column: int) -> list[Any]:
+        self._join()
+        held: list[Any] | None = self._lists[column]
+        if held is None:
+            held = self._lists[column] = self._arrays[column].tolist()
+        return held
+
+    def _array(self, column: int) -> Any:
+        self._join()
+        held = self._arrays[column]
+        if held is None:
+            held = self._arrays[column] = _array_of(column, self._lists[column])
+        return held
+
+    def _shared(self) -> Columns:
+        return Columns._of([*self._lists], [*self._arrays], self._count)
+
+    def _join(self) -> None:
+        if not self._parts:
+            return
+        parts, self._parts = self._parts, []
+        self._lists, self._arrays = [None] * len(_COLUMNS), [None] * len(_COLUMNS)
+        for column in _COLUMNS:
+            if all(part._arrays[column] is None for part in parts):
+                self._lists[column] = [item for part in parts for item in part._lists[column]]
+            else:
+                arrays = [part._array(column) for part in parts]
+                joined = np.concatenate if column in (_STREAMS, _TS) else pa.concat_arrays
+                self._arrays[column] = joined(arrays)
+
+
+def _array_of(column: int, items: list[Any]) -> Any:
+    if column in _KINDS:
+        return pa.array(items, _KINDS[column])
+    return np.array(items, np.int64)
+
+
+def _flat(arrays: list[pa.Array]) -> tuple[list[memoryview], list[memoryview]]:
+    """Returns the lengths of the items of binary arrays, and their bytes."""
+    lengths, data = [], []
+    for array in arrays:
+        if not len(array):
+            continue
+        offsets = offsets_of(array)
+        lengths.append(np.diff(offsets).astype(np.uint32).data)
+        buffer = array.buffers()[2]
+        if buffer is not None:
+            data.append(memoryview(buffer)[offsets[0] : offsets[-1]])
+    return lengths, data
+
+
+def offsets_of(array: pa.Array) -> Integers:
+    """Returns where the items of an array of large_string or large_binary begin and end."""
+    return np.frombuffer(array.buffers()[1], np.int64, len(array) + 1, array.offset * 8)
+
+
+def _sliced(column: int, lengths: NDArray[np.uint32], data: pa.Buffer) -> pa.Array:
+    """Returns the array of items of these lengths, one after the other in `data`."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    buffers = [None, pa.py_buffer(offsets), data]
+    return pa.Array.from_buffers(_KINDS[column], len(lengths), buffers)

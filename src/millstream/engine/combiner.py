@@ -25,8 +25,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
+
 from millstream.codec import decode_value, decode_values, encode_slates, slate_codec
-from millstream.engine.columns import Columns
+from millstream.engine.columns import Columns, Integers
 from millstream.engine.key_counts import KeyCounts
 from millstream.errors import FunctionError
 from millstream.model.algebra import Algebra
@@ -76,8 +79,10 @@ class Combiner:
         self._spans: dict[int, PartialSpan] = {}
         self._events = Columns()
         self._values: list[Any] = []
-        self._keys: list[str] = []
-        self._times: list[int] = []
+        self._keys: list[pa.Array] = []
+        self._times: list[Integers] = []
+        self._waiting = 0
+        """The number of events in these two."""
         self._processed = 0
 
     @property
@@ -91,7 +96,7 @@ class Combiner:
         if not events:
             return
         if not algebra.needs_values and algebra.gather is not None:
-            self.add_keys(events.keys, events.ts)
+            self.add_keys(events.key_array, events.times)
             return
         if algebra.gather is None:
             decoded = None  # a user's lift may change them
@@ -100,16 +105,17 @@ class Combiner:
         if len(self._events) >= BUFFERED:
             self._merge_events()
 
-    def add_keys(self, keys: list[str], times: list[int]) -> None:
-        """Takes in events of which only key and time are needed."""
+    def add_keys(self, keys: pa.Array, times: Integers) -> None:
+        """Takes in events of which only key and time are needed; keys are large_string."""
         if self._algebra.counted is not None:
             for span, span_keys, span_times in self._by_span(keys, times):
                 span.marks.add(span_keys, span_times)
             self._processed += len(keys)
             return
-        self._keys += keys
-        self._times += times
-        if len(self._keys) >= BUFFERED_KEYS:
+        self._keys.append(keys)
+        self._times.append(times)
+        self._waiting += len(keys)
+        if self._waiting >= BUFFERED_KEYS:
             self._merge_keys()
 
     def take(self) -> Columns:
@@ -134,16 +140,16 @@ class Combiner:
         return span
 
     def _merge_keys(self) -> None:
-        keys, times = self._keys, self._times
-        if not keys:
+        if not self._waiting:
             return
-        self._keys, self._times = [], []
+        keys, times = pa.concat_arrays(self._keys), np.concatenate(self._times)
+        self._keys, self._times, self._waiting = [], [], 0
         gather = self._algebra.gather
         assert gather is not None
         try:
             for span, span_keys, span_times in self._by_span(keys, times):
                 held, merge = span.partials, self._algebra.merge
-                for key, partial in gather(span_keys, ()).items():
+                for key, partial in gather(span_keys.to_pylist(), ()).items():
                     held[key] = merge(held[key], partial) if key in held else partial
                 span.marks.add(span_keys, span_times)
         except FAILURES as error:
@@ -161,9 +167,9 @@ class Combiner:
         if self._algebra.gather is None:
             self._lift(events, values)
             return
-        for number, indices in self._numbers(events.ts):
+        for number, indices in self._numbers(events.times):
             part = events if indices is None else events.pick(indices)
-            part_values = values if indices is None else [values[i] for i in indices]
+            part_values = values if indices is None else [values[i] for i in indices.tolist()]
             try:
                 fresh = self._algebra.gather(part.keys, part_values)
             except FAILURES:  # one of them is wrong: lifting them one by one finds it
@@ -174,7 +180,7 @@ class Combiner:
 
     def _merge_fresh(self, span: PartialSpan, fresh: dict[str, Any], events: Columns) -> None:
         partials, merge = span.partials, self._algebra.merge
-        span.marks.add(events.keys, events.ts)
+        span.marks.add(events.key_array, events.times)
         for key, partial in fresh.items():
             if key not in partials:
                 partials[key] = partial
@@ -208,44 +214,52 @@ class Combiner:
             keys.append(key)
             times.append(ts)
         for number, (keys, times) in good.items():
-            self._span(number).marks.add(keys, times)
+            self._span(number).marks.add(
+                pa.array(keys, pa.large_string()), np.array(times, np.int64)
+            )
             self._processed += len(keys)
 
     def _by_span(
-        self, keys: list[str], times: list[int]
-    ) -> Iterable[tuple[PartialSpan, list[str], list[int]]]:
+        self, keys: pa.Array, times: Integers
+    ) -> Iterable[tuple[PartialSpan, pa.Array, Integers]]:
         for number, indices in self._numbers(times):
             if indices is None:
                 yield self._span(number), keys, times
             else:
-                yield self._span(number), [keys[i] for i in indices], [times[i] for i in indices]
+                yield self._span(number), keys.take(pa.array(indices)), times[indices]
 
-    def _numbers(self, times: list[int]) -> Iterable[tuple[int, list[int] | None]]:
+    def _numbers(self, times: Integers) -> Iterable[tuple[int, Integers | None]]:
         """Returns each span with the indices of its events; None: all events are in it."""
         width = self._width
         if width is None:
             return [(0, None)]
-        first, last = min(times) // width, max(times) // width
-        if first == last:
-            return [(first, None)]
-        chosen: dict[int, list[int]] = {}
-        for index, time in enumerate(times):
-            chosen.setdefault(time // width, []).append(index)
-        return chosen.items()
+        spans, of_spans, counts = np.unique(times // width, return_inverse=True, return_counts=True)
+        if len(spans) == 1:
+            return [(int(spans[0]), None)]
+        order = np.argsort(of_spans, kind="stable")
+        indices = np.split(order, np.cumsum(counts)[:-1])
+        return list(zip(spans.tolist(), indices, strict=True))
 
     def _write(self, span: PartialSpan, out: Columns) -> None:
         marks, counted = span.marks, self._algebra.counted
+        if not marks:
+            return
         keys, counts = marks.keys, marks.counts
-        partials = map(counted, counts) if counted else map(span.partials.__getitem__, keys)
+        partials: Iterable[Any]
+        if counted:
+            partials = map(counted, counts.tolist())
+        else:
+            partials = map(span.partials.__getitem__, keys.tolist())
         values, bad = written(self._algebra, partials)
         if self._width is not None:
             pairs = zip(marks.least, values, strict=True)
             values = [LEAST.pack(least) + value for least, value in pairs]
-        columns = Columns(counts, marks.last, keys, values)
+        columns = Columns.of_arrays(counts, marks.last, keys, pa.array(values, pa.large_binary()))
         if bad:
             for index, error in bad.items():
-                self._processed -= counts[index]
-                self._fail_partial(keys[index], columns.ts[index], None, counts[index], error)
+                events, key = columns.streams[index], columns.keys[index]
+                self._processed -= events
+                self._fail_partial(key, columns.ts[index], None, events, error)
             columns = columns.pick([i for i in range(len(keys)) if i not in bad])
         out.extend(columns)
 

@@ -2,45 +2,115 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterator
+from functools import partial
+from itertools import chain, repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from millstream.codec import canonical
 from millstream.engine.columns import Columns
+from millstream.model.event import Event
+
+_event = partial(tuple.__new__, Event)
+PIECE = 1_024
+"""About as many events are fed at a time: so few that their values stay in the cache."""
 
 
-def content_order(events: Columns, indices: list[int], streams: tuple[str, ...]) -> list[int]:
-    """Sorts a key's events in content order: by time, stream, and the value's canonical bytes."""
-    times = events.ts
-    if len(indices) == 2:  # the most common case, and worth a shortcut
-        first, second = indices
-        if times[first] != times[second]:
-            return indices if times[first] < times[second] else [second, first]
-    before = times[indices[0]]
-    for index in indices[1:]:
-        now = times[index]
-        if now <= before:
-            break
-        before = now
-    else:
-        return indices  # already in order, no two at the same time
-    ordered = sorted(indices, key=times.__getitem__)
-    start, count = 0, len(ordered)
-    while start < count:
-        stop = start + 1
-        while stop < count and times[ordered[stop]] == times[ordered[start]]:
-            stop += 1
-        if stop - start > 1:
-            ordered[start:stop] = sorted(
-                ordered[start:stop],
-                key=lambda i: (streams[events.streams[i]], canonical(events.values[i])),
-            )
-        start = stop
-    return ordered
+class KeyPiece(NamedTuple):
+    """Some keys, in order, with their events."""
+
+    keys: list[str]
+    counts: list[int]
+    """The number of each key's events."""
+    first: int
+    """The number of the first key among all."""
+    events: Columns
+    """Key by key, each in content order."""
+
+    def made(self, values: list[Any], streams: tuple[str, ...]) -> list[Event]:
+        """Makes the events, given their decoded values, without a loop in Python."""
+        events, only = self.events, self.events.only_stream if self.events else None
+        names = map(streams.__getitem__, events.streams) if only is None else repeat(streams[only])
+        keys = chain.from_iterable(map(repeat, self.keys, self.counts))
+        return list(map(_event, zip(names, events.ts, keys, values, strict=False)))
 
 
-def by_key(events: Columns) -> dict[str, list[int]]:
-    """Returns the indices of each key's events, in the order in which they came."""
-    groups: defaultdict[str, list[int]] = defaultdict(list)
-    for index, key in enumerate(events.keys):
-        groups[key].append(index)
-    return groups
+class KeyGroups:
+    """Events by key. The keys are in order, which is the order of their rows in the store too."""
+
+    def __init__(self, keys: list[str], counts: list[int], events: Columns) -> None:
+        self.keys = keys
+        self.counts = counts
+        self.events = events
+
+    def with_keys(self, more: set[str]) -> KeyGroups:
+        """Returns the groups with more keys, which have no events unless they are among these."""
+        counts = dict.fromkeys(more, 0) | dict(zip(self.keys, self.counts, strict=True))
+        keys = sorted(counts)
+        return KeyGroups(keys, [counts[key] for key in keys], self.events)
+
+    def pieces(self) -> Iterator[KeyPiece]:
+        """Yields the groups some keys at a time; all of a key's events are in one piece."""
+        keys, counts = self.keys, self.counts
+        first = start = stop = 0
+        for last, count in enumerate(counts, 1):
+            stop += count
+            if stop - start >= PIECE or last - first >= PIECE or last == len(keys):
+                events = self.events.slice(start, stop)
+                yield KeyPiece(keys[first:last], counts[first:last], first, events)
+                first, start = last, stop
+
+
+def by_key(events: Columns, streams: tuple[str, ...]) -> KeyGroups:
+    """Groups events by key, each key's in content order."""
+    if not events:
+        return KeyGroups([], [], events)
+    encoded = events.key_array.dictionary_encode()
+    sort = pc.sort_indices(encoded.dictionary)
+    few = len(sort) <= 1 << 16  # NumPy then sorts by the numbers in linear time
+    rank = np.empty(len(sort), np.uint16 if few else np.int64)
+    rank[sort.to_numpy()] = np.arange(len(sort))
+    numbers = rank[encoded.indices.to_numpy()]
+    counts = np.bincount(numbers, minlength=len(sort)).tolist()
+    keys: list[str] = encoded.dictionary.take(sort).to_pylist()
+    return KeyGroups(keys, counts, events.pick(content_order(events, streams, numbers)))
+
+
+def content_order(
+    events: Columns, streams: tuple[str, ...], numbers: NDArray[Any] | None = None
+) -> NDArray[Any]:
+    """Returns the indices of events in content order: by time, stream, and the value's canonical
+    bytes. Equal events stay as they are. `numbers` go before all of these."""
+    if numbers is None:
+        numbers = np.zeros(len(events), np.uint16)
+    order = np.argsort(numbers, kind="stable")
+    times, numbers_in_order = events.times[order], numbers[order]
+    same = numbers_in_order[1:] == numbers_in_order[:-1]
+    if bool((same & (times[1:] < times[:-1])).any()):  # they have not come in order of time
+        order = np.lexsort((events.times, numbers))
+        times = events.times[order]
+    tied = np.flatnonzero(same & (times[1:] == times[:-1]))
+    if len(tied):
+        _order_ties(order, tied, events, streams)
+    return order
+
+
+def _order_ties(
+    order: NDArray[Any], tied: NDArray[Any], events: Columns, streams: tuple[str, ...]
+) -> None:
+    """Orders the runs of events of the same time; `tied` are the places before each second one."""
+    indices = order[np.union1d(tied, tied + 1)]
+    numbers = events.stream_array[indices].tolist()
+    values = events.value_array.take(pa.array(indices)).to_pylist()
+    content = {
+        index: (streams[number], canonical(value))
+        for index, number, value in zip(indices.tolist(), numbers, values, strict=True)
+    }
+    for run in np.split(tied, np.flatnonzero(np.diff(tied) > 1) + 1):
+        start, stop = int(run[0]), int(run[-1]) + 2
+        order[start:stop] = sorted(order[start:stop].tolist(), key=content.__getitem__)

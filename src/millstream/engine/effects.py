@@ -19,11 +19,14 @@ from millstream.stores.layout import Timers
 
 
 class Effects:
-    """Applies the effects of one function. `emitted` collects the events that it emits."""
+    """Applies the effects of one function, and collects the events that it emits."""
 
     def __init__(self, plan: Plan, number: int) -> None:
         self.function = plan.functions[number]
-        self.emitted = Columns()
+        self._streams: list[int] = []
+        self._ts: list[int] = []
+        self._keys: list[str] = []
+        self._values: list[bytes] = []
         self.reach = 0
         """The longest time that `apply` has set an event-time timer ahead since this was last 0."""
         self._numbers = plan.stream_number
@@ -34,6 +37,11 @@ class Effects:
             if len(publishes) == 1 and publishes[0] not in plan.delays
             else None
         )
+
+    @property
+    def emitted(self) -> Columns:
+        """The events that were emitted."""
+        return Columns(self._streams, self._ts, self._keys, self._values)
 
     def emit(self, effects: Iterable[Any], stream: str, ts: int, key: str, value: bytes) -> None:
         """Applies the effects of a map, or of an update that only emits.
@@ -63,12 +71,11 @@ class Effects:
             number, time, new_key = self._numbers[event.stream], event.ts, event.key
         if not new_key.isascii():
             _check_unicode(new_key)
-        out = self.emitted
         packed = value if new_value is INHERITED else encode_value(new_value)
-        out.streams.append(number)
-        out.ts.append(time)
-        out.keys.append(new_key)
-        out.values.append(packed)
+        self._streams.append(number)
+        self._ts.append(time)
+        self._keys.append(new_key)
+        self._values.append(packed)
 
     def apply(
         self,
@@ -107,13 +114,12 @@ class Effects:
 
     def mark(self) -> int:
         """Returns the current end of `emitted`, for `undo`."""
-        return len(self.emitted)
+        return len(self._ts)
 
     def undo(self, mark: int) -> None:
         """Removes what was emitted since the mark."""
-        out = self.emitted
-        if len(out) > mark:
-            del out.streams[mark:], out.ts[mark:], out.keys[mark:], out.values[mark:]
+        if len(self._ts) > mark:
+            del self._streams[mark:], self._ts[mark:], self._keys[mark:], self._values[mark:]
 
 
 def _check_unicode(key: str) -> None:

@@ -21,7 +21,7 @@ event.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from millstream.codec import SlateCodec, decode_value, slate_codec
@@ -29,7 +29,7 @@ from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
 from millstream.engine.key_run import Due, Fed, KeyRun
 from millstream.engine.key_run import Redo as Redo
-from millstream.engine.readback import SMALL, read_back
+from millstream.engine.readback import SMALL, read_back, settled_as
 from millstream.errors import FunctionError
 from millstream.model.event import Event, Timer
 from millstream.model.function import Update
@@ -48,7 +48,6 @@ from millstream.stores.layout import (
 )
 from millstream.update_calls import call_batch, per_event
 
-_new = tuple.__new__
 NO_TIMERS: Timers = {}
 CLOSELY = 4_096
 
@@ -88,44 +87,48 @@ class Feeder:
         self.codec: SlateCodec | None = None
         if update.slate is not Table:
             self.codec = slate_codec(update.slate)
-            self.back = read_back(update.slate, self.codec)
+            self.settled, self.back = settled_as(update.slate), read_back(update.slate, self.codec)
         simple = self.codec is not None and update.on_timer is None
         self.plain = simple and not self._closely
 
     def feed_plain(
-        self, key: str, row: bytes | None, events: Columns, values: list[Any], order: list[int]
+        self, key: str, row: bytes | None, given: list[Event], piece: Columns, start: int
     ) -> bytes:
-        """Feeds a key's events (indices `order`, in content order); returns the key's new row.
+        """Feeds a key's events, in content order; returns the key's new row. May raise Redo.
 
-        May raise Redo.
+        They are those of `piece` from the index `start` on.
         """
         codec, ttl, function = self.codec, self.update.ttl, self.update.function
         assert codec is not None
-        effects, names, back = self.effects, self.streams, self.back
-        streams, times = events.streams, events.ts
-        mark, final = len(effects.emitted.ts), order[-1]
+        effects, settled, back = self.effects, self.settled, self.back
+        mark, final = effects.mark(), len(given) - 1
         try:
             if row is None:
-                slate, last, small = codec.fresh(), times[order[0]], True
+                slate, last, small = codec.fresh(), given[0].ts, True
             else:
                 kind, last = slate_head(row)
                 data = row[SLATE_HEAD:] if kind == self._current else self._data(row)
                 slate, small = codec.decode(data), len(data) <= SMALL
-            for index in order:
-                ts = times[index]
-                if ts > last:
-                    if ttl is not None and ts - last > ttl:
+            for index, event in enumerate(given):
+                if ttl is not None:
+                    ts = event.ts
+                    if ts - last > ttl:
                         slate = codec.fresh()
-                    last = ts
-                stream = names[streams[index]]
-                result = function(_new(Event, (stream, ts, key, values[index])), slate)
+                    last = max(last, ts)
+                result = function(event, slate)
                 if result is not None:
-                    effects.emit(result, stream, ts, key, events.values[index])
-                if small and index != final:
+                    encoded = piece.values[start + index]
+                    effects.emit(result, event.stream, event.ts, key, encoded)
+                if small and index != final and not settled(slate):
                     slate, size = back(slate)
                     small = size <= SMALL
+            last = max(last, given[final].ts)
             encoded = codec.encode(slate)
-            if not ((small and type(slate) is dict) or self.readable(slate, encoded, small)):
+            if not (
+                (small and type(slate) is dict)
+                or settled(slate)
+                or self.readable(slate, encoded, small)
+            ):
                 raise Redo
             if len(encoded) > self._watched:
                 if len(encoded) > self.limit:
@@ -137,41 +140,38 @@ class Feeder:
         return pack_slate(last, encoded, NO_TIMERS, self._version)
 
     def feed_batch(
-        self, key: str, row: bytes | None, events: Columns, values: list[Any], order: list[int]
+        self, key: str, row: bytes | None, given: list[Event], piece: Columns, start: int
     ) -> bytes:
         """Feeds a key's events as `feed_plain` does, but all of them in one call. May raise Redo.
 
         A slate that expires between two events is written like one that stays: what could not be
         stored must fail.
         """
-        codec, ttl, update, names = self.codec, self.update.ttl, self.update, self.streams
+        codec, ttl, update = self.codec, self.update.ttl, self.update
         assert codec is not None
-        streams, times = events.streams, events.ts
-        given: list[Event] = []
+        greatest = given[-1].ts
         try:
             if row is None:
-                slate, last = codec.fresh(), times[order[0]]
+                slate, last = codec.fresh(), given[0].ts
             else:
                 kind, last = slate_head(row)
                 slate = codec.decode(row[SLATE_HEAD:] if kind == self._current else self._data(row))
-            for index in order:
-                ts = times[index]
-                if ts > last:
-                    if ttl is not None and ts - last > ttl:
-                        if given:
-                            call_batch(update, given, slate)
-                            self._written(slate, len(given))
-                            given = []
-                        slate = codec.fresh()
-                    last = ts
-                given.append(_new(Event, (names[streams[index]], ts, key, values[index])))
-            count = len(given)  # the list is the function's own from here on
-            call_batch(update, given, slate)
+            first = 0
+            if ttl is not None:
+                for index, event in enumerate(given):
+                    if event.ts - last > ttl:
+                        if index > first:
+                            call_batch(update, given[first:index], slate)
+                            self._written(slate, index - first)
+                        slate, first = codec.fresh(), index
+                    last = max(last, event.ts)
+            count = len(given) - first  # the list is the function's own from here on
+            call_batch(update, given[first:] if first else given, slate)
             encoded = self._written(slate, count)
         except FAILURES as error:
             raise Redo from error
         self.note(key, len(encoded))
-        return pack_slate(last, encoded, NO_TIMERS, self._version)
+        return pack_slate(max(last, greatest), encoded, NO_TIMERS, self._version)
 
     def _written(self, slate: Any, calls: int) -> bytes:
         """Returns the bytes of a slate that a batch has changed; raises if it cannot be stored."""
@@ -194,7 +194,7 @@ class Feeder:
         row: bytes | None,
         events: Columns,
         values: list[Any],
-        order: list[int],
+        order: Sequence[int],
         timers: Due,
         clock: int,
         *,

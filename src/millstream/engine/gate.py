@@ -58,7 +58,7 @@ class Gate:
         self.stored_taken += len(due)
         if arrived is not None:
             self._fresh.extend(arrived)
-        if self._fresh and min(self._fresh.ts) <= horizon:
+        if self._fresh and self._fresh.least <= horizon:
             self._fresh = self._fresh.by_time()
             until = self._fresh.until(horizon)
             due.extend(self._fresh.slice(0, until))
@@ -78,7 +78,7 @@ class Gate:
         """Returns the time of the earliest waiting event."""
         times = [chunk.ts[done] for chunk, done in self._chunks.values()]
         if self._fresh:
-            times.append(min(self._fresh.ts))
+            times.append(self._fresh.least)
         if self._next is not None:
             times.append(waiting_least(self._prefix, self._next[0]))
         return min(times, default=None)

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from millstream.codec import encode_value
-from millstream.engine.columns import Columns
+from millstream.engine.columns import Columns, offsets_of
 from millstream.engine.plan import SOURCE
 from millstream.engine.router import Router
 from millstream.errors import CodecError, InputError, MillstreamError
@@ -47,38 +50,60 @@ class Intake:
         """A time further after the clock than this is checked record by record."""
 
     @property
-    def fields(self) -> tuple[str | None, str | None] | None:
-        """The fields of key and time, if nothing else of a record is needed; else None."""
+    def fields(self) -> tuple[str | None, str | None, bool] | None:
+        """The fields of key and time, if nothing else of a record need be decoded; else None.
+
+        True with them if the records are needed as they are.
+        """
         key, ts = self.source.key, self.source.ts
-        if self._router.plan.needs_values(self._stream):
+        plan, stream = self._router.plan, self._stream
+        if plan.decodes(stream):
             return None
         if not (key is None or _is_field(key)) or not (ts is None or _is_field(ts)):
             return None
         if (key is None and ts is None) or key == ts or (ts is not None and self._scale is None):
             return None
-        return str(key) if key is not None else None, str(ts) if ts is not None else None
+        whole = plan.needs_values(stream)
+        return str(key) if key is not None else None, str(ts) if ts is not None else None, whole
 
-    def take_picked(self, keys: list[str] | None, times: list[int] | None) -> bool:
-        """Routes records of which only `fields` were read; False if whole records are needed."""
+    def take_picked(
+        self,
+        keys: list[str] | None,
+        times: list[int] | None,
+        records: pa.Array | None = None,
+        stamps: list[int] | None = None,
+    ) -> bool:
+        """Routes records of which only `fields` were decoded; False if whole records must be.
+
+        `records` has them as they are, as large_binary, if they are needed; `stamps` as in `take`.
+        """
         count = len(keys or times or ())
-        scale = self._scale or 1
-        if keys is None:
-            keys = [""] * count
-        elif not "".join(keys).isascii() or max(map(len, keys), default=0) > PLAIN_KEY:
+        key_array = pa.array([""] * count if keys is None else keys, pa.large_string())
+        if not _are_plain(key_array):
             return False
-        if times is None:
-            times, scale = [self._clock] * count, 1
-        least, highest = min(times) * scale, max(times) * scale
-        if highest - self._clock > self._ahead or highest >= TIME_LIMIT or least <= -TIME_LIMIT:
+        arrived = [self._clock] * count if stamps is None else stamps
+        scale = 1 if times is None else self._scale or 1
+        try:
+            ts = np.array(arrived if times is None else times, np.int64)
+        except OverflowError:
+            return False
+        least, highest = int(ts.min()) * scale, int(ts.max()) * scale
+        if highest >= TIME_LIMIT or least <= -TIME_LIMIT:
+            return False
+        if times is not None and highest - min(arrived) > self._ahead:
             return False
         if self._late_limit is not None and least <= self._late_limit:
             return False  # a late event is kept whole
-        if scale != 1:
-            times = [time * scale for time in times]
         self.events += count
         if self.highest is None or highest > self.highest:
             self.highest = highest
-        self._router.place_keys(self._stream, keys, times, highest)
+        if scale != 1:
+            ts = ts * scale
+        if records is None:
+            self._router.place_keys(self._stream, key_array, ts, highest)
+        else:
+            streams = np.full(count, self._stream, np.int64)
+            self._router.route(SOURCE, Columns.of_arrays(streams, ts, key_array, records))
         return True
 
     def take(
@@ -225,6 +250,13 @@ def _text(record: Any) -> str:
 def _is_field(path: object) -> bool:
     """True if a source's key or ts is left out, or is a top-level field of the record."""
     return path is None or (isinstance(path, str) and "." not in path)
+
+
+def _are_plain(keys: pa.Array) -> bool:
+    """True if all keys are short and of ASCII."""
+    offsets = offsets_of(keys)
+    data = memoryview(keys.buffers()[2] or b"")
+    return int(np.diff(offsets).max()) <= PLAIN_KEY and data[: offsets[-1]].tobytes().isascii()
 
 
 def _scale(source: Source) -> int | None:

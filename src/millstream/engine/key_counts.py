@@ -1,16 +1,15 @@
 """Counts each key's events, with their first and last times. Grouped by Arrow.
 
-Keys come as Python strings. Handing them to Arrow and grouping them there costs about a quarter of
-a microsecond per event over 100,000 keys. Looking each up in a dict costs nearly half a
-microsecond, since a dict of that size does not fit into the processor's cache
-(docs/design/2026-11-15-aggregates.md).
+Looking each key up in a dict costs more, since a dict of 100,000 keys does not fit into the
+processor's cache (docs/design/2026-11-15-aggregates.md).
 """
 
 from __future__ import annotations
 
-from typing import Any
-
+import numpy as np
 import pyarrow as pa
+
+from millstream.engine.columns import Integers
 
 TOGETHER = 1 << 18
 """The number of events that are grouped at a time."""
@@ -21,22 +20,29 @@ class KeyCounts:
 
     def __init__(self, *, least: bool) -> None:
         self._ends = [("last", "max"), *([("least", "min")] if least else [])]
-        self._keys: list[str] = []
-        self._times: list[int] = []
+        self._keys: list[pa.Array] = []
+        self._times: list[Integers] = []
+        self._waiting = 0
+        """The number of events in these two, which are not grouped yet."""
         self._grouped: pa.Table | None = None
-        """A row for each key. The events in `_keys` and `_times` are not grouped yet."""
+        """A row for each key."""
         self._less: dict[str, int] = {}
         """The number of events to subtract, by key."""
+
+    def __bool__(self) -> bool:
+        """True if any event was counted."""
+        return self._grouped is not None or bool(self._waiting)
 
     def __len__(self) -> int:
         """The number of keys, without those of events that are not grouped yet."""
         return 0 if self._grouped is None else len(self._grouped)
 
-    def add(self, keys: list[str], times: list[int]) -> None:
-        """Counts events."""
-        self._keys += keys
-        self._times += times
-        if len(self._keys) >= TOGETHER:
+    def add(self, keys: pa.Array, times: Integers) -> None:
+        """Counts events; the keys are of Arrow's large_string."""
+        self._keys.append(keys)
+        self._times.append(times)
+        self._waiting += len(times)
+        if self._waiting >= TOGETHER:
             self._group()
 
     def take_back(self, key: str, events: int) -> None:
@@ -44,43 +50,46 @@ class KeyCounts:
         self._less[key] = self._less.get(key, 0) + events
 
     @property
-    def keys(self) -> list[str]:
-        """The keys; the columns below are in the same order."""
-        return self._column("key")
+    def keys(self) -> pa.Array:
+        """The keys, as large_string; the columns below are in the same order."""
+        column = self._column("key").combine_chunks()
+        return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
 
     @property
-    def counts(self) -> list[int]:
-        counts: list[int] = self._column("count")
+    def counts(self) -> Integers:
+        counts: Integers = self._column("count").to_numpy()
         if self._less:
-            indices = {key: index for index, key in enumerate(self.keys)}
+            counts, indices = counts.copy(), {key: i for i, key in enumerate(self.keys.tolist())}
             for key, events in self._less.items():
                 counts[indices[key]] -= events
         return counts
 
     @property
-    def last(self) -> list[int]:
-        return self._column("last")
+    def last(self) -> Integers:
+        return self._column("last").to_numpy()  # type: ignore[no-any-return]
 
     @property
     def least(self) -> list[int]:
-        return self._column("least")
+        return self._column("least").to_pylist()  # type: ignore[no-any-return]
 
-    def _column(self, name: str) -> list[Any]:
+    def _column(self, name: str) -> pa.ChunkedArray:
+        """Returns a column; there must have been events."""
         self._group()
-        return [] if self._grouped is None else self._grouped[name].to_pylist()
+        assert self._grouped is not None
+        return self._grouped[name]
 
     def _group(self) -> None:
         if not self._keys:
             return
-        times = pa.array(self._times, pa.int64())
+        times = pa.array(np.concatenate(self._times))
         fresh = pa.table(
             {
-                "key": pa.array(self._keys, pa.large_string()),
+                "key": pa.concat_arrays(self._keys),
                 "count": pa.repeat(pa.scalar(1, pa.int64()), len(times)),
                 **{name: times for name, _ in self._ends},
             }
         )
-        self._keys, self._times = [], []
+        self._keys, self._times, self._waiting = [], [], 0
         whole = fresh if self._grouped is None else pa.concat_tables([self._grouped, fresh])
         groups = whole.group_by("key", use_threads=False).aggregate([("count", "sum"), *self._ends])
         names = {"key": "key", "count_sum": "count"}

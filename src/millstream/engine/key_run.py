@@ -6,7 +6,7 @@ feeder.py for when a key takes this path.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.codec import SlateCodec, decode_value, encode_value
@@ -111,7 +111,7 @@ class KeyRun:
         self,
         events: Columns,
         values: Mapping[int, Any] | list[Any],
-        order: list[int],
+        order: Sequence[int],
         timers: Due,
     ) -> Fed:
         """Feeds the events in order, and fires the timers between and after them."""

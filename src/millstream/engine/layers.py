@@ -143,7 +143,7 @@ class Task:
             report.hold = least(report.hold, cell.hold)
             report.feedback += len(cell.outbox)
             for target, events in cell.outbox.deliveries.items():
-                report.least_feedback = least(report.least_feedback, min(events.ts))
+                report.least_feedback = least(report.least_feedback, events.least)
                 add(report.feedback_at, {self.plan.functions[target].name: len(events)})
             add(report.diverted, {cell.name: cell.diverted} if cell.diverted else {})
             add(report.processed, {cell.name: cell.fed})
@@ -243,7 +243,7 @@ def run_whole(task: Task, intakes: Iterable[Intake | RetryIntake] = ()) -> None:
     passed, first = beat.passed, True
     while True:
         inboxes = task.router.take()
-        arrived = least(*(min(events.ts) for events in inboxes.values() if events))
+        arrived = least(*(events.least for events in inboxes.values() if events))
         known = beat.earliest if first else task.earliest()
         horizon = target
         if target is not None and beat.final is None:

@@ -143,6 +143,18 @@ class Plan:
             if not self.waits or self.workflow.update(self.functions[number].name).ttl is None
         )
 
+    def decodes(self, stream: int) -> bool:
+        """True if the values of a source's events are decoded where the events are read: by a map,
+        or for an aggregate that needs them."""
+        targets = self.targets(SOURCE, stream)
+        for number in targets.placed:
+            function = self.functions[number]
+            assert isinstance(function, Update)
+            algebra = function.algebra if number in self.combined else None
+            if algebra is not None and (algebra.gather is None or algebra.needs_values):
+                return True
+        return bool(targets.maps)
+
     def needs_values(self, stream: int) -> bool:
         """True if any reader needs more of a source's events than their keys and times."""
         targets = self.targets(SOURCE, stream)

@@ -11,10 +11,13 @@ from dataclasses import dataclass, field
 from time import perf_counter_ns
 from typing import Any
 
-from millstream.codec import decode_value, decode_values, encode_value, shards_of
-from millstream.engine.columns import Columns
+import pyarrow as pa
+
+from millstream.codec import decode_value, decode_values, encode_value
+from millstream.engine.columns import Columns, Integers
 from millstream.engine.combiner import Combiner
 from millstream.engine.effects import Effects
+from millstream.engine.key_shards import key_shards
 from millstream.engine.plan import SOURCE, Plan, Targets
 from millstream.errors import FunctionError, LookupFailed
 from millstream.model.event import Event
@@ -84,11 +87,11 @@ class Router:
         """
         if not events:
             return
-        kinds = set(events.streams)
-        if len(kinds) == 1:
-            self._route_stream(emitter, kinds.pop(), events, outbox, decoded)
+        only = events.only_stream
+        if only is not None:
+            self._route_stream(emitter, only, events, outbox, decoded)
             return
-        for stream, part in enumerate(events.split(events.streams, len(self.plan.streams))):
+        for stream, part in enumerate(events.split(events.stream_array, len(self.plan.streams))):
             if part is not None:
                 self._route_stream(emitter, stream, part, outbox, None)
 
@@ -100,7 +103,7 @@ class Router:
         outbox: FeedbackOutbox | None,
         decoded: list[Any] | None,
     ) -> None:
-        highest = max(events.ts)
+        highest = events.greatest
         if self.highest is None or highest > self.highest:
             self.highest = highest
         self.emitted[stream] = self.emitted.get(stream, 0) + len(events)
@@ -157,7 +160,7 @@ class Router:
             return
         self._place(target, events)
 
-    def place_keys(self, stream: int, keys: list[str], times: list[int], highest: int) -> None:
+    def place_keys(self, stream: int, keys: pa.Array, times: Integers, highest: int) -> None:
         """Takes a source's events of which only key and time are needed (`plan.needs_values`)."""
         if self.highest is None or highest > self.highest:
             self.highest = highest
@@ -208,14 +211,10 @@ class Router:
         if shards == 1:
             self.placed.setdefault((target, 0), Columns()).extend(events)
             return
-        to = shards_of(self.plan.stored[target], events.keys, shards)
+        to = key_shards(self.plan.stored[target], events.key_array, shards)
         for shard, part in enumerate(events.split(to, shards)):
             if part is not None:
-                inbox = self.placed.get((target, shard))
-                if inbox is None:
-                    self.placed[target, shard] = part
-                else:
-                    inbox.extend(part)
+                self.placed.setdefault((target, shard), Columns()).extend(part)
 
     def run_map(
         self,
@@ -233,7 +232,7 @@ class Router:
         for stream, ts, key, encoded, value in zip(
             events.streams, events.ts, events.keys, events.values, values, strict=True
         ):
-            mark = len(effects.emitted)
+            mark = effects.mark()
             name = streams[stream]
             try:
                 result = function(_new(Event, (name, ts, key, value)))

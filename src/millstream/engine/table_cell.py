@@ -10,15 +10,19 @@ called together, the meaning is the same (model/batch_update.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from time import perf_counter_ns
 from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
 
 from millstream.codec import SlateCodec, slate_codec
 from millstream.engine.beat import Beat
 from millstream.engine.cell import Cell
 from millstream.engine.columns import Columns
-from millstream.engine.content_order import by_key, content_order
+from millstream.engine.content_order import PIECE, by_key
 from millstream.engine.feeder import Feeder
 from millstream.engine.plan import Plan
 from millstream.engine.router import Router
@@ -26,7 +30,7 @@ from millstream.model.function import Update
 from millstream.model.rules import FAILURES
 from millstream.slate_versions import read_slate
 from millstream.stores.contract import View
-from millstream.stores.layout import pack_slate, unpack_slate
+from millstream.stores.layout import PLAIN, SLATE_HEAD, pack_slate, slate_head, unpack_slate
 from millstream.update_tables import TableEvents, table_form
 
 
@@ -35,8 +39,10 @@ class KeyPart(NamedTuple):
 
     key: str
     row: bytes | None
-    order: list[int]
-    """The indices of its events, in content order."""
+    start: int
+    """The index of its first event."""
+    size: int
+    """The number of its events."""
     slate: Any
     last: int
     """The time of the last update of the slate after the call."""
@@ -56,85 +62,105 @@ class TableCell(Cell):
         self, update: Update, due: Columns, timed: dict[bytes, str], beat: Beat, router: Router
     ) -> None:
         began = perf_counter_ns()
-        feeder, streams = self._feeder(update, beat), self._plan.streams
-        records = self._records(due)
+        feeder = self._feeder(update, beat)
+        groups = by_key(due, self._plan.streams)
+        events, start = groups.events, 0
+        values, unfit = self._values(events)
+        times = events.ts if update.ttl is not None else ()
+        ends = events.times[np.cumsum(groups.counts) - 1].tolist() if events else []
         parts: list[KeyPart] = []
-        apart: list[tuple[str, bytes | None, list[int]]] = []
-        groups = by_key(due)
-        for (key, indices), row in zip(groups.items(), self._rows(list(groups)), strict=True):
-            order = content_order(due, indices, streams) if len(indices) > 1 else indices
+        apart: list[tuple[str, bytes | None, range]] = []
+        keys = zip(groups.keys, groups.counts, self._rows(groups.keys), ends, strict=True)
+        for key, count, row, end in keys:
+            order = range(start, start + count)
+            start += count
             part = None
-            if feeder.plain and not any(index in records.unfit for index in order):
-                part = self._part(update, key, row, order, due.ts)
+            if feeder.plain and (not unfit or unfit.isdisjoint(order)):
+                part = self._part(update, key, row, order, end, times)
             if part is None:
                 apart.append((key, row, order))
             else:
                 parts.append(part)
-        failed = self._call(update, parts, due, records.fields, feeder) if parts else []
-        apart += [(part.key, part.row, part.order) for part in failed]
+        failed = self._call(update, parts, events, values, feeder) if parts else []
+        apart += [(p.key, p.row, range(p.start, p.start + p.size)) for p in failed]
         for key, row, order in apart:
-            self._feed_key(feeder, key, row, due, [], order, beat, again=True)
+            self._feed_key(feeder, key, row, events, [], order, beat, again=True)
         self._end_feed(feeder, len(due), router)
         router.took(self.number, perf_counter_ns() - began)
 
-    def _records(self, due: Columns) -> _Records:
-        """Reads the values; those that do not fit the declared type are noted."""
-        form = self._form
-        try:
-            return _Records(form.records(due.values), frozenset())
-        except FAILURES:
-            fields: list[Any] = []
-            unfit = set()
-            for index, value in enumerate(due.values):
-                try:
-                    fields.append(form.record(value))
-                except FAILURES:
-                    fields.append(None)
-                    unfit.add(index)
-            return _Records(fields, frozenset(unfit))
+    def _values(self, events: Columns) -> tuple[list[pa.Array], set[int]]:
+        """Reads the values into columns; also returns the indices of those that do not fit."""
+        form, unfit = self._form, set[int]()
+        if not form.has_values or not events:
+            return [], unfit
+        pieces: list[list[pa.Array]] = []
+        for start in range(0, len(events), PIECE):
+            encoded = events.slice(start, start + PIECE).values
+            try:
+                records = form.records(encoded)
+            except FAILURES:
+                records = []
+                for index, value in enumerate(encoded, start):
+                    try:
+                        records.append(form.record(value))
+                    except FAILURES:
+                        records.append(None)
+                        unfit.add(index)
+            pieces.append(form.value_columns(records))
+        return [pa.concat_arrays(column) for column in zip(*pieces, strict=True)], unfit
 
     def _part(
-        self, update: Update, key: str, row: bytes | None, order: list[int], times: list[int]
+        self,
+        update: Update,
+        key: str,
+        row: bytes | None,
+        order: range,
+        end: int,
+        times: Sequence[int],
     ) -> KeyPart | None:
-        """Returns a key's part in the call; None if it must be fed event by event."""
-        first, last, ttl = times[order[0]], times[order[-1]], update.ttl
+        """Returns a key's part in the call; None if it must be fed event by event.
+
+        `end` is the time of its last event; `times` has those of all events if there is a ttl.
+        """
+        last, ttl = end, update.ttl
         slate: Any = None
         if row is not None:
-            stored = unpack_slate(row)
-            if ttl is None or first - stored.last <= ttl:
+            kind, before = slate_head(row)
+            if ttl is None or times[order[0]] - before <= ttl:
                 try:
-                    slate = read_slate(update, stored.version, stored.data)
+                    if kind == PLAIN and update.version == 1:  # nearly always
+                        slate = self._codec.decode(row[SLATE_HEAD:])
+                    else:
+                        stored = unpack_slate(row)
+                        slate = read_slate(update, stored.version, stored.data)
                 except FAILURES:
                     return None
-                last = max(last, stored.last)
-        if ttl is not None and last - first > ttl:
-            since = first if slate is None else max(first, stored.last)
+                last = max(last, before)
+        if ttl is not None and last - times[order[0]] > ttl:
+            first = times[order[0]]
+            since = first if slate is None else max(first, before)
             reached = [max(times[index], since) for index in order]
             if any(later - earlier > ttl for earlier, later in pairwise(reached)):
                 return None
-        return KeyPart(key, row, order, self._codec.fresh() if slate is None else slate, last)
+        if slate is None:
+            slate = self._codec.fresh()
+        return KeyPart(key, row, order.start, len(order), slate, last)
 
     def _call(
         self,
         update: Update,
         parts: list[KeyPart],
-        due: Columns,
-        records: Any,
+        events: Columns,
+        values: list[pa.Array],
         feeder: Feeder,
     ) -> list[KeyPart]:
         """Calls the function for these keys and keeps their slates; returns those that failed."""
-        order = [index for part in parts for index in part.order]
-        rows = [row for row, part in enumerate(parts) for _ in part.order]
-        names, slates, version = self._plan.streams, self._slates, update.version
-        events = TableEvents(
-            rows,
-            [due.ts[index] for index in order],
-            [names[due.streams[index]] for index in order],
-            [records[index] for index in order] if records else (),
-        )
         try:
             new = self._form.call(
-                update, events, [part.key for part in parts], [part.slate for part in parts]
+                update,
+                self._table_events(parts, events, values),
+                [part.key for part in parts],
+                [part.slate for part in parts],
             )
             encoded = self._form.encoded(new)
         except FAILURES:
@@ -142,10 +168,11 @@ class TableCell(Cell):
                 return parts
             half = len(parts) // 2
             return [
-                *self._call(update, parts[:half], due, records, feeder),
-                *self._call(update, parts[half:], due, records, feeder),
+                *self._call(update, parts[:half], events, values, feeder),
+                *self._call(update, parts[half:], events, values, feeder),
             ]
         failed = []
+        slates, version = self._slates, update.version
         for part, data in zip(parts, encoded, strict=True):
             if len(data) > feeder.limit:
                 failed.append(part)
@@ -156,10 +183,17 @@ class TableCell(Cell):
                 self.made += 1
         return failed
 
-
-class _Records(NamedTuple):
-    """The values of events, read as the declared type."""
-
-    fields: Any
-    unfit: frozenset[int]
-    """The indices of events whose values do not fit."""
+    def _table_events(
+        self, parts: list[KeyPart], events: Columns, values: list[pa.Array]
+    ) -> TableEvents:
+        """Returns the events of these keys, which may be all of them."""
+        counts = np.array([part.size for part in parts])
+        rows = np.repeat(np.arange(len(parts)), counts)
+        if len(rows) < len(events):
+            before = np.cumsum(counts) - counts
+            starts = np.array([part.start for part in parts])
+            order = np.arange(len(rows)) + np.repeat(starts - before, counts)
+            events = events.pick(order)
+            values = [column.take(pa.array(order)) for column in values]
+        streams = pa.array(self._plan.streams, pa.string()).take(pa.array(events.stream_array))
+        return TableEvents(rows, events.times, streams, values)

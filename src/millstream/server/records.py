@@ -24,7 +24,7 @@ import msgspec
 
 from millstream.description import SourceDescription
 from millstream.errors import InputError
-from millstream.json_depth import too_deep
+from millstream.json_depth import any_too_deep, too_deep
 from millstream.messages.streams import RefusedLine
 from millstream.model.duration import TIME_LIMIT, UNITS
 from millstream.model.path import PLAIN_KEY
@@ -143,7 +143,7 @@ class RecordCheck:
             return False
         try:
             records = list(map(_decode, lines))
-            if any(map(too_deep, lines)):
+            if any_too_deep(lines):
                 return False
             return self._extract is None or (self._plain and self._all_fit(records))
         except (ValueError, RecursionError, KeyError, TypeError, IndexError, InputError):

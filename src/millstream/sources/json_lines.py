@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import msgspec
 
-from millstream.json_depth import DEEPEST, too_deep
+from millstream.json_depth import DEEPEST, any_too_deep, too_deep
 from millstream.sources import line_blocks
 from millstream.sources.formats import (
     CHUNK_RECORDS,
@@ -34,8 +34,9 @@ from millstream.sources.picked import picker
 from millstream.sources.whole_files import unchanged, unfit, whole_file
 
 _decode = msgspec.json.Decoder().decode
-Fields = tuple[str | None, str | None]
-"""The fields with the key and the time, when nothing else is needed."""
+Fields = tuple[str | None, str | None, bool]
+"""The fields with the key and the time, when nothing else need be decoded; True if whole lines are
+needed too, as they are."""
 
 
 class JsonLines:
@@ -123,7 +124,7 @@ def decode_lines(lines: list[bytes], first: int, before: Callable[[], int]) -> C
     if len(lines[0]) <= line_blocks.LINE_BYTES:
         try:
             records: list[Any] = list(map(_decode, lines))
-            if not any(map(too_deep, lines)):
+            if not any_too_deep(lines):
                 return Chunk(records, lines, [], None, first, before)
         except (ValueError, RecursionError):
             pass

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from millstream.errors import InputError
-from millstream.json_depth import DEEPEST, too_deep
+from millstream.json_depth import DEEPEST, any_too_deep, too_deep
 from millstream.kafka.topic import RECORD, SourceTopic
 from millstream.model.line_records import line_reader
 from millstream.model.path import LONGEST_KEY
@@ -64,7 +64,7 @@ class TopicRecordReader:
         size = sum(map(len, whole))
         if self._pick is not None and None not in values:
             picked = self._pick(b"\n".join(whole))
-            if picked is not None and len(picked.keys or picked.times or ()) == len(whole):
+            if picked is not None and picked.size == len(whole):
                 later = partial(self._decoded, messages, values, whole)
                 return Chunk([], None, [], None, picked=picked, whole=later), size
         return self._decoded(messages, values, whole), size
@@ -83,7 +83,7 @@ class TopicRecordReader:
         try:
             if self._topic.format == "json":
                 records: list[Any] = list(map(_decode, values))
-                if any(map(too_deep, values)):
+                if any_too_deep(values):
                     return None
             elif self._topic.format == "bytes":
                 records, raw = list(values), [_BYTES_TAG + value for value in values]

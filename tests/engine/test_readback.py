@@ -1,0 +1,97 @@
+"""A slate that is taken for settled reads back as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from millstream.codec import slate_codec
+from millstream.engine.readback import settled_as
+
+
+@dataclass
+class Scalars:
+    n: int = 0
+    x: float = 0.0
+    text: str = ""
+    flag: bool = False
+    maybe: int | None = None
+    either: float | str | None = None
+
+
+@dataclass
+class Limited:
+    n: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+@dataclass
+class Nested:
+    items: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Computed:
+    n: int = 0
+
+    def __post_init__(self) -> None:
+        self.n += 1
+
+
+anything = st.one_of(
+    st.integers(),
+    st.floats(),
+    st.text(max_size=2),
+    st.booleans(),
+    st.none(),
+    st.just(datetime(2026, 1, 1, tzinfo=UTC)),
+    st.lists(st.integers(), max_size=1),
+    st.tuples(st.integers()),
+    st.binary(max_size=1),
+)
+NAMES = ("n", "x", "text", "flag", "maybe", "either", "other", 5)
+
+
+def check(slate: type, held: Any) -> None:
+    codec = slate_codec(slate)
+    if not settled_as(slate)(held):
+        return
+    again = codec.decode(codec.encode(held))
+    kinds = [[(name, type(item)) for name, item in fields(value)] for value in (held, again)]
+    assert again == held
+    assert kinds[0] == kinds[1]
+
+
+def fields(slate: Any) -> list[tuple[Any, Any]]:
+    return sorted((slate if type(slate) is dict else vars(slate)).items())
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), anything, max_size=9))
+def test_dicts(held: dict[Any, Any]) -> None:
+    check(dict, held)
+
+
+@given(st.dictionaries(st.sampled_from(NAMES[:-1]), anything))
+def test_fields(given: dict[str, Any]) -> None:
+    held = Scalars()
+    for name, item in given.items():
+        setattr(held, name, item)
+    check(Scalars, held)
+
+
+def test_the_common_case_is_settled() -> None:
+    """Counts, texts and sums need not be read back."""
+    assert settled_as(dict)({"count": 1, "last": "x", "none": None})
+    assert settled_as(Scalars)(Scalars(1, 0.5, "x", True, None, "y"))
+    assert not settled_as(Scalars)(Scalars(x=1))
+
+
+@pytest.mark.parametrize("slate", [Limited, Nested, Computed])
+def test_what_reading_may_change_is_not(slate: type) -> None:
+    """Limits, containers and what a class does when it is made are left to reading back."""
+    assert not settled_as(slate)(slate())
