@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from millstream.agent import first_seen_times
+from millstream.agent.files import Mark
 from millstream.agent.first_seen_times import FirstSeenTimes
 
 
@@ -90,7 +91,7 @@ def test_it_does_not_grow_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) 
         stamps.stamp("1:2:abc", number * 10, 10, 0, now=number)
     stamps.stamp("1:3:abc", 0, 10, 0, now=50)
     before = path.stat().st_size
-    stamps.forget([{"id": "1:2", "offset": 180}])
+    stamps.forget([Mark("1:2", "app.log", "", 180, "", 180, False)])
     assert path.stat().st_size < before / 5
     assert stamps.stamp("1:2:abc", 190, 10, 0, now=99) == 19
     assert FirstSeenTimes(path).stamp("1:2:abc", 180, 10, 0, now=99) == 18

@@ -149,3 +149,14 @@ def shrunk(path: str, taken: str, now: str) -> InputError:
         f"{now} now; put it back and start again, or give its events up with an empty file in its "
         "place"
     )
+
+
+def line_splits(
+    path: str, size: int, units: int, start: int, stop: int, target_bytes: int
+) -> list[InputSplit]:
+    """Cuts a file of lines, in units of bytes, as `Format.splits` does. A file with fewer units
+    than bytes cannot be cut."""
+    if is_gzip(path) or units < size:
+        return [InputSplit(path, 0, None)]
+    parts = -(-(stop - start) // max(1, target_bytes))
+    return [InputSplit(path, *cut) for cut in cut_evenly(start, stop, parts)]

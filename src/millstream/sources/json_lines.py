@@ -23,8 +23,8 @@ from millstream.sources.formats import (
     Bad,
     Chunk,
     InputSplit,
-    cut_evenly,
     is_gzip,
+    line_splits,
     shown,
     unreadable,
 )
@@ -54,10 +54,7 @@ class JsonLines:
     def splits(
         self, path: str, size: int, units: int, start: int, stop: int, target_bytes: int
     ) -> list[InputSplit]:
-        if is_gzip(path) or units < size:
-            return [InputSplit(path, 0, None)]
-        parts = -(-(stop - start) // max(1, target_bytes))
-        return [InputSplit(path, *cut) for cut in cut_evenly(start, stop, parts)]
+        return line_splits(path, size, units, start, stop, target_bytes)
 
     def read(self, split: InputSplit, fields: Fields | None = None) -> Iterator[Chunk]:
         """Yields the records of a split; with `fields`, only these fields where that is enough."""
