@@ -15,7 +15,7 @@ from bench.agent_simulation.made_up_log import SECOND, MadeUpLog
 from bench.agent_simulation.network import SCHEME, Network, VirtualWire
 from bench.agent_simulation.virtual_threads import VirtualEvent
 from bench.agent_simulation.world import Process, World
-from millstream.agent.files import LineChunk
+from millstream.agent.files import LineChunk, Mark
 from millstream.agent.job_panes import JobPanes
 from millstream.agent.limits import Limits
 from millstream.agent.line_slices import MOST_LINES, Slice
@@ -49,9 +49,9 @@ class LogPosition:
         self.offset = offset
         """Of the first line that was not read."""
 
-    def position(self, chunk: LineChunk | None = None, offset: int = 0) -> list[dict[str, Any]]:
+    def position(self, chunk: LineChunk | None = None, offset: int = 0) -> list[Mark]:
         at = self.offset if chunk is None else chunk.start + offset
-        return [{"offset": at}]
+        return [Mark("log", str(LOG), "", at, "", at, False)]
 
 
 class AgentNode:
