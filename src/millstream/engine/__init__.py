@@ -1,12 +1,14 @@
 """The engine: what a task does with events and shards. Pure, without Spark.
 
 plan            numbers the workflow's functions and streams, and knows where emitted events go
+arrow_arrays    converts lists and arrays into one another, without pandas
 columns         holds many deliveries at once, and packs them to bytes
 gate            holds back events of one function in one shard until the horizon has passed them
 combiner        merges an aggregate's events before they are sent on
 key_counts      does the same where events are only counted
 aggregate_cell  merges partials into the slates of an aggregate in one shard
 cell            runs one function in one shard during one batch: slates, timers, waiting, changes
+key_shards      computes the shards of a column of keys
 content_order   groups events by key, each key in content order
 feeder          feeds one key's events and timers to an update
 readback        gives a slate the form in which the next event should find it

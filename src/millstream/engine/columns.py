@@ -27,8 +27,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from millstream.engine.arrow_arrays import (
+    Integers,
+    bytes_array,
+    integer_array,
+    offsets_of,
+    text_array,
+    variable_array,
+)
+
 Packed = tuple[list[int], list[int], list[str], list[bytes]]
-Integers = NDArray[np.int64]
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Packed).decode
 _FRAME = struct.Struct("<QQq")
@@ -37,7 +45,6 @@ them, or MIXED."""
 MIXED = -1
 _STREAMS, _TS, _KEYS, _VALUES = range(4)
 _COLUMNS = (_STREAMS, _TS, _KEYS, _VALUES)
-_KINDS = {_KEYS: pa.large_string(), _VALUES: pa.large_binary()}
 
 
 class Columns:
@@ -189,7 +196,7 @@ class Columns:
     def pick(self, indices: NDArray[Any] | Sequence[int]) -> Columns:
         """Returns the deliveries at these indices, in this order."""
         order = np.asarray(indices, np.int64)
-        taken = pa.array(order)
+        taken = integer_array(order)
         return Columns.of_arrays(
             self.stream_array[order],
             self.times[order],
@@ -232,10 +239,9 @@ class Columns:
         streams = numbers(np.int64) if only == MIXED else np.full(count, only, np.int64)
         key_lengths, value_lengths = numbers(np.uint32), numbers(np.uint32)
         data = pa.py_buffer(frame)
-        keys = _sliced(_KEYS, key_lengths, data.slice(at, key_bytes))
-        return cls.of_arrays(
-            streams, ts, keys, _sliced(_VALUES, value_lengths, data.slice(at + key_bytes))
-        )
+        keys = variable_array(pa.large_string(), key_lengths, data.slice(at, key_bytes))
+        values = variable_array(pa.large_binary(), value_lengths, data.slice(at + key_bytes))
+        return cls.of_arrays(streams, ts, keys, values)
 
     def _list(self, column: int) -> list[Any]:
         self._join()
@@ -269,9 +275,9 @@ class Columns:
 
 
 def _array_of(column: int, items: list[Any]) -> Any:
-    if column in _KINDS:
-        return pa.array(items, _KINDS[column])
-    return np.array(items, np.int64)
+    if column == _KEYS:
+        return text_array(items)
+    return bytes_array(items) if column == _VALUES else np.array(items, np.int64)
 
 
 def _flat(arrays: list[pa.Array]) -> tuple[list[memoryview], list[memoryview]]:
@@ -286,16 +292,3 @@ def _flat(arrays: list[pa.Array]) -> tuple[list[memoryview], list[memoryview]]:
         if buffer is not None:
             data.append(memoryview(buffer)[offsets[0] : offsets[-1]])
     return lengths, data
-
-
-def offsets_of(array: pa.Array) -> Integers:
-    """Returns where the items of an array of large_string or large_binary begin and end."""
-    return np.frombuffer(array.buffers()[1], np.int64, len(array) + 1, array.offset * 8)
-
-
-def _sliced(column: int, lengths: NDArray[np.uint32], data: pa.Buffer) -> pa.Array:
-    """Returns the array of items of these lengths, one after the other in `data`."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    buffers = [None, pa.py_buffer(offsets), data]
-    return pa.Array.from_buffers(_KINDS[column], len(lengths), buffers)

@@ -29,7 +29,8 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.codec import decode_value, decode_values, encode_slates, slate_codec
-from millstream.engine.columns import Columns, Integers
+from millstream.engine.arrow_arrays import Integers, bytes_array, integer_array, text_array
+from millstream.engine.columns import Columns
 from millstream.engine.key_counts import KeyCounts
 from millstream.errors import FunctionError
 from millstream.model.algebra import Algebra
@@ -214,9 +215,7 @@ class Combiner:
             keys.append(key)
             times.append(ts)
         for number, (keys, times) in good.items():
-            self._span(number).marks.add(
-                pa.array(keys, pa.large_string()), np.array(times, np.int64)
-            )
+            self._span(number).marks.add(text_array(keys), np.array(times, np.int64))
             self._processed += len(keys)
 
     def _by_span(
@@ -226,7 +225,7 @@ class Combiner:
             if indices is None:
                 yield self._span(number), keys, times
             else:
-                yield self._span(number), keys.take(pa.array(indices)), times[indices]
+                yield self._span(number), keys.take(integer_array(indices)), times[indices]
 
     def _numbers(self, times: Integers) -> Iterable[tuple[int, Integers | None]]:
         """Returns each span with the indices of its events; None: all events are in it."""
@@ -254,7 +253,7 @@ class Combiner:
         if self._width is not None:
             pairs = zip(marks.least, values, strict=True)
             values = [LEAST.pack(least) + value for least, value in pairs]
-        columns = Columns.of_arrays(counts, marks.last, keys, pa.array(values, pa.large_binary()))
+        columns = Columns.of_arrays(counts, marks.last, keys, bytes_array(values))
         if bad:
             for index, error in bad.items():
                 events, key = columns.streams[index], columns.keys[index]

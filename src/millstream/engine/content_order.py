@@ -8,11 +8,11 @@ from itertools import chain, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from millstream.codec import canonical
+from millstream.engine.arrow_arrays import integer_array, numbers_of
 from millstream.engine.columns import Columns
 from millstream.model.event import Event
 
@@ -74,8 +74,8 @@ def by_key(events: Columns, streams: tuple[str, ...]) -> KeyGroups:
     sort = pc.sort_indices(encoded.dictionary)
     few = len(sort) <= 1 << 16  # NumPy then sorts by the numbers in linear time
     rank = np.empty(len(sort), np.uint16 if few else np.int64)
-    rank[sort.to_numpy()] = np.arange(len(sort))
-    numbers = rank[encoded.indices.to_numpy()]
+    rank[numbers_of(sort)] = np.arange(len(sort))
+    numbers = rank[numbers_of(encoded.indices)]
     counts = np.bincount(numbers, minlength=len(sort)).tolist()
     keys: list[str] = encoded.dictionary.take(sort).to_pylist()
     return KeyGroups(keys, counts, events.pick(content_order(events, streams, numbers)))
@@ -106,7 +106,7 @@ def _order_ties(
     """Orders the runs of events of the same time; `tied` are the places before each second one."""
     indices = order[np.union1d(tied, tied + 1)]
     numbers = events.stream_array[indices].tolist()
-    values = events.value_array.take(pa.array(indices)).to_pylist()
+    values = events.value_array.take(integer_array(indices)).to_pylist()
     content = {
         index: (streams[number], canonical(value))
         for index, number, value in zip(indices.tolist(), numbers, values, strict=True)

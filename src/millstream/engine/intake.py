@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.codec import encode_value
-from millstream.engine.columns import Columns, offsets_of
+from millstream.engine.arrow_arrays import offsets_of, text_array
+from millstream.engine.columns import Columns
 from millstream.engine.plan import SOURCE
 from millstream.engine.router import Router
 from millstream.errors import CodecError, InputError, MillstreamError
@@ -78,7 +79,7 @@ class Intake:
         `records` has them as they are, as large_binary, if they are needed; `stamps` as in `take`.
         """
         count = len(keys or times or ())
-        key_array = pa.array([""] * count if keys is None else keys, pa.large_string())
+        key_array = text_array([""] * count if keys is None else keys)
         if not _are_plain(key_array):
             return False
         arrived = [self._clock] * count if stamps is None else stamps

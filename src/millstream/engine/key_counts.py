@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from millstream.engine.columns import Integers
+from millstream.engine.arrow_arrays import Integers, integer_array, numbers_of
 
 TOGETHER = 1 << 18
 """The number of events that are grouped at a time."""
@@ -52,12 +52,11 @@ class KeyCounts:
     @property
     def keys(self) -> pa.Array:
         """The keys, as large_string; the columns below are in the same order."""
-        column = self._column("key").combine_chunks()
-        return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+        return self._column("key")
 
     @property
     def counts(self) -> Integers:
-        counts: Integers = self._column("count").to_numpy()
+        counts: Integers = numbers_of(self._column("count"))
         if self._less:
             counts, indices = counts.copy(), {key: i for i, key in enumerate(self.keys.tolist())}
             for key, events in self._less.items():
@@ -66,32 +65,29 @@ class KeyCounts:
 
     @property
     def last(self) -> Integers:
-        return self._column("last").to_numpy()  # type: ignore[no-any-return]
+        return numbers_of(self._column("last"))
 
     @property
     def least(self) -> list[int]:
         return self._column("least").to_pylist()  # type: ignore[no-any-return]
 
-    def _column(self, name: str) -> pa.ChunkedArray:
+    def _column(self, name: str) -> pa.Array:
         """Returns a column; there must have been events."""
         self._group()
         assert self._grouped is not None
-        return self._grouped[name]
+        return pa.concat_arrays(self._grouped[name].chunks)
 
     def _group(self) -> None:
         if not self._keys:
             return
-        times = pa.array(np.concatenate(self._times))
-        fresh = pa.table(
-            {
-                "key": pa.concat_arrays(self._keys),
-                "count": pa.repeat(pa.scalar(1, pa.int64()), len(times)),
-                **{name: times for name, _ in self._ends},
-            }
-        )
+        times = integer_array(np.concatenate(self._times))
+        ones = integer_array(np.ones(len(times), np.int64))
+        columns = [pa.concat_arrays(self._keys), ones, *(times for _ in self._ends)]
+        names = ["key", "count", *(name for name, _ in self._ends)]
+        fresh = pa.Table.from_arrays(columns, names)
         self._keys, self._times, self._waiting = [], [], 0
         whole = fresh if self._grouped is None else pa.concat_tables([self._grouped, fresh])
         groups = whole.group_by("key", use_threads=False).aggregate([("count", "sum"), *self._ends])
-        names = {"key": "key", "count_sum": "count"}
-        names |= {f"{name}_{end}": name for name, end in self._ends}
-        self._grouped = groups.rename_columns([names[name] for name in groups.column_names])
+        renamed = {"key": "key", "count_sum": "count"}
+        renamed |= {f"{name}_{end}": name for name, end in self._ends}
+        self._grouped = groups.rename_columns([renamed[name] for name in groups.column_names])

@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from millstream.codec import decode_value, decode_values, encode_value
-from millstream.engine.columns import Columns, Integers
+from millstream.engine.arrow_arrays import Integers
+from millstream.engine.columns import Columns
 from millstream.engine.combiner import Combiner
 from millstream.engine.effects import Effects
 from millstream.engine.key_shards import key_shards

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from millstream.codec import SlateCodec, slate_codec
+from millstream.engine.arrow_arrays import integer_array
 from millstream.engine.beat import Beat
 from millstream.engine.cell import Cell
 from millstream.engine.columns import Columns
@@ -194,6 +195,6 @@ class TableCell(Cell):
             starts = np.array([part.start for part in parts])
             order = np.arange(len(rows)) + np.repeat(starts - before, counts)
             events = events.pick(order)
-            values = [column.take(pa.array(order)) for column in values]
-        streams = pa.array(self._plan.streams, pa.string()).take(pa.array(events.stream_array))
+            values = [column.take(integer_array(order)) for column in values]
+        streams = pa.array(self._plan.streams, pa.string()).take(integer_array(events.stream_array))
         return TableEvents(rows, events.times, streams, values)

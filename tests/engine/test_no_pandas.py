@@ -1,0 +1,30 @@
+"""A worker does not import pandas for an update: it takes 30 MiB, and time at the first batch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+RUN = """
+import sys
+import millstream as ms
+from engine.in_process import InProcess
+
+app = ms.App("counted")
+app.source("s")
+
+@app.update("s")
+def count(event, slate):
+    slate["n"] = slate.get("n", 0) + 1
+
+for lane in ("one-task", "shuffled"):
+    run = InProcess(app.workflow(), lane=lane)
+    run.batch([ms.Event("s", n, f"k{n % 40}", 1) for n in range(200)])
+    run.batch([ms.Event("s", n, f"k{n % 40}", 1) for n in range(200)])
+assert "pandas" not in sys.modules
+"""
+
+
+def test_updates_run_without_pandas() -> None:
+    """Updates run without it, in either lane. (Aggregates need Arrow's `group_by`, which imports it.)"""
+    subprocess.run([sys.executable, "-c", RUN], check=True, cwd=__file__.rpartition("/engine/")[0])
