@@ -4,7 +4,7 @@
 
 First it calculates how many hosts a rate and a number of slates need, and the load on the place.
 Then it simulates a month: hosts are lost and come back, the seats move as the driver would move
-them (with `driver.seat_plan` itself), and copies are restored from bases. It prints how long seats
+them (with `seat_plan` itself), and copies are restored from bases. It prints how long seats
 were without their copies, how many moved without need, and how even they were.
 
 The costs are those of docs/performance.md; the options set others.
@@ -20,7 +20,7 @@ from random import Random
 from typing import NamedTuple
 
 from bench.table import table
-from millstream.driver.seat_plan import EVENING_SECONDS, SeatPlan
+from millstream.driver.batch_plan.seat_plan import EVENING_SECONDS, SeatPlan
 
 HOUR, DAY = 3_600.0, 86_400.0
 

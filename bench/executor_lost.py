@@ -27,7 +27,7 @@ from bench.shared import service
 from fault_runs.cluster import Cluster, cluster
 from millstream.driver.report import BatchSummary
 from millstream.places.place_address import place_at
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.spark.runner import run as run_on_spark
 from millstream.stores.shared.commit_log import CommitLog
 

@@ -16,7 +16,7 @@ from bench.processes import below, processes
 from millstream.driver.report import BatchSummary
 from millstream.model.algebra import Algebra
 from millstream.model.workflow import Order
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.spark.runner import run
 
 

@@ -28,7 +28,7 @@ from bench.calibration import calibrate
 from bench.figures import Bar, Outcome, percentile
 from fault_runs.s3_server import s3_server
 from millstream.codec import encode_value, shard_of
-from millstream.driver.leadership import Leading
+from millstream.driver.startup.leadership import Leading
 from millstream.places.place import Place
 from millstream.places.place_address import place_at
 from millstream.server.child import ServerChild

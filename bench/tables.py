@@ -29,7 +29,7 @@ from fault_runs.database_servers import (
     running,
 )
 from millstream.driver.report import BatchSummary
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.spark.runner import run as run_on_spark
 
 KEYS = 50_000

@@ -27,7 +27,7 @@ from millstream.errors import MillstreamError
 from millstream.model.place import shown_path
 from millstream.notices import say
 from millstream.server.options import PORT
-from millstream.settings import Settings, resolve
+from millstream.settings.settings import Settings, resolve
 
 if TYPE_CHECKING:
     from millstream.driver.report import BatchSummary, RunSummary

@@ -19,7 +19,7 @@ from typing import Any
 import millstream as ms
 from fault_runs.outcome import Difference, add_logs, compared, read_outcome
 from millstream.model.event import Event
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 LANES = ("one-task", "shuffled")
 Record = dict[str, Any]

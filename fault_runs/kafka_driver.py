@@ -21,7 +21,7 @@ from unittest.mock import patch
 import millstream as ms
 from millstream.driver.in_process import run as run_in_process
 from millstream.kafka.batch_producer import BatchProducer, TopicRecord
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 STRIKES = ("before-sending", "within-transaction", "before-committing", "after-committing")
 NEVER = "never"

@@ -33,7 +33,7 @@ from millstream.codec import encode_value
 from millstream.driver.report import BatchSummary
 from millstream.errors import MillstreamError
 from millstream.model.event import Event
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress, decoded
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import millstream as ms
 from millstream.driver.in_process import run
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 CUSTOMERS = 300
 PATIENCE = 300_000_000

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import millstream as ms
-from millstream.app_file import read_app
-from millstream.cluster_options import OWN, SECRET, master_kind
+from millstream.app_file.app_file import read_app
 from millstream.errors import DefinitionError
-from millstream.settings import Settings, resolve
+from millstream.settings.cluster_options import OWN, SECRET, master_kind
+from millstream.settings.settings import Settings, resolve
 from millstream.spark.cluster_conf import ClusterAccess, cluster_conf
 
 SHARED = {"store": "s3://bucket/app"}

@@ -22,7 +22,7 @@ from examples.ctr_truth import Counts, Rates, Rules, relative_error, true_rates
 from millstream import App
 from millstream.config import load
 from millstream.model.event import Event
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 EXAMPLES = Path(ctr_traffic.__file__).parent
 LATENESS = 10_000

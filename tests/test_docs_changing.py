@@ -9,10 +9,10 @@ from pathlib import Path
 
 from test_docs import ROOT, examples, here, paste, run_tests  # noqa: F401  # `here` is a fixture
 
-from millstream.cli.plan import planned
+from millstream.cli.commands.plan import planned
 from millstream.driver.in_process import run
 from millstream.modules import import_file
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.reader import SlateReader
 
 

@@ -12,13 +12,13 @@ from elements.example_files import is_final, run_example
 from test_docs import examples
 
 from millstream import testing
-from millstream.app_file import read_app
+from millstream.app_file.app_file import read_app
 from millstream.codec import encode_value
 from millstream.elements import STANDARD
 from millstream.elements.element import shape_of
 from millstream.elements.placement import PLACEMENT
 from millstream.modules import import_file
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.sinks.files import read_rows
 from millstream.spark.runner import run
 

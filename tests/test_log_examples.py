@@ -12,9 +12,9 @@ import pytest
 from driver_runs.harness import kept_rows
 
 import millstream as ms
-from millstream.app_file import read_app
+from millstream.app_file.app_file import read_app
 from millstream.driver.in_process import run
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.reader import SlateReader
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import millstream as ms
-from millstream.settings import Settings, resolve, served_settings, store_of
+from millstream.settings.settings import Settings, resolve, served_settings, store_of
 
 MIB = 1024 * 1024
 ADDRESSES = {"sources": {"checkins": "json:in"}}

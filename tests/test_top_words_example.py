@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.app_file import read_app
+from millstream.app_file.app_file import read_app
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 WORD = re.compile(r"\w+(?:'\w+)*")

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from bench.agent_simulation.virtual_threads import VirtualCondition
-from millstream.agent.dead_letters import DeadLetters
+from millstream.agent.delivery.outbox import Group, Outbox, OutboxEntry, Say, _cut
 from millstream.agent.job_status import JobStatus
-from millstream.agent.outbox import Group, Outbox, OutboxEntry, Say, _cut
+from millstream.agent.panes.dead_letters import DeadLetters
 
 
 class MemoryOutbox(Outbox):

@@ -15,21 +15,21 @@ from bench.agent_simulation.made_up_log import SECOND, MadeUpLog
 from bench.agent_simulation.network import SCHEME, Network, VirtualWire
 from bench.agent_simulation.virtual_threads import VirtualEvent
 from bench.agent_simulation.world import Process, World
-from millstream.agent.files import LineChunk, Mark
-from millstream.agent.job_panes import JobPanes
+from millstream.agent.delivery.root_decisions import RootDecisions
+from millstream.agent.delivery.wire import Answer, ServerWire, answer_of
 from millstream.agent.limits import Limits
-from millstream.agent.line_slices import MOST_LINES, Slice
-from millstream.agent.line_times import LOOK_AHEAD
-from millstream.agent.log_follower import LogFollower
-from millstream.agent.membership import ANSWER_WITHIN, Membership
+from millstream.agent.log.line_slices import MOST_LINES, Slice
+from millstream.agent.log.line_times import LOOK_AHEAD
+from millstream.agent.log.log_files import LineChunk, Mark
+from millstream.agent.log.log_follower import LogFollower
 from millstream.agent.network import JobLink
 from millstream.agent.node_log import LOOK
 from millstream.agent.options import PLACED
-from millstream.agent.parent import Parent
-from millstream.agent.root_decisions import RootDecisions
+from millstream.agent.panes.job_panes import JobPanes
 from millstream.agent.state import State
 from millstream.agent.surroundings import Surroundings
-from millstream.agent.wire import Answer, ServerWire, answer_of
+from millstream.agent.tree.membership import ANSWER_WITHIN, Membership
+from millstream.agent.tree.parent import Parent
 from millstream.model.duration import microseconds
 from millstream.trees.messages import JobTicket, NewsQuestion
 from millstream.trees.tree_member import TreeMember

@@ -11,7 +11,7 @@ import msgspec
 from bench.agent_simulation.scenario import LinkModel
 from bench.agent_simulation.traffic import Kind, Traffic
 from bench.agent_simulation.world import Process, World
-from millstream.agent.wire import CONNECT_TIMEOUT, TIMEOUT, Answer, ServerWire
+from millstream.agent.delivery.wire import CONNECT_TIMEOUT, TIMEOUT, Answer, ServerWire
 from millstream.trees.messages import Hello, NewsQuestion
 
 SCHEME = "http://"

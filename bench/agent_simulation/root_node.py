@@ -18,10 +18,10 @@ from bench.agent_simulation.scenario import EPOCH
 from bench.agent_simulation.virtual_threads import VirtualCondition
 from bench.agent_simulation.world import Process, World
 from millstream import App
-from millstream.agent.wire import Answer, answer_of
+from millstream.agent.delivery.wire import Answer, answer_of
 from millstream.model.event import Event
 from millstream.reference import Reference
-from millstream.server.news import TAIL
+from millstream.server.jobs.job_news import TAIL
 from millstream.trees.messages import LONGEST_WAIT, Hello, HelloAnswer, NewsQuestion, Orders
 from millstream.trees.news_board import NewsBoard
 from millstream.trees.tree_placement import EVERY, TreePlacement

@@ -21,7 +21,7 @@ from bench.agent_simulation.traffic import Traffic
 from bench.agent_simulation.virtual_threads import installed
 from bench.agent_simulation.world import World
 from millstream import App
-from millstream.agent import job_panes
+from millstream.agent.panes import job_panes
 from millstream.windows.job import Job
 from millstream.windows.placed import PlacedJob
 

@@ -14,7 +14,8 @@ from typing import Any
 from uuid import UUID
 
 from bench.agent_simulation.world import Strand, World
-from millstream.agent import delivery_attempt, membership, outbox, parent, root_decisions, sender
+from millstream.agent.delivery import delivery_attempt, outbox, root_decisions, sender
+from millstream.agent.tree import membership, parent
 
 _world: World | None = None
 Replacement = tuple[ModuleType, str, Any]

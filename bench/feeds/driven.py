@@ -17,7 +17,7 @@ from typing import Any
 import millstream as ms
 from bench.feeds.laid import NOW, Laying, Record
 from millstream.codec import decode_value
-from millstream.driver.next_beat import next_beat
+from millstream.driver.batch_plan.next_beat import next_beat
 from millstream.engine.horizon import is_due
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task, run_whole

@@ -17,12 +17,12 @@ from bench.imr import drawn_windows
 from bench.imr.plan import Covering
 from examples.imr.word_traffic import Words, log
 from examples.skewed_words import word_count
-from millstream.windows.estimates import Estimate, estimate
+from millstream.windows.bounds.estimates import Estimate, estimate
 from millstream.windows.fidelity import Area, Error
 from millstream.windows.job import Job
-from millstream.windows.message import Message, PaneManifest
-from millstream.windows.pane_maker import Maker, Making
-from millstream.windows.pane_rank import rank
+from millstream.windows.panes.message import Message, PaneManifest
+from millstream.windows.panes.pane_maker import Maker, Making
+from millstream.windows.panes.pane_rank import rank
 
 Row = dict[str, Any]
 PART = 0.5

@@ -1,6 +1,6 @@
 """When it pays to move a window on by `uncombine` rather than to merge its panes (iMR, 2.3.2).
 
-The root's own functions (`windows.merged`), over a table in memory; each way is forced, whatever
+The root's own functions (`merged`), over a table in memory; each way is forced, whatever
 the slide. The time is CPU time of putting a window together, once the first one is there.
 """
 
@@ -18,9 +18,9 @@ from bench.bench import Bench
 from bench.imr.plan import Crossover
 from millstream.codec import decode_value, encode_value
 from millstream.model.slate import Table
-from millstream.windows import merged as merging
+from millstream.windows.board.pane_marks import tally
 from millstream.windows.job import Job
-from millstream.windows.pane_marks import tally
+from millstream.windows.root import merged as merging
 
 Row = dict[str, Any]
 

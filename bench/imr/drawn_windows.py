@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from millstream.windows.estimates import estimate
+from millstream.windows.bounds.estimates import estimate
+from millstream.windows.bounds.strata import rounds_done
 from millstream.windows.fidelity import Area, Error, rounds
 from millstream.windows.job import Job
-from millstream.windows.message import PaneManifest, manifest
-from millstream.windows.pane_rank import rank
-from millstream.windows.strata import rounds_done
+from millstream.windows.panes.message import PaneManifest, manifest
+from millstream.windows.panes.pane_rank import rank
 
 Unit = tuple[str, int]
 KEYS = ("home", "search", "help")

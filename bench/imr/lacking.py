@@ -15,8 +15,8 @@ MUTE = ("-m", "bench.imr.lacking", "mute")
 
 def main(words: list[str]) -> None:
     """Run the agent without a part."""
-    from millstream.agent.pane_reader import PaneReader
-    from millstream.agent.root_decisions import RootDecisions
+    from millstream.agent.delivery.root_decisions import RootDecisions
+    from millstream.agent.panes.pane_reader import PaneReader
     from millstream.cli.main import main as millstream
 
     def begin(self: PaneReader, pane: int, at: int = 0) -> None:

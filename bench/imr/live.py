@@ -23,7 +23,7 @@ from bench.imr.watching import Watch, Window
 from bench.lean import address
 from bench.sending import NDJSON
 from bench.served import Served, served
-from millstream.windows.message import Message, manifest
+from millstream.windows.panes.message import Message, manifest
 
 FOREVER = 600.0
 LANE = ("--lane", "one-task")

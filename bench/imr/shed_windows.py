@@ -13,9 +13,9 @@ from random import Random
 from typing import Any
 
 from bench.imr.drawn_windows import PANES, Made, Unit, manifests_of, truth, values_of, windows
-from millstream.windows.estimates import estimate
+from millstream.windows.bounds.estimates import estimate
 from millstream.windows.job import Job
-from millstream.windows.shedder import Shedder
+from millstream.windows.panes.shedder import Shedder
 
 LATENCY = 160.0
 """Seconds of a window's work, with the whole processor."""

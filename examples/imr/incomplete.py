@@ -15,9 +15,9 @@ from typing import Any
 
 from millstream.codec import encode_value
 from millstream.windows.job import Job
-from millstream.windows.message import Message
-from millstream.windows.pane_maker import Maker, Making
-from millstream.windows.pane_rank import rank
+from millstream.windows.panes.message import Message
+from millstream.windows.panes.pane_maker import Maker, Making
+from millstream.windows.panes.pane_rank import rank
 
 Cell = tuple[str, int]
 """A node and a pane."""

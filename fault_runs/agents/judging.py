@@ -22,7 +22,7 @@ from millstream import App
 from millstream.model.event import Event
 from millstream.testing import Run
 from millstream.testing import run as run_in_memory
-from millstream.windows.message import Message, PaneManifest
+from millstream.windows.panes.message import Message, PaneManifest
 from millstream.windows.span import Span
 
 HOP = 1_000

@@ -22,7 +22,7 @@ from millstream.log.reader import LogReader
 from millstream.server.child import ServerChild
 from millstream.server.options import ServerOptions
 from millstream.stores.home import log_of
-from millstream.windows.message import Message
+from millstream.windows.panes.message import Message
 
 APP = ROOT / "fault_runs" / "agents" / "app.py"
 SHARDS = 3

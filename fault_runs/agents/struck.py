@@ -16,16 +16,16 @@ from importlib import import_module
 from typing import Any
 
 POINTS: dict[str, tuple[str, str, bool]] = {
-    "file-found": ("millstream.agent.log_follower", "Follower._meet", True),
-    "files-looked-at": ("millstream.agent.log_follower", "Follower.look", True),
-    "before-outbox": ("millstream.agent.outbox", "Outbox.put", False),
-    "after-outbox": ("millstream.agent.outbox", "Outbox.put", True),
+    "file-found": ("millstream.agent.log.log_follower", "Follower._meet", True),
+    "files-looked-at": ("millstream.agent.log.log_follower", "Follower.look", True),
+    "before-outbox": ("millstream.agent.delivery.outbox", "Outbox.put", False),
+    "after-outbox": ("millstream.agent.delivery.outbox", "Outbox.put", True),
     "before-file-is-whole": ("os", "replace", False),
     "after-file-is-whole": ("os", "replace", True),
-    "before-post": ("millstream.agent.wire", "Wire.post", False),
-    "after-post": ("millstream.agent.wire", "Wire.post", True),
-    "before-removal": ("millstream.agent.outbox", "Outbox.remove", False),
-    "after-removal": ("millstream.agent.outbox", "Outbox.remove", True),
+    "before-post": ("millstream.agent.delivery.wire", "Wire.post", False),
+    "after-post": ("millstream.agent.delivery.wire", "Wire.post", True),
+    "before-removal": ("millstream.agent.delivery.outbox", "Outbox.remove", False),
+    "after-removal": ("millstream.agent.delivery.outbox", "Outbox.remove", True),
 }
 """By name: the module, the function that is called there, and True if the point is after the call.
 """

@@ -26,7 +26,7 @@ class App(AppDefinition):
 
     def run(self, **settings: Any) -> None:
         """Run the application on Spark until it is stopped; settings as for `millstream run`."""
-        from millstream.cli.run import run_app  # imported here: only a run needs Spark
+        from millstream.cli.commands.run import run_app  # imported here: only a run needs Spark
 
         with needed_by("app.run()"):
             run_app(self, settings)
@@ -40,7 +40,7 @@ class App(AppDefinition):
         one, answers; raises the error that prevents this. `on_batch` is called after each batch, in
         the run's thread.
         """
-        from millstream.cli.run import script_settings
+        from millstream.cli.commands.run import script_settings
         from millstream.cli.spark_run import run_served
 
         resolved = script_settings(self, settings, "start")

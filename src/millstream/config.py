@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from millstream.app_file import read_app
+from millstream.app_file.app_file import read_app
 from millstream.errors import DefinitionError
 from millstream.model.app import AppDefinition
 from millstream.model.place import shown_path

@@ -9,7 +9,7 @@ import pytest
 import millstream as ms
 from millstream.actions.address import addresses_of, parse_action_address
 from millstream.config import load
-from millstream.settings import resolve
+from millstream.settings.settings import resolve
 
 HOOK = "webhook:http://127.0.0.1:9000/hook"
 

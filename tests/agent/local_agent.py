@@ -13,11 +13,11 @@ import msgspec
 
 from millstream.agent.agent_job import AgentJob
 from millstream.agent.agent_loop import Loop
+from millstream.agent.delivery.outbox import Outbox
 from millstream.agent.job_orders import JobOrders
 from millstream.agent.job_status import SendingStatus
 from millstream.agent.limits import Limits
 from millstream.agent.options import AgentOptions
-from millstream.agent.outbox import Outbox
 from millstream.agent.state import job_folder
 from millstream.agent.surroundings import Surroundings
 from millstream.windows.placed import PlacedJob

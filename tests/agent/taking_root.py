@@ -23,11 +23,11 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 import millstream as ms
-from millstream.agent.bodies import body_of
-from millstream.agent.outbox import OutboxEntry
+from millstream.agent.delivery.bodies import body_of
+from millstream.agent.delivery.outbox import OutboxEntry
 from millstream.trees.messages import News, NewsQuestion
 from millstream.trees.news_board import NewsBoard
-from millstream.windows.message import Message, manifest
+from millstream.windows.panes.message import Message, manifest
 from millstream.windows.placed import PlacedJob
 
 

@@ -16,10 +16,11 @@ from agent_runs import manifests, messages, once, placed, running, until, write
 from taking_root import Root
 
 import millstream as ms
-from millstream.agent import job_panes, limits
+from millstream.agent import limits
+from millstream.agent.delivery.outbox import Outbox
 from millstream.agent.limits import Limits
 from millstream.agent.options import AgentOptions, jobs_of
-from millstream.agent.outbox import Outbox
+from millstream.agent.panes import job_panes
 from millstream.agent.surroundings import Surroundings
 from millstream.errors import CommandError, DefinitionError, StoreError, StoreLocked
 

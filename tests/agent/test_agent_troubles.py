@@ -14,8 +14,8 @@ from taking_root import Root
 
 import millstream as ms
 from millstream.agent import agent as agent_module
-from millstream.agent.log_follower import LogFollower
-from millstream.agent.wire import ServerWire
+from millstream.agent.delivery.wire import ServerWire
+from millstream.agent.log.log_follower import LogFollower
 from millstream.cli.main import main
 from millstream.errors import ClientError, CommandError
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.agent.delivery import PaneDelivery, Remove, Rest, Send
-from millstream.agent.link_health import LinkHealth
+from millstream.agent.delivery.delivery_plan import PaneDelivery, Remove, Rest, Send
+from millstream.agent.delivery.link_health import LinkHealth
 
 PATIENCE = 10.0
 STEPS = st.lists(

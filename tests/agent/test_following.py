@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from millstream.agent.files import LONGEST, Mark
-from millstream.agent.log_follower import HOLD, LINGER, LogFollower, LogGap
+from millstream.agent.log.log_files import LONGEST, Mark
+from millstream.agent.log.log_follower import HOLD, LINGER, LogFollower, LogGap
 
 
 class Log:

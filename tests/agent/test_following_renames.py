@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from millstream.agent import log_file_list, log_follower
-from millstream.agent.files import LogFile, LogGap, Mark
-from millstream.agent.log_follower import LogFollower
+from millstream.agent.log import log_file_list, log_follower
+from millstream.agent.log.log_files import LogFile, LogGap, Mark
+from millstream.agent.log.log_follower import LogFollower
 
 Rotate = Callable[[], None]
 

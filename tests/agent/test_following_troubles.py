@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from test_following import Log
 
-from millstream.agent import log_follower
-from millstream.agent.first_seen_times import FirstSeenTimes
-from millstream.agent.log_follower import LINGER
+from millstream.agent.log import log_follower
+from millstream.agent.log.first_seen_times import FirstSeenTimes
+from millstream.agent.log.log_follower import LINGER
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ from local_agent import run
 from taking_root import Scoreboard
 
 import millstream as ms
-from millstream.agent import files
-from millstream.agent.restart import Restart, restart_from
+from millstream.agent.log import log_files
+from millstream.agent.panes.restart import Restart, restart_from
 from millstream.errors import DefinitionError
-from millstream.windows.message import PaneManifest
-from millstream.windows.pane_ledger import PaneRun, counted, put
+from millstream.windows.panes.message import PaneManifest
+from millstream.windows.panes.pane_ledger import PaneRun, counted, put
 
 Record = tuple[float, str]
 
@@ -87,7 +87,7 @@ def test_any_disorder_up_to_lateness(
     job = late_job(f"{lateness}s", pane=f"{pane}s", range=f"{4 * pane}s", **more)
     write(folder / "app.log", *records)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "PIECE", piece)
+        patch.setattr(log_files, "PIECE", piece)
         for kill in kills:
             run(folder, job, puts=kill)
         messages, status = run(folder, job)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from millstream.agent.lines import record_reader, time_reader
+from millstream.agent.log.lines import record_reader, time_reader
 from millstream.errors import InputError
 from millstream.model.time_text import KEPT
 from millstream.windows.logs import Logs

@@ -23,7 +23,7 @@ from taking_root import Root
 from test_lateness import taken
 
 import millstream as ms
-from millstream.agent import files, multiline_records
+from millstream.agent.log import log_files, multiline_records
 from millstream.errors import DefinitionError
 from millstream.windows.placed import PlacedJob
 
@@ -139,7 +139,7 @@ def test_traces_in_any_pieces(
         else:
             (folder / f"app.log.{parts - number}").write_text(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "PIECE", piece)
+        patch.setattr(log_files, "PIECE", piece)
         for kill in kills:
             run(folder, counting("level", TRACES), puts=kill)
         messages, status = run(folder, counting("level", TRACES))

@@ -21,10 +21,10 @@ from taking_root import Root
 from test_lateness import taken
 
 import millstream as ms
-from millstream.agent import files
 from millstream.agent.agent import run_agent, run_jobs
-from millstream.agent.files import LogFile
 from millstream.agent.job_orders import JobOrders
+from millstream.agent.log import log_files
+from millstream.agent.log.log_files import LogFile
 from millstream.agent.options import AgentOptions
 from millstream.agent.state import job_folder
 from millstream.errors import ClientError, StoreLocked
@@ -126,7 +126,7 @@ def test_killed_at_different_places(
         write(path, *records[number * size : (number + 1) * size])
     jobs = [job(f"j{number}", pane) for number, pane in enumerate(panes)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "PIECE", piece)
+        patch.setattr(log_files, "PIECE", piece)
         for kill in kills:
             try:
                 LocalAgent(folder, jobs, puts=kill).run()

@@ -17,11 +17,11 @@ from server.jobs_store import JobStore
 from server.served import served
 from taking_root import entry, until
 
+from millstream.agent.delivery.outbox import Outbox
+from millstream.agent.delivery.wire import Answer
 from millstream.agent.network import AgentNetwork
 from millstream.agent.options import AgentOptions
-from millstream.agent.outbox import Outbox
-from millstream.agent.parent_server import ChildRequest
-from millstream.agent.wire import Answer
+from millstream.agent.tree.parent_server import ChildRequest
 from millstream.description import read_description, write_description
 from millstream.errors import CommandError, MillstreamError
 from millstream.trees.messages import JobTicket

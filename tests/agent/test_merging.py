@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from taking_root import Scoreboard, message, no_map, placed
 
 import millstream as ms
-from millstream.agent.active_panes import PATIENCE, ActivePanes, heard, patience_of, together
-from millstream.agent.bodies import LONGEST, body_of
+from millstream.agent.delivery.bodies import LONGEST, body_of
+from millstream.agent.tree.active_panes import PATIENCE, ActivePanes, heard, patience_of, together
 
 TREE = "top"
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from taking_root import entry, message
 
-from millstream.agent.bodies import LONGEST, fitted
-from millstream.agent.outbox import GROUP_BYTES, Outbox, OutboxEntry
+from millstream.agent.delivery.bodies import LONGEST, fitted
+from millstream.agent.delivery.outbox import GROUP_BYTES, Outbox, OutboxEntry
 from millstream.errors import StoreError
 
 MUCH = 1 << 30

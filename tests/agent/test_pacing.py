@@ -8,7 +8,7 @@ from agent_runs import placed
 from taking_root import Clock
 
 import millstream as ms
-from millstream.agent.pane_pace import LAG, Pacing
+from millstream.agent.panes.pane_pace import LAG, Pacing
 from millstream.windows.job import Job
 
 SECOND = 1_000_000

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from local_agent import run
 from test_following import Log
 
-from millstream.agent.files import Mark
-from millstream.agent.log_follower import LINGER
+from millstream.agent.log.log_files import Mark
+from millstream.agent.log.log_follower import LINGER
 
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from taking_root import Clock, Root, entry, message, placed, until
 
-from millstream.agent.bodies import body_of, lines
+from millstream.agent.delivery.bodies import body_of, lines
+from millstream.agent.delivery.outbox import Outbox
+from millstream.agent.delivery.sender import ACCEPTED_WITHIN, Sender
+from millstream.agent.delivery.wire import Answer, ServerWire, stream_path
 from millstream.agent.network import AgentNetwork
 from millstream.agent.options import AgentOptions
-from millstream.agent.outbox import Outbox
-from millstream.agent.sender import ACCEPTED_WITHIN, Sender
-from millstream.agent.wire import Answer, ServerWire, stream_path
 from millstream.errors import CommandError
 
 PATH = stream_path("counts.panes")

@@ -1,4 +1,4 @@
-"""Lines become panes, the same ones as `windows.pane_maker` makes of their records one by one."""
+"""Lines become panes, the same ones as `pane_maker` makes of their records one by one."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.agent.dead_letters import DeadLetters
-from millstream.agent.pane_reader import PaneReader
-from millstream.agent.restart import Restart
+from millstream.agent.panes.dead_letters import DeadLetters
+from millstream.agent.panes.pane_reader import PaneReader
+from millstream.agent.panes.restart import Restart
 from millstream.model.duration import SECOND, UNITS
-from millstream.windows.message import Message, Why
-from millstream.windows.pane_maker import Maker, Making
+from millstream.windows.panes.message import Message, Why
+from millstream.windows.panes.pane_maker import Maker, Making
 from millstream.windows.placed import PlacedJob
 
 NOW = 1_000_000_000

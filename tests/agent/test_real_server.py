@@ -14,12 +14,12 @@ from server.served import MadeStore, served
 from taking_root import entry, placed
 
 import millstream as ms
-from millstream.agent.bodies import LONGEST
-from millstream.agent.outbox import Outbox, OutboxEntry
-from millstream.agent.root_decisions import RootDecisions
-from millstream.agent.sender import Sender
-from millstream.agent.ways import LaidWays
-from millstream.agent.wire import ServerWire
+from millstream.agent.delivery.bodies import LONGEST
+from millstream.agent.delivery.outbox import Outbox, OutboxEntry
+from millstream.agent.delivery.root_decisions import RootDecisions
+from millstream.agent.delivery.sender import Sender
+from millstream.agent.delivery.ways import LaidWays
+from millstream.agent.delivery.wire import ServerWire
 from millstream.description import describe, write_description
 from millstream.errors import ClientError
 from millstream.log.writer import Entry as LogEntry

@@ -16,10 +16,10 @@ from local_agent import run
 from taking_root import Scoreboard
 
 import millstream as ms
-from millstream.windows.message import PaneManifest
-from millstream.windows.pane_ledger import PaneRun, counted, put
+from millstream.windows.panes.message import PaneManifest
+from millstream.windows.panes.pane_ledger import PaneRun, counted, put
+from millstream.windows.panes.shedder import round_of
 from millstream.windows.placed import PlacedJob
-from millstream.windows.shedder import round_of
 
 PANES = 8
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from taking_root import Clock, Root, entry, placed, until
 
-from millstream.agent.link_health import PROBE_EVERY
-from millstream.agent.outbox import Outbox, OutboxEntry
-from millstream.agent.root_decisions import RootDecisions
-from millstream.agent.sender import ACCEPTED_WITHIN, Sender, key_of
-from millstream.agent.ways import LaidWays
-from millstream.agent.wire import ServerWire
+from millstream.agent.delivery.link_health import PROBE_EVERY
+from millstream.agent.delivery.outbox import Outbox, OutboxEntry
+from millstream.agent.delivery.root_decisions import RootDecisions
+from millstream.agent.delivery.sender import ACCEPTED_WITHIN, Sender, key_of
+from millstream.agent.delivery.ways import LaidWays
+from millstream.agent.delivery.wire import ServerWire
 from millstream.errors import ClientError
 from millstream.trees.messages import News
 

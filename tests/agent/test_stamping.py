@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from millstream.agent import first_seen_times
-from millstream.agent.files import Mark
-from millstream.agent.first_seen_times import FirstSeenTimes
+from millstream.agent.log import first_seen_times
+from millstream.agent.log.first_seen_times import FirstSeenTimes
+from millstream.agent.log.log_files import Mark
 
 
 @pytest.fixture

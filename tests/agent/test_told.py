@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from taking_root import Clock, Root, placed, until
 
-from millstream.agent import root_decisions as told_module
-from millstream.agent.root_decisions import AVOIDED, RootDecisions
-from millstream.agent.ways import LaidWays
-from millstream.agent.wire import ServerWire
+from millstream.agent.delivery import root_decisions as told_module
+from millstream.agent.delivery.root_decisions import AVOIDED, RootDecisions
+from millstream.agent.delivery.ways import LaidWays
+from millstream.agent.delivery.wire import ServerWire
 from millstream.trees.messages import NewsQuestion
 
 

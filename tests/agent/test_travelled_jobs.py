@@ -15,7 +15,7 @@ from agent_runs import once
 from packages.samples import APP, WORDS, key_in, packed
 from taking_root import Root
 
-from millstream.app_file import read_app
+from millstream.app_file.app_file import read_app
 from millstream.errors import DefinitionError, PackageError
 from millstream.packages.keys import Allowed
 from millstream.packages.manifest import digest

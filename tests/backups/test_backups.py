@@ -14,12 +14,12 @@ import millstream as ms
 from millstream.backups.backup import back_up
 from millstream.backups.record import backup_ids, newest, read_record
 from millstream.backups.restoration import check, restore
-from millstream.cli.backup import place_of
+from millstream.cli.commands.backup import place_of
 from millstream.cli.main import main
 from millstream.driver.in_process import run
 from millstream.errors import StoreError
 from millstream.log.writer import Entry, LogWriter
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.sinks.log_sink import read_log_rows
 from millstream.stores.home import Home, log_of
 from millstream.stores.reader import SlateReader

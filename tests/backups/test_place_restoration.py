@@ -17,13 +17,13 @@ from millstream.backups.backup import back_up
 from millstream.backups.place_restoration import restore_into
 from millstream.backups.record import PACKS
 from millstream.backups.restoration import restore
-from millstream.cli.backup import place_of
+from millstream.cli.commands.backup import place_of
 from millstream.cli.main import main
 from millstream.cli.store import mirrored
 from millstream.driver.in_process import run
-from millstream.driver.place_pour_storage import PlacePourStorage, pour_storage_of
-from millstream.driver.poured_log import Piece, PouredLog
-from millstream.driver.publisher import Publisher
+from millstream.driver.outputs.publisher import Publisher
+from millstream.driver.pour.place_pour_storage import PlacePourStorage, pour_storage_of
+from millstream.driver.pour.poured_log import Piece, PouredLog
 from millstream.errors import RunError, StoreError
 from millstream.log.entries import Entry
 from millstream.log.place_readers import commit_in, readers_in
@@ -32,7 +32,7 @@ from millstream.log.retention import Retention
 from millstream.log.writer import LogWriter
 from millstream.places.directory_place import DirectoryPlace
 from millstream.places.place_address import place_at
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.home import log_of
 from millstream.stores.package_files import package_path, put_package
 from millstream.verifying.store import verify
@@ -201,7 +201,7 @@ def test_a_large_batch_that_is_being_poured(
     store, address = tmp_path / "store", f"shared:{tmp_path / 'place'}"
     send(store, "ann")
     run(shop(), settings(store))
-    monkeypatch.setattr("millstream.driver.poured_log.BLOCK_BYTES", 10)
+    monkeypatch.setattr("millstream.driver.pour.poured_log.BLOCK_BYTES", 10)
     storage = pour_storage_of("", store, "buys", log_of(store, "buys"), Retention())
     poured = PouredLog(storage, "buys")
 

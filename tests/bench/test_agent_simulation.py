@@ -21,8 +21,8 @@ from bench.agent_simulation.scenario import FaultPlan, Scenario
 from bench.agent_simulation.simulation import simulate
 from bench.agent_simulation.truth import answers, problems
 from millstream.trees.news_board import NewsBoard
-from millstream.windows import pane_ledger
-from millstream.windows.scoreboard import Scoreboard
+from millstream.windows.board.scoreboard import Scoreboard
+from millstream.windows.panes import pane_ledger
 
 SRC = Path(millstream.__file__).parent.parent
 

@@ -15,7 +15,7 @@ from millstream.description import read_description
 from millstream.packages.keys import allowed_of
 from millstream.packages.package import open_package
 from millstream.service.app_description import describe_app
-from millstream.settings import resolve
+from millstream.settings.settings import resolve
 from millstream.stores.home import Home
 from millstream.stores.package_files import package_path, put_package
 from millstream.windows.definition import published_job

@@ -11,13 +11,13 @@ from types import ModuleType
 import pytest
 
 import millstream as ms
+from millstream.cli.commands.run import run_app
 from millstream.cli.progress import Lines, line, moment, summary
-from millstream.cli.run import run_app
 from millstream.driver.report import BatchSummary, RunSummary
 from millstream.errors import FunctionError
 from millstream.log.writer import Entry, LogWriter
 from millstream.service.app_description import describe_app
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.home import Home
 
 

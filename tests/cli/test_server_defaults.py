@@ -8,7 +8,7 @@ from millstream import client
 from millstream.cli import which_server
 from millstream.server.options import ServerOptions
 from millstream.service.server_settings import options_of
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 
 def test_the_settings_and_the_server_have_the_same_defaults(tmp_path: Path) -> None:

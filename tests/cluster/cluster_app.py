@@ -10,7 +10,7 @@ from typing import Any
 
 import millstream as ms
 from millstream.places.directory_place import DirectoryPlace
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.reader import SlateReader
 from millstream.stores.shared.store_mirror import StoreMirror
 from millstream.testing import run as run_reference

@@ -49,7 +49,7 @@ _forks.set_forkserver_preload(
         "millstream.server.__main__",
         "millstream.server.process",
         "page_shell",
-        "millstream.cli.agent",
+        "millstream.cli.commands.agent",
     ]
 )
 

@@ -12,10 +12,10 @@ from typing import Any
 from unittest.mock import patch
 
 import millstream as ms
-from millstream.driver.flush import Flushing
+from millstream.driver.durability.disk_flush import Flushing
 from millstream.driver.in_process import run
-from millstream.driver.publisher import Publisher
-from millstream.settings import Settings
+from millstream.driver.outputs.publisher import Publisher
+from millstream.settings.settings import Settings
 from millstream.stores.progress import Progress
 from millstream.stores.reader import SlateReader
 

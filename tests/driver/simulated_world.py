@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from millstream.driver import cycle
-from millstream.driver.planner import BatchPlan
+from millstream.driver.batch_plan.planner import BatchPlan
 from millstream.engine.progress import Report
 from millstream.stores.progress import Progress, SourceProgress
 

@@ -7,7 +7,13 @@ import threading
 
 import pytest
 
-from millstream.driver.leadership import LeaderBeat, LeaderWatch, Leading, last_beat, stand_by
+from millstream.driver.startup.leadership import (
+    LeaderBeat,
+    LeaderWatch,
+    Leading,
+    last_beat,
+    stand_by,
+)
 from millstream.errors import RunError
 from millstream.places.memory_place import MemoryPlace
 

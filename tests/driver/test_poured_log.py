@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from millstream.driver import poured_log
-from millstream.driver.place_pour_storage import PlacePourStorage
-from millstream.driver.pour_storage import FolderPourStorage, PourStorage
-from millstream.driver.poured_log import Piece, PouredLog
+from millstream.driver.pour import poured_log
+from millstream.driver.pour.place_pour_storage import PlacePourStorage
+from millstream.driver.pour.pour_storage import FolderPourStorage, PourStorage
+from millstream.driver.pour.poured_log import Piece, PouredLog
 from millstream.errors import LogLocked, StoreError
 from millstream.log.entries import Entry
 from millstream.log.mirror import LogMirror

@@ -13,12 +13,12 @@ import pytest
 
 import millstream as ms
 from millstream.driver import in_process
-from millstream.driver.background_run import BackgroundRun
-from millstream.driver.pour_storage import FolderPourStorage
-from millstream.driver.poured_log import Piece, PouredLog
+from millstream.driver.pour.background_run import BackgroundRun
+from millstream.driver.pour.pour_storage import FolderPourStorage
+from millstream.driver.pour.poured_log import Piece, PouredLog
 from millstream.errors import RunError, StoreLocked
 from millstream.log.retention import Retention
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.home import held, log_of
 from millstream.stores.reader import SlateReader
 

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millstream.driver.seat_plan import (
+from millstream.driver.batch_plan.seat_plan import (
     EVENING_SECONDS,
     SETTLING_SECONDS,
     SeatPlan,

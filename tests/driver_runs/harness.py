@@ -24,7 +24,7 @@ from millstream.codec import decode_value, encode_value
 from millstream.driver.report import RunSummary
 from millstream.log.writer import Entry, LogWriter
 from millstream.model.event import Event, emit
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.home import log_of
 
 __all__ = ["Outcome", "kept_rows", "read_outcome", "reference_over"]

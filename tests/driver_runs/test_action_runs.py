@@ -16,7 +16,7 @@ import millstream as ms
 from millstream.actions.overview import action_state
 from millstream.driver.in_process import run
 from millstream.errors import DefinitionError, RunError
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 
 def alerts(on_error: Any = "dead-letter") -> ms.App:

@@ -13,7 +13,7 @@ from fault_runs.outcome import kept_rows, stored_slates
 from millstream.codec import decode_value
 from millstream.driver import stages
 from millstream.driver.in_process import run
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.sinks.files import read_rows
 
 KEYS = [f"k{n}" for n in range(12)]

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import millstream as ms
-from millstream.cli.plan import planned
+from millstream.cli.commands.plan import planned
 from millstream.driver.in_process import run
+from millstream.driver.maintenance.resharding import reshard
+from millstream.driver.maintenance.slate_migration import migrate
 from millstream.driver.report import RunSummary
-from millstream.driver.resharding import reshard
-from millstream.driver.slate_migration import migrate
 from millstream.errors import StoreError
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.home import Home, held
 from millstream.stores.reader import SlateReader
 from millstream.verifying.store import verify

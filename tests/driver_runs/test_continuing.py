@@ -11,7 +11,7 @@ import pytest
 import millstream as ms
 from millstream.driver.in_process import run
 from millstream.errors import InputError, StoreError
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.home import Home
 from millstream.stores.reader import SlateReader
 from millstream.stores.soft import read_committed

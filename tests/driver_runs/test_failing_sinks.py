@@ -18,7 +18,7 @@ import pytest
 import millstream as ms
 from millstream.driver.in_process import run
 from millstream.errors import RunError
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.sinks.files import read_rows
 from millstream.sinks.log_sink import read_log_rows
 from millstream.stores.home import Home, log_of

@@ -11,10 +11,10 @@ import pytest
 from driver_runs.harness import kept_rows
 
 import millstream as ms
-from millstream.app_file import read_app
+from millstream.app_file.app_file import read_app
 from millstream.driver.in_process import run
 from millstream.driver.report import RunSummary
-from millstream.settings import Settings, resolve
+from millstream.settings.settings import Settings, resolve
 from millstream.stores.reader import SlateReader
 
 

@@ -17,7 +17,7 @@ import millstream as ms
 from millstream.driver.in_process import run
 from millstream.driver.report import RunSummary
 from millstream.elements import Sessionise
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.sinks.log_sink import read_log_rows
 from millstream.stores.home import Home, log_of
 from millstream.stores.progress import Progress, decoded

@@ -18,10 +18,10 @@ import pytest
 import millstream as ms
 from fault_runs.chain import chain, chain_difference, records, settings_of
 from fault_runs.outcome import Difference
-from millstream.driver.flush import Flushing
+from millstream.driver.durability.disk_flush import Flushing
 from millstream.driver.in_process import run
 from millstream.durable import read_record, write_record
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.sinks.files import read_rows
 from millstream.stores.home import Home
 from millstream.stores.reader import SlateReader

@@ -17,11 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.driver import jump_filter
 from millstream.driver.in_process import run
-from millstream.driver.jump_filter import without_jumps
+from millstream.driver.inputs import jump_filter
+from millstream.driver.inputs.jump_filter import without_jumps
 from millstream.model.source import Source, declared
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.sources.formats import InputSplit
 from millstream.sources.json_lines import JsonLines
 from millstream.sources.named_format import format_named

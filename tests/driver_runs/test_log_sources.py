@@ -17,7 +17,7 @@ from millstream.errors import InputError, LogError, StoreError
 from millstream.log.readers import least_committed
 from millstream.log.segments import encode_end
 from millstream.log.writer import Entry, LogWriter
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.home import log_of
 from millstream.stores.reader import SlateReader
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from millstream.driver.flush import Flushing
-from millstream.driver.recovery import check_recoverable
+from millstream.driver.durability.disk_flush import Flushing
+from millstream.driver.startup.recovery import check_recoverable
 from millstream.errors import StoreError
 from millstream.stores.contract import Fence
 from millstream.stores.home import Home

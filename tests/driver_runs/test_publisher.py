@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from millstream.codec import encode_value
-from millstream.driver import publisher as module
-from millstream.driver.publisher import Publisher
-from millstream.driver.sink_retry import SinkRetry
+from millstream.driver.outputs import publisher as module
+from millstream.driver.outputs.publisher import Publisher
+from millstream.driver.outputs.sink_retry import SinkRetry
 from millstream.engine.progress import Report
 from millstream.errors import StoreError
 from millstream.log.retention import Retention

@@ -22,10 +22,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from millstream import App
-from millstream.driver import resharding
 from millstream.driver.in_process import run
-from millstream.driver.resharding import reshard
-from millstream.settings import Settings
+from millstream.driver.maintenance import resharding
+from millstream.driver.maintenance.resharding import reshard
+from millstream.settings.settings import Settings
 from millstream.stores.home import Home
 from millstream.stores.reader import SlateReader
 from millstream.verifying.store import verify

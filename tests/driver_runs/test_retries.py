@@ -19,7 +19,7 @@ from millstream.letters.retry_log import retry_letters
 from millstream.letters.selection import LetterFilter
 from millstream.log.stream_logs import FolderLogs, PlaceLogs
 from millstream.places.place_address import place_at
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.deliveries import deliveries_to
 from millstream.stores.progress import Progress
 from millstream.stores.reader import SlateReader

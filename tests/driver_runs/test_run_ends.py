@@ -13,7 +13,7 @@ import millstream as ms
 from millstream.driver import driver
 from millstream.driver.in_process import run
 from millstream.errors import InputError
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.reader import SlateReader
 
 HOUR = 3_600_000_000

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from millstream import App
-from millstream.driver import resharding, shared_resharding
 from millstream.driver.in_process import run
-from millstream.driver.shared_resharding import reshard_shared
+from millstream.driver.maintenance import resharding, shared_resharding
+from millstream.driver.maintenance.shared_resharding import reshard_shared
 from millstream.errors import StoreLocked
 from millstream.places.directory_place import DirectoryPlace
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.reader import SlateReader
 from millstream.stores.shared.store_mirror import StoreMirror
 

@@ -29,16 +29,16 @@ from hypothesis import strategies as st
 
 from fault_runs.outcome import stored_slates
 from millstream.driver.in_process import InProcessRunner
-from millstream.driver.leadership import LEADER
+from millstream.driver.maintenance.shared_resharding import reshard_shared
 from millstream.driver.run import run
-from millstream.driver.shared_resharding import reshard_shared
+from millstream.driver.startup.leadership import LEADER
 from millstream.log import placed_blocks
 from millstream.log.entries import Entry
 from millstream.log.mirror import LogMirror, LogMirrorRecord, read_log_mirror
 from millstream.log.place_writer import PlaceLogWriter
 from millstream.places import place_address
 from millstream.places.directory_place import DirectoryPlace
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.home import Home
 from millstream.stores.shared import manifest, shared_home
 from millstream.stores.shared.store_mirror import StoreMirror

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from millstream.driver.sink_retry import LONGEST_PAUSE, SinkRetry, Stopped
+from millstream.driver.outputs.sink_retry import LONGEST_PAUSE, SinkRetry, Stopped
 from millstream.errors import RunError, SinkError, StoreError
 from millstream.stores.trouble import Trouble
 

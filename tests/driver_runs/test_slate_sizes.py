@@ -10,7 +10,7 @@ import pytest
 
 import millstream as ms
 from millstream.driver.in_process import run
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.sinks.log_sink import read_log_rows
 from millstream.stores.home import log_of
 from millstream.stores.reader import SlateReader

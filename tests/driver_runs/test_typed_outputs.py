@@ -15,8 +15,8 @@ import millstream as ms
 from millstream.cli.dump import destination, record_of, write
 from millstream.driver.in_process import run
 from millstream.errors import DefinitionError
-from millstream.setting_values import check_address
-from millstream.settings import Settings
+from millstream.settings.setting_values import check_address
+from millstream.settings.settings import Settings
 from millstream.stores.reader import SlateReader
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import millstream as ms
-from millstream.app_file import read_app
+from millstream.app_file.app_file import read_app
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 _BLOCK = re.compile(r"^```toml\n(.*?)^```$", re.S | re.M)

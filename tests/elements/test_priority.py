@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.app_file import read_app
+from millstream.app_file.app_file import read_app
 from millstream.elements.element import Configured
 from millstream.engine.horizon import Lane
 from millstream.stores.layout import slates_of

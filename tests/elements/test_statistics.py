@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.app_file import read_app
+from millstream.app_file.app_file import read_app
 from millstream.codec import encode_value
 from millstream.elements import STANDARD, Max, Mean, Min, Sum
 from millstream.engine.horizon import Lane

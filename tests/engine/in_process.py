@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from millstream.codec import decode_value, encode_value
-from millstream.driver.next_beat import next_beat
+from millstream.driver.batch_plan.next_beat import next_beat
 from millstream.engine.columns import Columns
 from millstream.engine.final_phase import FinalStep, next_step, stepped
 from millstream.engine.horizon import Lane, is_due

@@ -16,7 +16,7 @@ from engine.in_process import InProcess
 from engine.outcome import Rows, stored
 
 from millstream.codec import decode_value, encode_value, slate_codec
-from millstream.engine.priority import mark_of
+from millstream.engine.cells.priority import mark_of
 from millstream.model.event import Event
 from millstream.model.function import Update
 from millstream.model.slate import Table

@@ -11,7 +11,7 @@ from engine.columns_of import columns
 
 import millstream as ms
 from millstream.engine.beat import Beat
-from millstream.engine.cell import Cell
+from millstream.engine.cells.cell import Cell
 from millstream.engine.plan import Plan
 from millstream.engine.router import Router
 from millstream.model.workflow import Order

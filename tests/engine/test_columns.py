@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.codec import canonical, shards_of
+from millstream.engine.cells.content_order import by_key, content_order
 from millstream.engine.columns import Columns
-from millstream.engine.content_order import by_key, content_order
 from millstream.engine.key_shards import key_shards
 
 STREAMS = ("zebra", "ant")

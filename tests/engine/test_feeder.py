@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import millstream as ms
 from millstream.codec import canonical
+from millstream.engine.cells.content_order import content_order
+from millstream.engine.cells.feeder import Feeder, Redo
+from millstream.engine.cells.key_run import Due
+from millstream.engine.cells.readback import SMALL
 from millstream.engine.columns import Columns
-from millstream.engine.content_order import content_order
 from millstream.engine.effects import Effects
-from millstream.engine.feeder import Feeder, Redo
-from millstream.engine.key_run import Due
 from millstream.engine.plan import Plan
-from millstream.engine.readback import SMALL
 from millstream.errors import FunctionError
 from millstream.model.slate import NoEntries
 from millstream.stores.layout import unpack_slate

@@ -6,8 +6,8 @@ from engine.columns_of import columns, times
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millstream.engine.cells.gate import CHUNK, Gate
 from millstream.engine.columns import Columns
-from millstream.engine.gate import CHUNK, Gate
 from millstream.stores.contract import Fence
 from millstream.stores.memory import MemoryShard, MemoryStore
 

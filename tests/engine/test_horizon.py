@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import millstream as ms
-from millstream.driver.next_beat import next_beat
+from millstream.driver.batch_plan.next_beat import next_beat
 from millstream.engine.horizon import earliest_of, horizon_of, is_due, lane_of, step_from
 from millstream.engine.progress import advanced
 from millstream.model.workflow import Order, Workflow

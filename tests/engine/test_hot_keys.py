@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.driver.pace import LEAST_SHARE
+from millstream.driver.batch_plan.pace import LEAST_SHARE
 from millstream.engine.horizon import Lane
 from millstream.model.event import Event
 

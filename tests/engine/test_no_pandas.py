@@ -26,5 +26,5 @@ assert "pandas" not in sys.modules
 
 
 def test_updates_run_without_pandas() -> None:
-    """Updates run without it, in either lane. (Aggregates need Arrow's `group_by`, which imports it.)"""
+    """In either lane. (Aggregates need Arrow's `group_by`, which imports it.)"""
     subprocess.run([sys.executable, "-c", RUN], check=True, cwd=__file__.rpartition("/engine/")[0])

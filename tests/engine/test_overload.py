@@ -30,7 +30,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.driver.compatibility import check_continues
+from millstream.driver.startup.compatibility import check_continues
 from millstream.engine.horizon import Lane, is_due, pressure_of
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.driver.pace import (
+from millstream.driver.batch_plan.pace import (
     FIRST_BYTES,
     LEAST_BYTES,
     LEAST_SHARE,

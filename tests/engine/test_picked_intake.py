@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from millstream import App, Event, algebra
 from millstream.codec import encode_value
-from millstream.driver.next_beat import next_beat
+from millstream.driver.batch_plan.next_beat import next_beat
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task, run_whole
 from millstream.engine.plan import Plan

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.codec import slate_codec
-from millstream.engine.readback import settled_as
+from millstream.engine.cells.readback import settled_as
 
 
 @dataclass

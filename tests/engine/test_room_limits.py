@@ -11,8 +11,8 @@ from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from millstream.engine.priority import mark_of
-from millstream.engine.room import Share, share_of
+from millstream.engine.cells.priority import mark_of
+from millstream.engine.cells.room import Share, share_of
 from millstream.model.event import Event
 from millstream.stores.memory import MemoryStore
 

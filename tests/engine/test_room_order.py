@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import millstream as ms
+from millstream.engine.cells.priority import mark_of
 from millstream.engine.plan import Plan
-from millstream.engine.priority import mark_of
 from millstream.stores.layout import named
 from millstream.stores.ranks import sortable
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.engine.feeder import CLOSELY
+from millstream.engine.cells.feeder import CLOSELY
 from millstream.engine.horizon import Lane
 from millstream.engine.progress import LARGE_BATCHES
 from millstream.model.event import Event

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.engine import sweep
-from millstream.engine.sweep import Sweeps, sweep_until, vacuum_until
+from millstream.engine.cells import sweep
+from millstream.engine.cells.sweep import Sweeps, sweep_until, vacuum_until
 from millstream.stores.contract import Fence, View
 from millstream.stores.layout import pack_slate, slates_of
 from millstream.stores.memory import MemoryStore

@@ -14,8 +14,8 @@ import pytest
 from fault_runs.agents import judging
 from fault_runs.agents.app import APPS, NAME, NODE, job_of
 from fault_runs.agents.writing import Log, Rotation
-from millstream.windows.message import Message
-from millstream.windows.pane_maker import Maker, Making
+from millstream.windows.panes.message import Message
+from millstream.windows.panes.pane_maker import Maker, Making
 
 JOB = job_of(APPS["by_sequence"])
 SPAN = JOB.span

@@ -11,7 +11,7 @@ import pytest
 
 import millstream as ms
 from millstream.driver.in_process import run
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 APP = """
 import millstream as ms

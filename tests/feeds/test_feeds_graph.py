@@ -6,7 +6,7 @@ import pytest
 
 import millstream as ms
 from millstream.graph.words import describe
-from millstream.settings import resolve
+from millstream.settings.settings import resolve
 
 
 def _app() -> ms.App:

@@ -20,7 +20,7 @@ from millstream.description import describe
 from millstream.driver.in_process import run
 from millstream.errors import DefinitionError, FunctionError, RunError
 from millstream.graph import text
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.sources.address import parse_address
 
 CLICKS = [{"user": "ann", "at": 1}, {"user": "bo", "at": 2}, {"user": "ann", "at": 3}]

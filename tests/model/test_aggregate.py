@@ -9,7 +9,7 @@ import pytest
 
 import millstream as ms
 from millstream import algebra
-from millstream.app_file import read_app
+from millstream.app_file.app_file import read_app
 from millstream.description import describe
 from millstream.errors import DefinitionError
 from millstream.graph.words import describe as words

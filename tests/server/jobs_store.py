@@ -19,7 +19,7 @@ from server.served import MadeStore
 import millstream as ms
 from millstream.description import describe, write_description
 from millstream.stores.layout import table_of
-from millstream.windows.message import Why, manifest
+from millstream.windows.panes.message import Why, manifest
 from millstream.windows.placed import PlacedJob
 
 MINUTE = 60_000_000

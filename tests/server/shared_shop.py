@@ -10,7 +10,7 @@ from typing import Any
 import millstream as ms
 from millstream.driver.in_process import run
 from millstream.service.app_description import describe_app
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 
 def shop() -> ms.App:

@@ -14,7 +14,7 @@ from served import asked
 from test_server_openapi import misfits
 
 from millstream.description import read_description, write_description
-from millstream.server.openapi import document
+from millstream.server.openapi.openapi_document import document
 from millstream.stores.package_files import put_package
 from millstream.trees.messages import Hello, HelloAnswer, JobTicket, Member, Orders
 

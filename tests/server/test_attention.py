@@ -9,8 +9,8 @@ from calm_status import ACTION, CALM, COUNTS, DELIVERIES, JOB, NOW, SOURCE, UPDA
 from msgspec.structs import replace
 
 from millstream.messages.status import ActionRetries, IntakeStatus, SinkTrouble
-from millstream.server.attention import attention_of
-from millstream.server.lag_trend import LagTrend
+from millstream.server.status.attention import attention_of
+from millstream.server.status.lag_trend import LagTrend
 
 BEHIND = replace(SOURCE, lag_seconds=45.0, lag_events=1, lag_growth=0.0)
 

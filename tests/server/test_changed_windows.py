@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jobs_store import JobStore, application, begins, data
 
-from millstream.driver.compatibility import check_parts, lasting
+from millstream.driver.startup.compatibility import check_parts, lasting
 from millstream.errors import StoreError
 from millstream.stores.progress import Progress
 

@@ -11,7 +11,7 @@ import millstream as ms
 from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.policy.latency import FEWEST, MOST_STEPS, PATIENCE, SETTLE
 from millstream.messages.feeds import ReadLatency
-from millstream.server.feed_costs import CostOverview, FeedCosts
+from millstream.server.feeds.feed_costs import CostOverview, FeedCosts
 from millstream.stores.progress import Progress
 
 READ, PULL = 300e-6, 20e-6

@@ -14,9 +14,9 @@ from feeds.stored_feeds import SOURCE, T0, FeedStore, delete, follow, post
 
 from millstream.feeds.reads.pending_records import Pending
 from millstream.log.writer import Entry, LogWriter
-from millstream.server import feed_log
-from millstream.server.feed_log import FeedLog, FeedMoment
-from millstream.server.feed_stamps import AHEAD
+from millstream.server.feeds import feed_log
+from millstream.server.feeds.feed_log import FeedLog, FeedMoment
+from millstream.server.feeds.feed_stamps import AHEAD
 from millstream.server.open_store import OpenStore
 from millstream.server.options import ServerOptions
 from millstream.server.service import Service

@@ -17,12 +17,12 @@ from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.reads.tables import Tables
 from millstream.log.writer import LogWriter
-from millstream.server import feed_networks
-from millstream.server.catalogue import Catalogue
-from millstream.server.feed_networks import DatedValue, Networks, ServedFeeds
+from millstream.server.feeds import feed_networks
+from millstream.server.feeds.feed_networks import DatedValue, Networks, ServedFeeds
 from millstream.server.open_store import OpenStore
 from millstream.server.options import ServerOptions
 from millstream.server.service import Service
+from millstream.server.streams.catalogue import Catalogue
 
 T = TypeVar("T")
 

@@ -11,10 +11,10 @@ import httpx
 from checkins import stored
 from feeds.stored_feeds import FeedStore
 
-from millstream.server import feed_views
-from millstream.server.answers import Refusal
 from millstream.server.child import ServerChild
-from millstream.server.feed_views import Views
+from millstream.server.feeds import feed_views
+from millstream.server.feeds.feed_views import Views
+from millstream.server.http.answers import Refusal
 from millstream.server.options import ServerOptions
 
 Told = list[tuple[str, dict[str, Any]]]

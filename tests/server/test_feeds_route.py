@@ -17,7 +17,7 @@ from served import asked
 from test_server_openapi import misfits
 
 from millstream.feeds.reads.cursor import Cursor
-from millstream.server.openapi import document
+from millstream.server.openapi.openapi_document import document
 
 LATER = 10**15
 OLDER = Cursor("older", (LATER, "bob", "1")).text()

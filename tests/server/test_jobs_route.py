@@ -14,9 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from served import MadeStore, asked
 from test_server_openapi import misfits
 
-from millstream.server.jobs import Jobs
+from millstream.server.jobs.job_routes import Jobs
 from millstream.server.open_store import OpenStore
-from millstream.server.openapi import document
+from millstream.server.openapi.openapi_document import document
 from millstream.server.options import ServerOptions
 from millstream.server.service import Service
 from millstream.stores.reader import SlateReader

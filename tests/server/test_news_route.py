@@ -16,7 +16,7 @@ from served import asked
 from test_server_openapi import misfits
 
 from millstream.log.writer import Entry, LogWriter
-from millstream.server.openapi import document
+from millstream.server.openapi.openapi_document import document
 
 NEWS = "/jobs/errors/news"
 

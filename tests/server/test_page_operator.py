@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from served import served
 
 from millstream import __version__
-from millstream.server.grants import TokenEntry, hash_of, written_tokens
+from millstream.server.access.grants import TokenEntry, hash_of, written_tokens
 
 expect.set_options(timeout=10_000)
 LARGE = {"width": 1400, "height": 900}

@@ -17,11 +17,11 @@ from served import served, until
 
 from millstream.cli.main import main
 from millstream.errors import DefinitionError
-from millstream.server.access_log import Access
+from millstream.server.access.access_log import Access
+from millstream.server.access.client_address import TrustedProxies, networks_in
+from millstream.server.access.grants import Grant, Need, read_tokens
 from millstream.server.app import all_routes
-from millstream.server.client_address import TrustedProxies, networks_in
-from millstream.server.connection_room import Standing, to_close
-from millstream.server.grants import Grant, Need, read_tokens
+from millstream.server.http.connection_room import Standing, to_close
 from millstream.server.open_store import OpenStore
 from millstream.server.options import ServerOptions, check, warnings
 from millstream.server.service import Service

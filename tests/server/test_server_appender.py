@@ -17,8 +17,8 @@ from millstream.log.mirror import LogMirror
 from millstream.log.reader import LogReader
 from millstream.log.writer import Appended, Entry, LogWriter, TagMismatch
 from millstream.places.directory_place import DirectoryPlace
-from millstream.server import appender as module
-from millstream.server.appender import Appender, Appenders, Overloaded
+from millstream.server.streams import appender as module
+from millstream.server.streams.appender import Appender, Appenders, Overloaded
 
 
 def entry(*lines: bytes, tag: str = "", digest: int = 0) -> Entry:

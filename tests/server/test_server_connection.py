@@ -15,7 +15,7 @@ from raw_http import answer, connected, ended, exchange, head
 from served import asked, served, until
 
 from millstream.errors import DefinitionError
-from millstream.server.descriptors import Fit, fit
+from millstream.server.http.descriptors import Fit, fit
 from millstream.server.options import ServerOptions, check
 
 CERTIFICATE = Path(__file__).parent / "localhost.pem"

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
-from millstream.server.events import BEAT, RETRY, Poller, event, pour
+from millstream.server.http.server_sent_events import BEAT, RETRY, Poller, event, pour
 
 
 class Pieces:

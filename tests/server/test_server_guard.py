@@ -11,7 +11,7 @@ from guarding import is_refused, make, post
 from raw_http import answer, connected, ended, exchange, head
 from served import asked, get, served
 
-from millstream.server.operations import OPERATIONS
+from millstream.server.openapi.operations import OPERATIONS
 
 TOKEN = "a-token-of-20-letter"
 

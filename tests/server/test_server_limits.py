@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.errors import DefinitionError
-from millstream.server.limits import Slots, TokenBuckets
+from millstream.server.access.limits import Slots, TokenBuckets
 from millstream.server.options import ServerOptions, check
 
 

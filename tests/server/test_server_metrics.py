@@ -18,8 +18,8 @@ from millstream.messages.status import (
     Status,
     StreamStatus,
 )
-from millstream.server.metrics import StatusCollector
-from millstream.server.samples import SECOND
+from millstream.server.status.metrics import StatusCollector
+from millstream.server.status.samples import SECOND
 
 
 def a_status(**changes) -> Status:

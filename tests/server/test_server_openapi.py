@@ -13,8 +13,8 @@ from shop_store import Shop
 
 from millstream.server.app import all_routes
 from millstream.server.open_store import OpenStore
-from millstream.server.openapi import document
-from millstream.server.operations import FRESH
+from millstream.server.openapi.openapi_document import document
+from millstream.server.openapi.operations import FRESH
 from millstream.server.options import ServerOptions
 from millstream.server.service import Service
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.description import SourceDescription
-from millstream.server.records import (
+from millstream.server.streams.records import (
     LINE_BYTES,
     PIECE_BYTES,
     SHOWN_REFUSED,

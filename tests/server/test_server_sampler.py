@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from millstream.errors import StoreError
-from millstream.server.sampler import Sampler
-from millstream.server.samples import SECOND, Samples, percentile
+from millstream.server.status.sampler import Sampler
+from millstream.server.status.samples import SECOND, Samples, percentile
 from millstream.stores.progress import Latency, Progress, SourceProgress
 
 START = 1_700_000_000 * SECOND

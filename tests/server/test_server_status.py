@@ -19,9 +19,9 @@ from millstream.description import (
 from millstream.log.reader import LogReader
 from millstream.log.writer import Entry, LogWriter
 from millstream.messages.status import ServerStatus
-from millstream.server.numbered import Backlog
-from millstream.server.samples import SECOND, Samples
-from millstream.server.status import bare_description, status_of
+from millstream.server.status.samples import SECOND, Samples
+from millstream.server.status.status_routes import bare_description, status_of
+from millstream.server.streams.numbered_records import Backlog
 from millstream.stores.home import Facts, held
 from millstream.stores.progress import Latency, Progress, SourceProgress, Unranked
 

@@ -19,8 +19,8 @@ from fault_runs.kafka_server import KafkaBrokers
 from millstream.description import Description, SourceDescription, write_description
 from millstream.kafka.topic_producer import NUMBER, REQUEST
 from millstream.log.writer import Entry, LogWriter
-from millstream.server.streams import digest
-from millstream.server.topics import TopicRequest
+from millstream.server.streams.stream_routes import digest
+from millstream.server.streams.topics import TopicRequest
 
 pytestmark = pytest.mark.services
 BODY = b'{"venue": "a"}\n{"venue": "b"}\n'

@@ -24,7 +24,7 @@ from fault_runs.kafka_server import KafkaBrokers, KafkaSecurity, kafka_brokers
 from millstream.description import Description, SourceDescription, write_description
 from millstream.driver.in_process import run as run_in_process
 from millstream.errors import SinkError
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.reader import SlateReader
 
 pytestmark = pytest.mark.services

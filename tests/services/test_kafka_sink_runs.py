@@ -16,7 +16,7 @@ from fault_runs.kafka_server import KafkaBrokers, kafka_brokers
 from fault_runs.processes import wait_until
 from millstream.driver.in_process import run
 from millstream.kafka import batch_producer
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 pytestmark = pytest.mark.services
 KEYS = "abcd"

@@ -17,7 +17,7 @@ import millstream as ms
 from fault_runs.kafka_server import KafkaBrokers, kafka_brokers
 from millstream.driver.in_process import run
 from millstream.errors import InputError, MillstreamError, StoreError
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.reader import SlateReader
 from millstream.stores.soft import read_committed
 

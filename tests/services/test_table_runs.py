@@ -15,7 +15,7 @@ from sinks.databases import cassandra_database, postgres_database
 import millstream as ms
 from fault_runs.table_app import orders, table_app, totals
 from millstream.driver.in_process import run
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 pytestmark = pytest.mark.services
 

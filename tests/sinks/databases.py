@@ -14,7 +14,7 @@ from uuid import uuid4
 from fault_runs.database_servers import DatabaseServer
 from millstream.databases import cassandra, postgres
 from millstream.databases.options import database_options
-from millstream.driver.table_sinks import opened_table
+from millstream.driver.outputs.table_sinks import opened_table
 from millstream.sinks.tables import TableSink
 from millstream.sources.address import parse_address
 

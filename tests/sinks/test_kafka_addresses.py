@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millstream.errors import DefinitionError
-from millstream.setting_values import check_address
+from millstream.settings.setting_values import check_address
 
 
 def test_a_topic_with_options() -> None:

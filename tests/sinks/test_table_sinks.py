@@ -13,7 +13,7 @@ from millstream.databases import cassandra, postgres
 from millstream.databases.options import database_options
 from millstream.errors import DefinitionError, StoreError
 from millstream.model.slate import Table
-from millstream.setting_values import check_address
+from millstream.settings.setting_values import check_address
 from millstream.slate_changes import SlateChanges
 from millstream.sources.address import parse_address
 

@@ -17,7 +17,7 @@ from driver_runs.harness import kept_rows
 
 import millstream as ms
 from millstream.actions.overview import action_state
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.spark.runner import run
 
 pytestmark = pytest.mark.spark

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import millstream as ms
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.spark.runner import run
 from millstream.stores.reader import SlateReader
 

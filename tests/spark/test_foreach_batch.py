@@ -188,7 +188,7 @@ def test_a_large_batch_goes_through_files(
 ) -> None:
     """Tasks with many rows write them into the store, the log gets them in several blocks, and
     nothing is left lying about."""
-    monkeypatch.setattr("millstream.driver.poured_log.BLOCK_BYTES", 200_000)
+    monkeypatch.setattr("millstream.driver.pour.poured_log.BLOCK_BYTES", 200_000)
     app, store = ms.App("numbers"), tmp_path / "store"
     app.source("numbers", key="key", ts="number", unit="us")
     app.aggregate("numbers", algebra=ms.algebra.sum("number"), name="total")
@@ -205,7 +205,7 @@ def test_a_shared_store_is_poured_into_from_any_host(
 ) -> None:
     """What was poured is recorded in the place, large batches too: another host, which has nothing
     but the query's checkpoint, repeats no batch and goes on."""
-    monkeypatch.setattr("millstream.driver.poured_log.BLOCK_BYTES", 200_000)
+    monkeypatch.setattr("millstream.driver.pour.poured_log.BLOCK_BYTES", 200_000)
     app, place = ms.App("numbers"), tmp_path / "place"
     app.source("numbers", key="key", ts="number", unit="us")
     app.aggregate("numbers", algebra=ms.algebra.sum("number"), name="total")

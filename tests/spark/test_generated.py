@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from millstream import App
 from millstream.driver import in_process
 from millstream.driver.report import RunSummary
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.spark.runner import run
 
 pytestmark = pytest.mark.spark

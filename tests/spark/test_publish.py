@@ -14,7 +14,7 @@ from typing import Any
 from driver_runs.harness import Run
 
 import millstream as ms
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 
 @dataclass

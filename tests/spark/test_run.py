@@ -14,7 +14,7 @@ from driver_runs.harness import Run, kept_rows
 
 import millstream as ms
 from millstream.errors import RunError, StoreError, StoreLocked
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.sinks.files import read_rows
 from millstream.stores.home import Home, held
 from millstream.stores.reader import SlateReader

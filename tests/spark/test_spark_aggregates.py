@@ -12,7 +12,7 @@ from driver_runs.harness import Run
 
 import millstream as ms
 from millstream import algebra
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.reader import SlateReader
 
 

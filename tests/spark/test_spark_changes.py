@@ -11,7 +11,7 @@ from driver_runs.test_change_runs import applied
 import millstream as ms
 from fault_runs.outcome import kept_rows, stored_slates
 from millstream.codec import decode_value
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.spark.runner import run
 
 

@@ -11,7 +11,7 @@ from driver_runs.harness import Run
 
 import millstream as ms
 from millstream.driver.report import BatchSummary
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.home import Home
 from millstream.stores.progress import decoded
 from millstream.stores.ranks import Totals, totals_row

@@ -16,9 +16,9 @@ from millstream.errors import StoreError
 from millstream.stores.checks import Damaged, RowTally, check_all, digest_of, sealed
 from millstream.stores.contract import Fence
 from millstream.stores.home import Home
+from millstream.stores.integrity.shard_check import check_shard
+from millstream.stores.integrity.shard_checks import ShardChecks, finish_checks, start_checks
 from millstream.stores.lmdb import LmdbStore
-from millstream.stores.shard_check import check_shard
-from millstream.stores.shard_checks import ShardChecks, finish_checks, start_checks
 from millstream.stores.shard_rows import HEAD_KEY, read_head
 
 pytestmark = pytest.mark.timeout(120)

@@ -9,7 +9,7 @@ from random import Random
 import lmdb
 import pytest
 
-from millstream.stores.free_pages import free_pages_fault
+from millstream.stores.integrity.free_pages import free_pages_fault
 
 PAGE = 4096
 

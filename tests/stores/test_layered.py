@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from millstream.errors import StaleCommit, StaleRead
 from millstream.stores.contract import Fence, Shard
+from millstream.stores.integrity.shard_check import check_shard
 from millstream.stores.layered import LayeredShard, LayeredStore
 from millstream.stores.lmdb import LmdbStore
 from millstream.stores.memory import MemoryStore
-from millstream.stores.shard_check import check_shard
 
 Change = dict[bytes, bytes | None]
 

@@ -15,7 +15,7 @@ from millstream.cli.main import main
 from millstream.driver.in_process import run
 from millstream.log.writer import Entry, LogWriter
 from millstream.service.app_description import describe_app
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.verifying.store import verify
 
 

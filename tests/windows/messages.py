@@ -11,8 +11,8 @@ from msgspec.structs import replace
 import millstream as ms
 from millstream.model.event import Event
 from millstream.windows import Job, Logs
-from millstream.windows.message import Message
-from millstream.windows.pane_maker import Maker, Making
+from millstream.windows.panes.message import Message
+from millstream.windows.panes.pane_maker import Maker, Making
 
 Sent = dict[str, Any]
 """A `Message` as the JSON that travels, which agents of earlier versions send too."""

@@ -11,7 +11,7 @@ import millstream as ms
 from millstream.model.event import Event
 from millstream.windows import Area, Error, Job
 from millstream.windows.fidelity import rounds
-from millstream.windows.pane_rank import rank
+from millstream.windows.panes.pane_rank import rank
 
 PANES = 20
 LOGS = {

@@ -13,7 +13,7 @@ import millstream as ms
 from millstream.codec import decode_value
 from millstream.model.event import Event
 from millstream.model.slate import Table
-from millstream.server.job_tables import SHOWN
+from millstream.server.jobs.job_tables import SHOWN
 from millstream.windows.accounts import residual
 from millstream.windows.job_view import shown
 from millstream.windows.placed import job_parts

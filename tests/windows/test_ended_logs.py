@@ -30,8 +30,8 @@ from millstream.windows import Area, Temporal
 from millstream.windows.accounts import residual
 from millstream.windows.job import Job
 from millstream.windows.job_view import SHOWN, shown
-from millstream.windows.message import Message
-from millstream.windows.pane_maker import Maker, Making
+from millstream.windows.panes.message import Message
+from millstream.windows.panes.pane_maker import Maker, Making
 from millstream.windows.placed import job_parts
 
 SECOND = 1_000_000

@@ -10,11 +10,11 @@ from windows.told import Unit, a_job, data, lost
 
 from bench.imr.drawn_windows import FREQUENT, KINDS, contract, covered
 from millstream.errors import DefinitionError
+from millstream.windows.bounds.estimates import estimate
+from millstream.windows.bounds.strata import rounds_done
 from millstream.windows.coverage import Coverage
-from millstream.windows.estimates import estimate
 from millstream.windows.fidelity import Area, Error, closing, rounds
-from millstream.windows.pane_rank import rank
-from millstream.windows.strata import rounds_done
+from millstream.windows.panes.pane_rank import rank
 
 NODES = ["a", "b", "c"]
 

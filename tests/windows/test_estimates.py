@@ -14,13 +14,13 @@ from windows.told import Unit, a_job, data, inside, lost
 
 import millstream as ms
 from millstream.errors import DefinitionError, FunctionError
-from millstream.windows.estimates import estimate
+from millstream.windows.bounds.estimates import estimate
+from millstream.windows.bounds.rare_keys import Rare
+from millstream.windows.bounds.strata import Stratum
+from millstream.windows.bounds.stratified_sample import TAILS, Sampling
+from millstream.windows.bounds.tails import poisson_upper, two_sided
 from millstream.windows.fidelity import Area
-from millstream.windows.pane_rank import rank
-from millstream.windows.rare import Rare
-from millstream.windows.strata import Stratum
-from millstream.windows.stratified_sample import TAILS, Sampling
-from millstream.windows.tails import poisson_upper, two_sided
+from millstream.windows.panes.pane_rank import rank
 
 HALF = Area(0.5, drawn=True)
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.agent.pane_combiner import combiner
-from millstream.app_file import read_app
+from millstream.agent.panes.pane_combiner import combiner
+from millstream.app_file.app_file import read_app
 from millstream.errors import DefinitionError, InputError
 from millstream.testing import run
 from millstream.windows import FieldMap, Job, Logs

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import millstream as ms
-from millstream.app_file import read_app
+from millstream.app_file.app_file import read_app
 from millstream.windows import Area, Job
 
 FUNCTIONS = """

@@ -13,7 +13,7 @@ from windows.told import a_job as a_bounded_job
 from windows.told import data, inside, lost
 
 import millstream as ms
-from millstream.windows.estimates import estimate
+from millstream.windows.bounds.estimates import estimate
 
 NODES = [f"n{number}" for number in range(10)]
 

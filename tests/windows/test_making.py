@@ -9,7 +9,7 @@ import pytest
 
 import millstream as ms
 from millstream.windows import Job
-from millstream.windows.pane_maker import Maker, Making
+from millstream.windows.panes.pane_maker import Maker, Making
 
 
 def some(record: Any) -> Iterator[tuple[str, int]]:

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from windows.messages import NODES, a_job, an_app, events, told
 
 import millstream as ms
-from millstream.driver import start
+from millstream.driver.batch_plan.planner import Planner
 from millstream.driver.in_process import run as run_in_process
-from millstream.driver.planner import Planner
+from millstream.driver.startup import start
 from millstream.engine.horizon import Lane
 from millstream.model.event import Event
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 WINDOWS = 12
 

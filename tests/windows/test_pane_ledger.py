@@ -15,8 +15,8 @@ from windows.messages import Sent, a_job, an_app, answers, as_json, events, join
 import millstream as ms
 from millstream.engine.horizon import Lane
 from millstream.windows.accounts import residual
-from millstream.windows.message import Message, manifest
-from millstream.windows.pane_ledger import PaneRun, has_all, has_any, put
+from millstream.windows.panes.message import Message, manifest
+from millstream.windows.panes.pane_ledger import PaneRun, has_all, has_any, put
 
 JOB = a_job()
 PANES = 6

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import millstream as ms
 from millstream.model.event import Event
 from millstream.windows import Area, Job
-from millstream.windows.shedder import is_drawn
+from millstream.windows.panes.shedder import is_drawn
 
 SECOND = 1_000_000
 PANES = 20

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from windows.messages import Sent, a_job, an_app, as_json, events
 
 import millstream as ms
-from millstream.windows import Job, quiet_windows
-from millstream.windows.pane_maker import Maker, Making
+from millstream.windows import Job
+from millstream.windows.board import quiet_windows
+from millstream.windows.panes.pane_maker import Maker, Making
 
 YEAR = 525_600
 """Panes of a minute."""

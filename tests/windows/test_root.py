@@ -10,7 +10,7 @@ from windows.messages import a_job, an_app, answers, events, on_told, told, wind
 import millstream as ms
 from millstream.windows import Area, Job, Spatial, Temporal
 from millstream.windows.accounts import window_entry
-from millstream.windows.pane_marks import pane_in
+from millstream.windows.board.pane_marks import pane_in
 
 SECOND = 1_000_000
 LOGS = {"a": {0: "xy", 1: "x", 2: "z"}, "b": {0: "x", 1: "y", 2: "z"}, "c": {0: "", 1: "", 2: "z"}}

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from millstream.windows.fidelity import Area, rounds
 from millstream.windows.job import Job
-from millstream.windows.pane_rank import rank
-from millstream.windows.shedder import ALPHA, Shedder, drawn_panes, round_of
+from millstream.windows.panes.pane_rank import rank
+from millstream.windows.panes.shedder import ALPHA, Shedder, drawn_panes, round_of
 
 PANES = 20
 WORK = 8.0

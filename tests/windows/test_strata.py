@@ -9,10 +9,10 @@ from windows.told import Unit, a_job, data, lost
 from bench.imr.drawn_windows import job as drawn_job
 from bench.imr.drawn_windows import kept_of, manifests_of, truth, values_of, windows
 from bench.imr.shed_windows import covered
-from millstream.windows.estimates import estimate
+from millstream.windows.bounds.estimates import estimate
+from millstream.windows.bounds.strata import layout
 from millstream.windows.fidelity import Area, Error
-from millstream.windows.pane_rank import rank
-from millstream.windows.strata import layout
+from millstream.windows.panes.pane_rank import rank
 
 PANES = 20
 

@@ -17,8 +17,8 @@ from windows.told import data, lost
 import millstream as ms
 from millstream.model import slate
 from millstream.windows import Area, Error, Spatial, Temporal
-from millstream.windows.pane_rank import rank
-from millstream.windows.strata import layout
+from millstream.windows.bounds.strata import layout
+from millstream.windows.panes.pane_rank import rank
 
 
 def in_turn(*of_nodes: list[Any]) -> list[Any]:
@@ -124,8 +124,8 @@ def test_drawn_panes_that_were_shed_in_order_are_no_sample(shed: str, sampled: b
 
 
 SPREAD = """
-from millstream.windows.stratified_sample import Sampling
-from millstream.windows.strata import Stratum
+from millstream.windows.bounds.stratified_sample import Sampling
+from millstream.windows.bounds.strata import Stratum
 for size in range(20, 60):
     units = tuple((f"node {at % 3}", at) for at in range(size))
     records = {unit: at**3 % 9973 for at, unit in enumerate(units)}

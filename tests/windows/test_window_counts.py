@@ -12,9 +12,9 @@ from windows.messages import NODES, Sent, a_job, an_app, events, told
 import millstream as ms
 from millstream.windows import Temporal
 from millstream.windows.accounts import window_entry, window_of
-from millstream.windows.node_places import NodePlace
-from millstream.windows.pane_marks import pane_in
-from millstream.windows.window_counts import tally_of
+from millstream.windows.board.node_places import NodePlace
+from millstream.windows.board.pane_marks import pane_in
+from millstream.windows.board.window_counts import tally_of
 
 SIZES = ({"range": 3}, {"range": 4, "slide": 2}, {"range": 3, "slide": 1})
 

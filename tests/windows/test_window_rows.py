@@ -9,10 +9,10 @@ import pytest
 
 from millstream.trees.messages import AcceptedPanes, ToldRecord
 from millstream.windows.accounts import WindowAccount, window_of
-from millstream.windows.board_meta import BoardMeta, PlaceCounts
-from millstream.windows.message import Message, manifest
-from millstream.windows.node_places import NodePlace
-from millstream.windows.pane_ledger import LedgerMeta, NodeLedger, PanePart, PaneRun
+from millstream.windows.board.board_meta import BoardMeta, PlaceCounts
+from millstream.windows.board.node_places import NodePlace
+from millstream.windows.panes.message import Message, manifest
+from millstream.windows.panes.pane_ledger import LedgerMeta, NodeLedger, PanePart, PaneRun
 from millstream.windows.reducers import NewSchedule, PaneReport
 
 MANIFEST = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from millstream.windows.job import Job
-from millstream.windows.message import PaneManifest, manifest
+from millstream.windows.panes.message import PaneManifest, manifest
 
 Unit = tuple[str, int]
 

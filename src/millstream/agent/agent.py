@@ -25,12 +25,12 @@ from threading import Event
 
 from millstream.agent.agent_job import AgentJob
 from millstream.agent.agent_loop import Loop, Ticks
+from millstream.agent.delivery.outbox import Say
 from millstream.agent.job_orders import JobOrders
 from millstream.agent.job_status import JobStatus
 from millstream.agent.limits import Limits
 from millstream.agent.network import AgentNetwork
 from millstream.agent.options import AgentOptions, check_tree
-from millstream.agent.outbox import Say
 from millstream.agent.state import job_folder
 from millstream.agent.summary import summary, undone
 from millstream.agent.surroundings import Surroundings

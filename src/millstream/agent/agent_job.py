@@ -8,12 +8,12 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from millstream.agent.job_panes import JobPanes
+from millstream.agent.delivery.outbox import Outbox
 from millstream.agent.job_status import JobStatus, SendingStatus
 from millstream.agent.limits import Limits
 from millstream.agent.options import AgentOptions
-from millstream.agent.outbox import Outbox
-from millstream.agent.pane_pace import Windows
+from millstream.agent.panes.job_panes import JobPanes
+from millstream.agent.panes.pane_pace import Windows
 from millstream.agent.state import State
 from millstream.agent.surroundings import Surroundings
 from millstream.windows.placed import PlacedJob

@@ -11,12 +11,12 @@ from collections.abc import Callable, Hashable
 
 from millstream.agent.agent_job import AgentJob
 from millstream.agent.job_orders import JobOrders
-from millstream.agent.job_panes import JobPanes
 from millstream.agent.job_status import JobStatus
 from millstream.agent.limits import Limits
 from millstream.agent.log_notices import FileNotes
 from millstream.agent.node_log import LOOK, NodeLog
 from millstream.agent.options import AgentOptions
+from millstream.agent.panes.job_panes import JobPanes
 from millstream.agent.shared_reader import SharedReading
 from millstream.agent.surroundings import Surroundings
 from millstream.errors import CommandError, MillstreamError

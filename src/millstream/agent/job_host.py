@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from millstream.agent.outbox import Say
-from millstream.agent.wire import SILENT, ServerWire, job_path
+from millstream.agent.delivery.outbox import Say
+from millstream.agent.delivery.wire import SILENT, ServerWire, job_path
 from millstream.errors import MillstreamError
 from millstream.trees.messages import JobTicket
 

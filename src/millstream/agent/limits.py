@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from millstream.agent.delivery.outbox import Outbox, OutboxEntry
 from millstream.agent.memory import give_back, resident
-from millstream.agent.outbox import Outbox, OutboxEntry
 from millstream.agent.surroundings import Surroundings
 from millstream.errors import StoreError
 from millstream.model.size import shown_size

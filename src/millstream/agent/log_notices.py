@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from millstream.agent.dead_letters import DeadLetters
-from millstream.agent.log_follower import LogFollower
-from millstream.agent.outbox import Say
-from millstream.agent.pane_reader import PaneReader
+from millstream.agent.delivery.outbox import Say
+from millstream.agent.log.log_follower import LogFollower
+from millstream.agent.panes.dead_letters import DeadLetters
+from millstream.agent.panes.pane_reader import PaneReader
 from millstream.model.place import shown_path
 from millstream.windows.lateness import late_warning
 

@@ -13,18 +13,18 @@ from urllib.parse import parse_qs, unquote
 import msgspec
 from msgspec import UNSET
 
-from millstream.agent.addresses import advertised
+from millstream.agent.delivery.outbox import Outbox, Say
+from millstream.agent.delivery.root_decisions import RootDecisions
+from millstream.agent.delivery.sender import Sender
+from millstream.agent.delivery.ways import LaidWays, Ways
+from millstream.agent.delivery.wire import Answer, ServerWire, Way, answer_of
 from millstream.agent.job_host import JobHost
 from millstream.agent.job_status import SendingStatus
-from millstream.agent.membership import ANSWER_WITHIN, Membership
 from millstream.agent.options import AgentOptions
-from millstream.agent.outbox import Outbox, Say
-from millstream.agent.parent import Parent
-from millstream.agent.parent_server import ChildRequest, ParentServer
-from millstream.agent.root_decisions import RootDecisions
-from millstream.agent.sender import Sender
-from millstream.agent.ways import LaidWays, Ways
-from millstream.agent.wire import Answer, ServerWire, Way, answer_of
+from millstream.agent.tree.addresses import advertised
+from millstream.agent.tree.membership import ANSWER_WITHIN, Membership
+from millstream.agent.tree.parent import Parent
+from millstream.agent.tree.parent_server import ChildRequest, ParentServer
 from millstream.errors import CommandError
 from millstream.trees.messages import JobTicket, NewsQuestion
 from millstream.trees.tree_member import TreeMember

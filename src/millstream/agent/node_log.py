@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import gcd
 
-from millstream.agent.files import LogGap
-from millstream.agent.job_panes import JobPanes
-from millstream.agent.line_slices import Slicer
-from millstream.agent.log_follower import LogFollower
+from millstream.agent.log.line_slices import Slicer
+from millstream.agent.log.log_files import LogGap
+from millstream.agent.log.log_follower import LogFollower
 from millstream.agent.log_notices import FileNotes
+from millstream.agent.panes.job_panes import JobPanes
 from millstream.agent.surroundings import Surroundings
 
 LOOK = 0.25

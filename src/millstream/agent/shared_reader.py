@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from millstream.agent.job_panes import JobPanes
 from millstream.agent.node_log import LOOK, NodeLog
+from millstream.agent.panes.job_panes import JobPanes
 
 QUICKER = 2
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event
 
-from millstream.agent.outbox import Say
+from millstream.agent.delivery.outbox import Say
 
 
 @dataclass(frozen=True, slots=True)

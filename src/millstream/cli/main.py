@@ -13,31 +13,31 @@ from typing import Any
 import click
 
 from millstream import __version__
-from millstream.cli.actions import actions
-from millstream.cli.agent import agent
-from millstream.cli.agents import agents
-from millstream.cli.backup import backup, copy, restore
-from millstream.cli.check import check
-from millstream.cli.deadletters import deadletters
-from millstream.cli.dev import dev
+from millstream.cli.commands.actions import actions
+from millstream.cli.commands.agent import agent
+from millstream.cli.commands.agents import agents
+from millstream.cli.commands.backup import backup, copy, restore
+from millstream.cli.commands.check import check
+from millstream.cli.commands.deadletters import deadletters
+from millstream.cli.commands.dev import dev
+from millstream.cli.commands.feeds import feeds
+from millstream.cli.commands.graph import graph
+from millstream.cli.commands.jobs import jobs
+from millstream.cli.commands.migrate import migrate
+from millstream.cli.commands.new import new
+from millstream.cli.commands.pack import pack
+from millstream.cli.commands.plan import plan
+from millstream.cli.commands.reducers import reducers
+from millstream.cli.commands.reshard import reshard
+from millstream.cli.commands.run import run
+from millstream.cli.commands.send import send
+from millstream.cli.commands.serve import serve
+from millstream.cli.commands.slates import slates
+from millstream.cli.commands.tail import tail
+from millstream.cli.commands.tokens import tokens
+from millstream.cli.commands.vacuum import vacuum
+from millstream.cli.commands.verify import verify
 from millstream.cli.error_exit import exit_code, show
-from millstream.cli.feeds import feeds
-from millstream.cli.graph import graph
-from millstream.cli.jobs import jobs
-from millstream.cli.migrate import migrate
-from millstream.cli.new import new
-from millstream.cli.pack import pack
-from millstream.cli.plan import plan
-from millstream.cli.reducers import reducers
-from millstream.cli.reshard import reshard
-from millstream.cli.run import run
-from millstream.cli.send import send
-from millstream.cli.serve import serve
-from millstream.cli.slates import slates
-from millstream.cli.tail import tail
-from millstream.cli.tokens import tokens
-from millstream.cli.vacuum import vacuum
-from millstream.cli.verify import verify
 from millstream.errors import MillstreamError
 from millstream.extras import needed_by
 

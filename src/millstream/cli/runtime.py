@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from millstream import __version__
-from millstream.cluster_options import INSTALLED
 from millstream.config import load
 from millstream.model.place import shown_path
 from millstream.model.size import MIB
 from millstream.notices import say
-from millstream.settings import Settings
+from millstream.settings.cluster_options import INSTALLED
+from millstream.settings.settings import Settings
 
 
 def pack_runtime(app: str, output: Path | None, include: tuple[Path, ...]) -> None:

@@ -16,7 +16,7 @@ from millstream.notices import say
 from millstream.service.app_description import describe_app
 from millstream.service.run_server import RunServer
 from millstream.service.server_settings import options_of
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 if TYPE_CHECKING:
     from millstream.driver.report import BatchSummary, RunSummary

@@ -42,7 +42,7 @@ def named_store(store: str | None, app: str | None) -> Path | str:
     named: Path | str | None = store
     if app is not None:
         from millstream.config import load
-        from millstream.settings import store_of
+        from millstream.settings.settings import store_of
 
         target = load(app)
         named = store_of(target.app, target.toml, os.environ)

@@ -30,8 +30,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from millstream.driver.pace import rest_after
-from millstream.driver.planner import BatchPlan
+from millstream.driver.batch_plan.pace import rest_after
+from millstream.driver.batch_plan.planner import BatchPlan
 from millstream.engine.progress import Report
 from millstream.stores.progress import Progress
 

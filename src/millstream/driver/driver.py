@@ -16,17 +16,17 @@ from collections.abc import Callable, Iterable
 from uuid import uuid4
 
 from millstream.driver import cycle
-from millstream.driver.dead_input import DeadInput
-from millstream.driver.input_watch import POLL_SECONDS, RELOOK_SECONDS, InputWatch
+from millstream.driver.batch_plan.next_beat import next_beat
+from millstream.driver.batch_plan.pace import set_pace
+from millstream.driver.batch_plan.planner import BatchPlan, clock
+from millstream.driver.inputs.dead_input import DeadInput
+from millstream.driver.inputs.input_watch import POLL_SECONDS, RELOOK_SECONDS, InputWatch
 from millstream.driver.job import BatchJob, grouped
-from millstream.driver.next_beat import next_beat
-from millstream.driver.pace import set_pace
-from millstream.driver.planner import BatchPlan, clock
+from millstream.driver.outputs.sink_retry import Stopped
 from millstream.driver.report import BatchSummary, told
 from millstream.driver.runner import Runner
-from millstream.driver.sink_retry import Stopped
 from millstream.driver.slate_warnings import LargeSlates, UnrankedSlates
-from millstream.driver.start import Started
+from millstream.driver.startup.start import Started
 from millstream.driver.worker_thread import WorkerThread
 from millstream.engine.final_phase import stepped
 from millstream.engine.horizon import Lane
@@ -35,7 +35,7 @@ from millstream.engine.points import reach
 from millstream.engine.progress import Report, advanced
 from millstream.errors import MillstreamError
 from millstream.model.workflow import Workflow
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.home import Home
 from millstream.stores.progress import Progress
 

@@ -28,7 +28,7 @@ from millstream.engine.progress import Report
 from millstream.errors import FunctionError, RunError
 from millstream.kafka.offset_ranges import cancel
 from millstream.model.app import AppDefinition
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 TASKS = 2
 """The number of tasks in the shuffled lane, unless the settings give another."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from millstream.driver.base_writer import BaseWriting
+from millstream.driver.durability.base_writer import BaseWriting
 from millstream.driver.job import BatchJob, SharedJob
 from millstream.durable import with_checksum, write_unsynced, write_whole
 from millstream.places.host_cache import cache_folder

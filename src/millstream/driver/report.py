@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # code that only shows a run need not load the code that runs it
-    from millstream.driver.planner import Left
+    from millstream.driver.batch_plan.planner import Left
     from millstream.stores.progress import Progress
 
 

@@ -10,20 +10,20 @@ from contextlib import ExitStack
 from millstream.actions.action_threads import carried_out
 from millstream.actions.address import addresses_of
 from millstream.actions.attempt import Policy
-from millstream.driver.addresses import check_places
-from millstream.driver.dead_input import dead_sentence, dead_share
 from millstream.driver.driver import Driver, OnReport
-from millstream.driver.followed_logs import LogFollowing
-from millstream.driver.leadership import stand_by
+from millstream.driver.inputs.dead_input import dead_sentence, dead_share
+from millstream.driver.inputs.followed_logs import LogFollowing
 from millstream.driver.report import RunSummary
 from millstream.driver.runner import OpenRunner, Runner
-from millstream.driver.start import start
+from millstream.driver.startup.addresses import check_places
+from millstream.driver.startup.leadership import stand_by
+from millstream.driver.startup.start import start
 from millstream.log.stream_logs import PlaceLogs
 from millstream.model.app import AppDefinition
 from millstream.places.place_address import place_at
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.stores.home import Home, held
-from millstream.stores.shard_checks import finish_checks, start_checks
+from millstream.stores.integrity.shard_checks import finish_checks, start_checks
 from millstream.stores.shared.shared_home import SharedHome
 
 

@@ -17,11 +17,11 @@ from uuid import uuid4
 import msgspec
 
 from millstream.counted_nouns import counted
-from millstream.driver.inputs import log_chunks, read_split
+from millstream.driver.inputs.jump_filter import without_jumps
+from millstream.driver.inputs.source_inputs import log_chunks, read_split
+from millstream.driver.inputs.topic_chunks import topic_chunks
 from millstream.driver.job import END, REPORT, SEAT, BatchJob, Row, SourceSplit
 from millstream.driver.job_store import bases_of, place_of, stage, store_of
-from millstream.driver.jump_filter import without_jumps
-from millstream.driver.topic_chunks import topic_chunks
 from millstream.engine.columns import Columns
 from millstream.engine.intake import Intake
 from millstream.engine.layers import Task, run_whole

@@ -12,9 +12,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from time import thread_time_ns
 
-from millstream.engine.aggregate_cell import AggregateCell
 from millstream.engine.beat import Beat
-from millstream.engine.cell import Cell, stored_outbox
+from millstream.engine.cells.aggregate_cell import AggregateCell
+from millstream.engine.cells.cell import Cell, stored_outbox
+from millstream.engine.cells.table_cell import TableCell
 from millstream.engine.columns import Columns
 from millstream.engine.horizon import further, step_from
 from millstream.engine.intake import Intake
@@ -31,7 +32,6 @@ from millstream.engine.progress import (
 )
 from millstream.engine.retry_intake import RetryIntake
 from millstream.engine.router import Placed, Router
-from millstream.engine.table_cell import TableCell
 from millstream.errors import StaleCommit
 from millstream.model.function import Update
 from millstream.slate_changes import SlateChanges

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from millstream.codec import slate_codec
-from millstream.engine.room import Share, share_of
-from millstream.engine.sweep import Sweeps
+from millstream.engine.cells.room import Share, share_of
+from millstream.engine.cells.sweep import Sweeps
 from millstream.model.function import Function, Update
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow

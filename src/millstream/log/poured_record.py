@@ -1,4 +1,4 @@
-"""The record of what was poured into the log of a source (`driver.poured_log`).
+"""The record of what was poured into the log of a source (`driver.pour.poured_log`).
 
 In a store's folder it is `poured/SOURCE/last.json`, with files of lines beside it. In a place it is
 the last of the objects `poured/SOURCE/records/NUMBER`, with `poured/SOURCE/lines/`.

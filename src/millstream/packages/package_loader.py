@@ -22,7 +22,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from millstream.app_file import read_app
+from millstream.app_file.app_file import read_app
 from millstream.config import app_in
 from millstream.errors import PackageError
 from millstream.model.app import AppDefinition

@@ -4,38 +4,42 @@
     child         starts a server in another process; __main__ is that process's entry point
     options       the options of a server
     lock          records which server serves a store, and at which address
-    descriptors   limits the number of connections
-    connection    a client's connection: limits on heads, on time, on clients that do not read
-    tls_entry     the same connection before its TLS handshake is over
-    guard         checks every request first: rate, Host, Origin, token, body
-    token_check   the tokens, read again when they change; grants: what each token allows
-    access_log    one line per request; client_address: the client behind a proxy
-    connection_room, unread_answers    choose which clients to cut off when there are too many
-    app           finds the route (paths), turns exceptions into answers (answers)
+    app           finds the route, turns exceptions into answers
     service       state that the routes share; open_store follows the store as it changes
-    limits        token buckets and slots, pure
+    mirror_process    follows a shared store for a server
+    page_files    the live page; its files are in page/
 
-Routes. Each module has one function `routes`:
+Every request comes through these folders:
 
-    slates        lists updates, one slate, a page    dump          all slates of an update
-    watch         one slate as it changes             streams       send events; list, page, tail
-    status        rates, lags, history, the graph     metrics       the same for Prometheus
-    page_files    the live page                       health        GET /healthz
-    jobs          windows and scoreboards; job_tables reads them from the store
-    retries       gives dead letters to their functions again
-    news          tells agents what has changed in a job
-    agents        the live agents, their parents, the jobs they run; packages: the jobs' code
-    openapi       the OpenAPI document; its content is in operations and similar modules
+    http/         connection: a client's connection, with limits on heads, on time, on clients that
+                  do not read; tls_entry: the same before its TLS handshake is over;
+                  connection_room, unread_answers, descriptors: which clients to cut off when there
+                  are too many; paths: routes by their raw path; answers, streamed,
+                  server_sent_events: the forms of an answer
+    access/       guard: checks every request first: rate, Host, Origin, token, body; grants: what
+                  each token allows; token_check: tokens, read again when they change;
+                  client_address: the client behind a proxy; limits: token buckets and slots;
+                  access_log: one line per request
 
-Behind the routes:
+Routes and what is behind them. A module with routes has one function or method `routes`:
 
-    catalogue     the streams of a store; numbered reads their logs, shared by all readers
-    large_records checks long records without building their values
-    records       turns a body into records; appender writes many requests to the logs at once
-    sampler       reads the progress record; samples keeps the readings and computes rates
-    attention     finds what an operator should look at in a status; lag_trend: a growing lag
-    events        server-sent events, built on streamed: an answer sent in pieces
+    slates/       slate_routes: lists updates, one slate, a page; dump: all slates of an update;
+                  watch: one slate as it changes
+    streams/      stream_routes: send events, list streams, page through their records; tail:
+                  records as they come; catalogue: the streams of a store; records, large_records:
+                  turn a body into records; appender: writes many requests to the logs at once;
+                  numbered_records: reads their logs, shared by all readers; topics: Kafka topics;
+                  retries: gives dead letters to their functions again
+    status/       status_routes: rates, lags, history, the graph; metrics: the same for Prometheus;
+                  health; sampler, samples: progress and its rates; attention, lag_trend: what an
+                  operator should look at
+    jobs/         job_routes, job_tables: windows and scoreboards; job_news: tells agents what has
+                  changed in a job; agent_routes: the live agents; package_routes: the jobs' code
+    feeds/        feed_routes: pages of a feed, follows; feed_live: a feed as it changes;
+                  feed_writes, feed_stamps, feed_log: records on their way in; feed_networks,
+                  feed_overview, feed_costs, feed_views: the application's feeds, and their cost
+    openapi/      openapi_document: the document; its content is in operations and similar modules
 
-A request costs no thread and no timer. Long answers are streamed (streamed, events), and long reads
-run in a few threads beside the event loop.
+A request costs no thread and no timer. Long answers are streamed, and long reads run in a few
+threads beside the event loop.
 """

@@ -11,36 +11,28 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from millstream.errors import ShardElsewhere, StoreError
-from millstream.server import (
-    dump,
-    feeds,
-    health,
-    jobs,
-    metrics,
-    openapi,
-    packages,
-    page_files,
-    retries,
-    slates,
-    status,
-    streams,
-    watch,
-)
-from millstream.server.agents import Agents
-from millstream.server.answers import Refusal
-from millstream.server.catalogue import Catalogue
-from millstream.server.connection import unread
-from millstream.server.feed_networks import Networks
-from millstream.server.feed_overview import FeedMetrics
-from millstream.server.grants import EVERYONE, Grant
-from millstream.server.guard import GRANT, Guard
-from millstream.server.jobs import Jobs
-from millstream.server.news import JobNews
-from millstream.server.paths import Route, Routes
+from millstream.server import page_files
+from millstream.server.access.grants import EVERYONE, Grant
+from millstream.server.access.guard import GRANT, Guard
+from millstream.server.feeds import feed_routes
+from millstream.server.feeds.feed_networks import Networks
+from millstream.server.feeds.feed_overview import FeedMetrics
+from millstream.server.http.answers import Refusal
+from millstream.server.http.connection import unread
+from millstream.server.http.paths import Route, Routes
+from millstream.server.http.unread_answers import LARGE
+from millstream.server.jobs import job_routes, package_routes
+from millstream.server.jobs.agent_routes import Agents
+from millstream.server.jobs.job_news import JobNews
+from millstream.server.jobs.job_routes import Jobs
+from millstream.server.openapi import openapi_document
 from millstream.server.service import Service
-from millstream.server.status import Overview
-from millstream.server.streams import Posting
-from millstream.server.unread_answers import LARGE
+from millstream.server.slates import dump, slate_routes, watch
+from millstream.server.status import health, metrics, status_routes
+from millstream.server.status.status_routes import Overview
+from millstream.server.streams import retries, stream_routes
+from millstream.server.streams.catalogue import Catalogue
+from millstream.server.streams.stream_routes import Posting
 
 logger = logging.getLogger("millstream.server")
 
@@ -57,21 +49,21 @@ def all_routes(service: Service) -> list[Route]:
     service.on_stop(board.stop)
     overview = Overview(service, catalogue, board)
     return [
-        *slates.routes(service),
+        *slate_routes.routes(service),
         *dump.routes(service),
         *watch.routes(service),
-        *streams.routes(service, catalogue, posting),
+        *stream_routes.routes(service, catalogue, posting),
         *retries.routes(service),
-        *jobs.routes(board),
+        *job_routes.routes(board),
         *JobNews(service, catalogue).routes(),
         *Agents(service).routes(),
-        *packages.routes(service),
-        *feeds.routes(service, catalogue, networks, posting),
-        *status.routes(service, overview),
+        *package_routes.routes(service),
+        *feed_routes.routes(service, catalogue, networks, posting),
+        *status_routes.routes(service, overview),
         *metrics.routes(overview, FeedMetrics(networks)),
         *page_files.routes(),
         *health.routes(service),
-        *openapi.routes(),
+        *openapi_document.routes(),
     ]
 
 

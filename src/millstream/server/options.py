@@ -9,8 +9,8 @@ from pathlib import Path
 
 from millstream.errors import DefinitionError
 from millstream.log.retention import Retention
-from millstream.server.client_address import networks_in
-from millstream.server.grants import read_tokens
+from millstream.server.access.client_address import networks_in
+from millstream.server.access.grants import read_tokens
 
 MIB = 1 << 20
 PORT = 8470

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from millstream.nearest import did_you_mean
-from millstream.server.answers import Refusal
-from millstream.server.paths import Route
+from millstream.server.http.answers import Refusal
+from millstream.server.http.paths import Route
 
 FOLDER = Path(__file__).parent / "page"
 FIRST = "index.html"

@@ -23,16 +23,16 @@ from dataclasses import replace
 import uvicorn
 
 from millstream.errors import DefinitionError, MillstreamError
-from millstream.server.access_log import AccessLog
+from millstream.server.access.access_log import AccessLog
+from millstream.server.access.guard import SECURITY_HEADERS
 from millstream.server.app import build_app
-from millstream.server.connection import Connection, sweep
-from millstream.server.descriptors import fitted
-from millstream.server.guard import SECURITY_HEADERS
+from millstream.server.http.connection import Connection, sweep
+from millstream.server.http.descriptors import fitted
+from millstream.server.http.tls_entry import TlsEntry
 from millstream.server.lock import ServerLock
 from millstream.server.open_store import OpenStore
 from millstream.server.options import ServerOptions, check, warnings
 from millstream.server.service import Service
-from millstream.server.tls_entry import TlsEntry
 from millstream.stores.shared.follower_process import FollowerChild, FollowOrder
 
 logger = logging.getLogger("millstream.server")

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from millstream.messages.status import MirrorFreshness
-from millstream.server.access_log import AccessLog
-from millstream.server.limits import Slots
+from millstream.server.access.access_log import AccessLog
+from millstream.server.access.limits import Slots
 from millstream.server.open_store import OpenStore
 from millstream.server.options import ServerOptions
 from millstream.stores.progress import Progress

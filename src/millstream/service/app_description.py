@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from millstream.counted_nouns import counted, verb
 from millstream.model.app import AppDefinition
 from millstream.notices import say
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 if TYPE_CHECKING:
     from millstream.stores.home import Home
@@ -19,9 +19,9 @@ def describe_app(app: AppDefinition, settings: Settings) -> None:
     reader of its event logs: retention must wait for it even before its first run."""
     from millstream.actions.address import parse_action_address
     from millstream.description import describe, write_description
-    from millstream.driver.addresses import addresses, in_store
-    from millstream.driver.compatibility import check_parts
-    from millstream.driver.inputs import open_input, position_of, register
+    from millstream.driver.inputs.source_inputs import open_input, position_of, register
+    from millstream.driver.startup.addresses import addresses, in_store
+    from millstream.driver.startup.compatibility import check_parts
     from millstream.places.place_address import place_at
     from millstream.sources.address import LOG
     from millstream.stores.home import Home

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from millstream.log.retention import Retention
+from millstream.server.access.token_check import read_token
 from millstream.server.options import ServerOptions, check
-from millstream.server.token_check import read_token
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 
 
 def options_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> ServerOptions:

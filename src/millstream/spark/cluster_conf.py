@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from millstream.cluster_options import INSTALLED, master_kind, secret_of
-from millstream.settings import Settings
+from millstream.settings.cluster_options import INSTALLED, master_kind, secret_of
+from millstream.settings.settings import Settings
 
 ARCHIVE = "millstream-runtime"
 """The folder into which an executor unpacks the runtime archive."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from millstream.cluster_options import MasterKind
 from millstream.errors import RunError
+from millstream.settings.cluster_options import MasterKind
 
 PATIENCE: dict[MasterKind, float] = {"standalone": 60.0, "yarn": 300.0, "kubernetes": 300.0}
 """Seconds to wait for the first executor; containers may have to fetch an image."""

@@ -31,16 +31,16 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from millstream.driver.addresses import addresses
-from millstream.driver.background_run import BackgroundRun
 from millstream.driver.driver import OnReport
-from millstream.driver.place_pour_storage import pour_storage_of
-from millstream.driver.poured_log import PouredLog
+from millstream.driver.pour.background_run import BackgroundRun
+from millstream.driver.pour.place_pour_storage import pour_storage_of
+from millstream.driver.pour.poured_log import PouredLog
+from millstream.driver.startup.addresses import addresses
 from millstream.errors import DefinitionError, MillstreamError, RunError, StoreError
 from millstream.log.retention import Retention
 from millstream.model.app import AppDefinition
 from millstream.nearest import did_you_mean
-from millstream.settings import Settings, resolve
+from millstream.settings.settings import Settings, resolve
 from millstream.sources.address import LOG
 from millstream.spark import runner
 from millstream.spark.poured_rows import RowColumns, pieces_of

@@ -26,8 +26,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, types
 from pyspark.sql import functions as sql
 
-from millstream.driver.place_pour_storage import written_lines
-from millstream.driver.poured_log import Piece
+from millstream.driver.pour.place_pour_storage import written_lines
+from millstream.driver.pour.poured_log import Piece
 from millstream.errors import DefinitionError, InputError
 from millstream.model.source import TIME_UNITS, Source
 from millstream.nearest import did_you_mean

@@ -18,7 +18,6 @@ from py4j.protocol import Py4JError
 from pyspark import RDD, Accumulator, SparkContext
 from pyspark.errors import PySparkException
 
-from millstream.cluster_options import master_kind
 from millstream.driver import run as driver_run
 from millstream.driver.driver import OnReport
 from millstream.driver.job import BatchJob, Row
@@ -28,7 +27,8 @@ from millstream.engine.horizon import Lane
 from millstream.engine.plan import Plan
 from millstream.engine.progress import Report
 from millstream.model.app import AppDefinition
-from millstream.settings import Settings
+from millstream.settings.cluster_options import master_kind
+from millstream.settings.settings import Settings
 from millstream.spark import worker
 from millstream.spark.cluster_conf import ClusterAccess
 from millstream.spark.context import open_context

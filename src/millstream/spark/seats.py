@@ -1,4 +1,4 @@
-"""Keeps a shard's task on the host of its copy: the shell around `driver.seat_plan`.
+"""Keeps a shard's task on the host of its copy: the shell around `driver.batch_plan.seat_plan`.
 
 The seats are a small persisted RDD with a row for each task, partitioned by the same function as
 the rows of a batch. A shuffle's output united with it is a `PartitionerAwareUnionRDD`, which
@@ -18,8 +18,8 @@ from typing import Any
 
 from pyspark import RDD, SparkContext, StorageLevel
 
+from millstream.driver.batch_plan.seat_plan import SeatPlan
 from millstream.driver.job import SEAT, Row
-from millstream.driver.seat_plan import SeatPlan
 
 
 def own_number(task: int) -> int:

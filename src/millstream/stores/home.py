@@ -51,7 +51,7 @@ FORMAT = 3
 RENAMED = 4
 """The format of a store in which some update's rows are stored under another name than its own."""
 READABLE = (2, 3, 4)
-"""The first start upgrades a store of an older format (`driver.format_upgrade`)."""
+"""The first start upgrades a store of an older format (`driver.startup.format_upgrade`)."""
 SHARDS = 16
 """The default number of shards of a new store: each costs every commit an fsync."""
 

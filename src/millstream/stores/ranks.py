@@ -1,4 +1,4 @@
-"""The rows that order the slates of an update with limited room (see `engine.room`).
+"""The rows that order the slates of an update with limited room (see `engine.cells.room`).
 
     P function 0 i priority last key    the order, the least important first; holds the slate's size
     P function 0 r key                  the slate's rank: priority, last update and size

@@ -5,7 +5,7 @@ progress.flushed    the progress of the last flushed batch
 
 A layer cannot be trusted after the machine has rebooted: its files were never flushed. So its
 record has the system's boot id, and nobody opens a layer of another boot. Until a driver has thrown
-it away (`driver.flush`), readers of the store see the last flushed batch.
+it away (`driver.durability.disk_flush`), readers of the store see the last flushed batch.
 """
 
 from __future__ import annotations

@@ -23,9 +23,9 @@ from millstream.errors import StoreError
 from millstream.stores.contract import View, after_prefix
 from millstream.stores.environment import explained
 from millstream.stores.home import Home
+from millstream.stores.integrity.shard_checks import finish_checks, start_checks
 from millstream.stores.layout import slate_head, slates_of
 from millstream.stores.progress import Progress, decoded
-from millstream.stores.shard_checks import finish_checks, start_checks
 from millstream.stores.shard_writer import write_shard
 
 Item = tuple[bytes, bytes]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from millstream.stores.environment import FENCE_BYTES, REPAIR, unpack_fence
 from millstream.stores.home import Home
-from millstream.stores.shard_checks import ShardChecks, shard_folders
+from millstream.stores.integrity.shard_checks import ShardChecks, shard_folders
 from millstream.stores.soft import read_committed
 from millstream.verifying.findings import Findings
 

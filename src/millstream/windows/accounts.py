@@ -30,7 +30,7 @@ from typing import Any
 import msgspec
 
 from millstream.model.slate import Table
-from millstream.windows.message import PaneManifest
+from millstream.windows.panes.message import PaneManifest
 
 COUNTS = ("read", "on_time", "late", "shed", "dead")
 KEPT = 100

@@ -44,12 +44,12 @@ from millstream.windows.accounts import (
     window_in,
     window_of,
 )
-from millstream.windows.board_meta import BoardMeta
+from millstream.windows.board.board_meta import BoardMeta
+from millstream.windows.board.missing_panes import UNKNOWN, cause_of
+from millstream.windows.board.node_places import places_in
+from millstream.windows.board.pane_marks import pane_in, shown_panes, state_of
 from millstream.windows.coverage import CoverageTally
 from millstream.windows.lateness import late_warning
-from millstream.windows.missing_panes import UNKNOWN, cause_of
-from millstream.windows.node_places import places_in
-from millstream.windows.pane_marks import pane_in, shown_panes, state_of
 from millstream.windows.placed import JobPart
 from millstream.windows.reducers import BEGINNING, NEVER
 from millstream.windows.span import Span

@@ -27,12 +27,12 @@ from millstream.model.slate import Table
 from millstream.windows.field_map import FieldMap
 from millstream.windows.job import Job
 from millstream.windows.logs import Logs
-from millstream.windows.pane_ledger import PaneLedger
-from millstream.windows.pane_maker import Maker, Making
+from millstream.windows.panes.pane_ledger import PaneLedger
+from millstream.windows.panes.pane_maker import Maker, Making
+from millstream.windows.panes.shedder import is_drawn
 from millstream.windows.placed import PlacedJob
 from millstream.windows.reducers import Agreed, Reducers, Saying
-from millstream.windows.root import Root
-from millstream.windows.shedder import is_drawn
+from millstream.windows.root.window_root import Root
 
 PANE = "pane"
 

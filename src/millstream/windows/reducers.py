@@ -27,9 +27,9 @@ from msgspec.structs import replace
 from millstream.errors import FunctionError
 from millstream.model.event import Emit, Event, emit
 from millstream.model.function import takes
-from millstream.windows.checked import checked
 from millstream.windows.job import Job
 from millstream.windows.members import Members
+from millstream.windows.panes.checked import checked
 
 Schedule = list[list[int]]
 """[first pane, reducers], in order: the number of reducers of windows that begin there or later."""

@@ -1,0 +1,1 @@
+"""An application from a TOML file."""

@@ -1,0 +1,1 @@
+"""The records of sources, from files, event logs and Kafka topics."""

@@ -1,0 +1,1 @@
+"""Rewrites of a whole store while no run uses it."""

@@ -1,0 +1,1 @@
+"""Published output: the sink of each address, and what happens while one fails."""

@@ -1,0 +1,1 @@
+"""Before the first batch: recovering the store, and comparing it with the application."""

@@ -1,0 +1,397 @@
+"""Compares an application with the contents of its store, and lists the consequences.
+
+`millstream plan` shows them. A start refuses those that are losses, unless the user accepts them.
+A **consequence** is one sentence about an update, a source, a stream or the store. It is a loss if
+stored data would become unreachable: slates that no update owns, slates that the update cannot
+read, fields whose values would be dropped when the slate is next written, records that were
+accepted and not taken in.
+
+This module changes nothing. The only user functions that it calls are migrations, on copies.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Literal
+
+import msgspec
+
+from millstream.codec import decode_value
+from millstream.counted_nouns import counted, verb
+from millstream.driver.startup.compatibility import check_continues
+from millstream.driver.startup.slate_shape import field_changes, shape_of
+from millstream.errors import SlateError, StaleRead, StoreError
+from millstream.letters.retry_log import RETRIED
+from millstream.model.function import Update
+from millstream.model.migration import former_names, migration_path
+from millstream.model.slate import Table
+from millstream.model.workflow import Workflow
+from millstream.slate_versions import migrated_entries, read_slate
+from millstream.stores.contract import Shard, Store, View, after_prefix
+from millstream.stores.home import Facts, Home, SlateShape
+from millstream.stores.layout import slates_of, table_of, unpack_slate
+from millstream.stores.progress import Progress
+
+NOT_BY_FUNCTION = ("sources", "emitted", "refused")
+"""The counts of a progress that are keyed by source or stream, not by function."""
+ALL = "all"
+"""The name that accepts every loss."""
+TRIES = 100
+"""The number of attempts to open a shard while a running application changes the store."""
+Subject = Literal["update", "slates", "source", "stream", "store"]
+State = Literal[
+    "kept", "renamed", "new", "orphaned", "retired", "fit", "migrate", "unfit", "dropped", "gone"
+]
+
+
+class Consequence(msgspec.Struct, frozen=True):
+    """One consequence of the current application for the store."""
+
+    subject: Subject
+    name: str
+    state: State
+    text: str
+    loss: bool = False
+
+
+class ChangePlan(msgspec.Struct, frozen=True):
+    """All consequences, and the facts that a start stores."""
+
+    consequences: list[Consequence]
+    renamed: dict[str, str] = {}
+    """For each update that takes over the slates of a former name: that name."""
+    shapes: dict[str, SlateShape] = {}
+    orphaned: list[str] = []
+    """Updates whose slates have no owner any more; the user accepted this loss."""
+
+    def losses(self, accepted: Collection[str] = ()) -> list[Consequence]:
+        """Returns the losses that were not accepted by name."""
+        if ALL in accepted:
+            return []
+        losses = (consequence for consequence in self.consequences if consequence.loss)
+        return [loss for loss in losses if not _covers(accepted, loss.name)]
+
+    def accepted(self, workflow: Workflow) -> ChangePlan:
+        """Returns the plan with all losses accepted, so that the next start does not ask again."""
+        shapes = {}
+        for update in workflow.updates:
+            shape = self.shapes[update.name]
+            steps, wanted = update.migrations, update.version
+            kept = [v for v in shape.versions if migration_path(steps, v, wanted) is not None]
+            shapes[update.name] = msgspec.structs.replace(shape, versions=kept)
+        orphaned = [item.name for item in self.consequences if item.state == "orphaned"]
+        return ChangePlan(self.consequences, self.renamed, shapes, orphaned)
+
+
+def _covers(names: Iterable[str], name: str) -> bool:
+    """True if `names` has `name`, or the part of the application that it belongs to."""
+    return any(name == part or name.startswith(f"{part}.") for part in names)
+
+
+def plan_changes(
+    workflow: Workflow,
+    facts: Facts,
+    progress: Progress,
+    store: Store,
+    *,
+    sample: int | None,
+    trust: bool = False,
+    committed: Callable[[], int] | None = None,
+    unread: Mapping[str, int] | None = None,
+) -> ChangePlan:
+    """Compares the workflow with a store, as of the store's last committed batch.
+
+    Reads at most `sample` slates of each update in each shard (None: all). With `trust`, reads none
+    for updates whose slates have the same shape as in the last run. `committed` returns the last
+    batch of a store that is changing meanwhile. `unread` counts the unread records in the logs of
+    sources that the application no longer has.
+    """
+    renamed = _renamed(workflow, facts)
+    consequences = [*_updates(workflow, facts, progress, renamed)]
+    shapes: dict[str, SlateShape] = {}
+    for update in workflow.updates:
+        former = renamed.get(update.name, update.name)
+        shape, known = shape_of(update), facts.slates.get(former)
+        stored = [] if known is None else known.versions
+        older = [version for version in stored if version != update.version]
+        shape.versions = [*older, update.version]
+        if former in facts.updates and progress.slates.get(former, 1):
+            look = sample
+            same = known is not None and (known.digest, known.versions[-1]) == (
+                shape.digest,
+                update.version,
+            )
+            if trust and same:
+                look = 0
+            newest = committed or (lambda: progress.batch)
+            consequences += _slates(update, former, facts, known, store, newest, look)
+        shapes[update.name] = shape
+    consequences += _streams(workflow, facts, progress, unread or {})
+    return ChangePlan(consequences, renamed, shapes)
+
+
+def _renamed(workflow: Workflow, facts: Facts) -> dict[str, str]:
+    """Maps each update that takes over the slates of a former name to that name."""
+    renamed = {}
+    for update in workflow.updates:
+        former = [name for name in update.formerly if name in facts.updates]
+        if former and update.name not in facts.updates:
+            renamed[update.name] = former[0]
+    return renamed
+
+
+def _updates(
+    workflow: Workflow, facts: Facts, progress: Progress, renamed: Mapping[str, str]
+) -> Iterator[Consequence]:
+    slates, taken = progress.slates, set(renamed.values())
+    for update in workflow.updates:
+        name = update.name
+        former = [old for old in update.formerly if old in facts.updates and old not in taken]
+        if name in renamed:
+            become = _count(slates, renamed[name], " becomes", " become")
+            text = f"has been {renamed[name]!r}: its {become} its own"
+            yield Consequence("update", name, "renamed", text)
+        elif name in facts.updates:
+            yield Consequence("update", name, "kept", f"goes on with {_count(slates, name)}")
+        else:
+            yield Consequence("update", name, "new", "is new, and begins without slates")
+        for old in former:
+            text = (
+                f"has slates of its own, so that those of its former name {old!r}, "
+                f"{_count(slates, old)}, cannot become its own"
+            )
+            yield Consequence("update", old, "orphaned", text, loss=bool(slates.get(old)))
+        kind = facts.updates.get(renamed.get(name, name), update.kind)
+        if not _kinds_fit(kind, update.kind) and slates.get(renamed.get(name, name), 1):
+            text = (
+                f"the slates are stored as {kind}, and the application now says {update.kind}: "
+                "they cannot be read as that; give the update a new name="
+            )
+            yield Consequence("slates", name, "unfit", text, loss=True)
+    claimed = {old for update in workflow.updates for old in update.formerly}
+    known = {update.name for update in workflow.updates} | taken | claimed
+    for name in facts.updates:
+        if name in known:
+            continue
+        if _covers((*workflow.retired, *facts.retired), name):
+            stay = _count(slates, name, " stays", " stay")
+            text = f"was removed on purpose: {stay}, and can be read"
+            yield Consequence("update", name, "retired", text)
+        elif slates.get(name):
+            belong = _count(slates, name, " belongs", " belong")
+            text = (
+                f"is gone, and its {belong} to no update: if it "
+                f'was renamed, say formerly="{name}" there; if it was removed, say '
+                f'app.retire("{name}")'
+            )
+            yield Consequence("update", name, "orphaned", text, loss=True)
+
+
+def _kinds_fit(stored: str, wanted: str) -> bool:
+    """True if slates of kind `stored` may be readable as `wanted`.
+
+    Dicts and dataclasses are both stored as JSON, so it depends on the fields.
+    """
+    return stored == wanted or {stored, wanted} == {"dict", "dataclass"}
+
+
+def _count(slates: Mapping[str, int], name: str, does: str = "", do: str = "") -> str:
+    """Returns the number of slates in words, with the matching form of the verb."""
+    number = slates.get(name, 0)
+    return counted(number, "slate") + verb(number, does, do)
+
+
+@dataclasses.dataclass
+class _Looked:
+    """The results of reading stored slates."""
+
+    versions: Counter[int] = dataclasses.field(default_factory=Counter)
+    unfit: int = 0
+    error: str = ""
+    key: str = ""
+    dropped: Counter[str] = dataclasses.field(default_factory=Counter)
+    """Stored fields that the dataclass does not have."""
+
+
+def _slates(
+    update: Update,
+    former: str,
+    facts: Facts,
+    known: SlateShape | None,
+    store: Store,
+    committed: Callable[[], int],
+    sample: int | None,
+) -> Iterator[Consequence]:
+    """Yields the consequences for the stored slates of an update."""
+    if update.algebra is not None or not _kinds_fit(facts.updates[former], update.kind):
+        return
+    name, versions = update.name, known.versions if known is not None else []
+    for version in versions:
+        if migration_path(update.migrations, version, update.version) is None:
+            text = (
+                f"slates may be stored with version {version}, and no migration leads from it to "
+                f"version {update.version}: add one with @{name}.migrate({version}, "
+                f"{update.version})"
+            )
+            yield Consequence("slates", name, "unfit", text, loss=True)
+            return
+    raised = bool(versions) and versions[-1] != update.version
+    if known is not None and known.fields and not raised:
+        changes = field_changes(update, known.fields)
+        for field in changes.removed if shape_of(update).fields else ():
+            yield _dropped(name, field, None)
+        if changes.added or changes.renamed:
+            renamed = [f"{new} (formerly {old})" for old, new in changes.renamed]
+            names = ", ".join([*changes.added, *renamed])
+            yield Consequence("slates", name, "fit", f"new fields: {names}")
+    if sample == 0:
+        return
+    looked = _look(update, facts.stored(former), store, committed, sample)
+    seen = sum(looked.versions.values())
+    for field, number in looked.dropped.items() if known is None or not known.fields else ():
+        yield _dropped(name, field, number)
+    if looked.unfit:
+        text = (
+            f"{looked.unfit:,} of {_read(seen)} cannot be read as "
+            f"{update.slate.__name__}, such as that of key {looked.key!r}: {looked.error}"
+        )
+        yield Consequence("slates", name, "unfit", text, loss=True)
+    older = seen - looked.versions[update.version] - looked.unfit
+    if older > 0:
+        text = (
+            f"{older:,} of {_read(seen)} {verb(older, 'has', 'have')} another version, and "
+            f"{verb(older, 'migrates', 'migrate')} when next used, or with `millstream migrate`"
+        )
+        yield Consequence("slates", name, "migrate", text)
+    elif seen and not looked.unfit:
+        fit = "the 1 slate that was read fits" if seen == 1 else f"all {_read(seen)} fit"
+        yield Consequence("slates", name, "fit", fit)
+
+
+def _read(slates: int) -> str:
+    return f"{counted(slates, 'slate')} that {verb(slates, 'was', 'were')} read"
+
+
+def _dropped(name: str, field: str, number: int | None) -> Consequence:
+    having = "" if number is None else f", which {number:,} of the slates that were read have,"
+    text = (
+        f"field {field!r}{having} is gone: what is stored in it is dropped when the slate is next "
+        f'written; if it was renamed, say formerly="{field}"; if it is to go, raise version= and '
+        "add a migration that leaves it out"
+    )
+    return Consequence("slates", name, "dropped", text, loss=True)
+
+
+def _view(shard: Shard, committed: Callable[[], int]) -> View:
+    """Opens a shard as of the last committed batch; retries while that batch is replaced."""
+    for _ in range(TRIES):
+        try:
+            return shard.at(committed())
+        except StaleRead:
+            continue
+    return shard.at(committed())
+
+
+def _look(
+    update: Update, stored: str, store: Store, committed: Callable[[], int], sample: int | None
+) -> _Looked:
+    looked, prefix = _Looked(), slates_of(stored)
+    fields = {field.name for field in dataclasses.fields(update.slate)} if _fields(update) else None
+    named = {*(fields or ()), *former_names(update.slate)}
+    for number in range(store.shards):
+        with _view(store.shard(number), committed) as view:
+            rows = view.scan(prefix, after_prefix(prefix), cut=len(prefix))
+            for key, row in islice(rows, sample):
+                version = _try(update, stored, key.decode(), row, view, looked)
+                if fields is not None and version == update.version:
+                    value = decode_value(unpack_slate(row).data)
+                    if isinstance(value, dict) and not value.keys() <= named:
+                        looked.dropped.update(value.keys() - named)
+    return looked
+
+
+def _fields(update: Update) -> bool:
+    return dataclasses.is_dataclass(update.slate)
+
+
+def _try(
+    update: Update, stored: str, key: str, row: bytes, view: View, looked: _Looked
+) -> int | None:
+    """Tries to read one slate; returns the version that it was stored with."""
+    slate = unpack_slate(row)
+    looked.versions[slate.version] += 1
+    try:
+        if update.slate is not Table:
+            read_slate(update, slate.version, slate.data)
+        elif slate.version != update.version:
+            table = table_of(stored, key)
+            rows = view.scan(table, after_prefix(table), cut=len(table))
+            migrated_entries(update, slate.version, {e.decode(): value for e, value in rows})
+    except SlateError as error:
+        looked.unfit += 1
+        looked.error, looked.key = str(error), key
+    return slate.version
+
+
+def _streams(
+    workflow: Workflow, facts: Facts, progress: Progress, unread: Mapping[str, int]
+) -> Iterator[Consequence]:
+    names = {source.name for source in workflow.sources}
+    for name in sorted(names):
+        if name in progress.sources:
+            taken = progress.sources[name].events
+            yield Consequence("source", name, "kept", f"goes on after {counted(taken, 'record')}")
+        elif progress.batch >= 0:
+            yield Consequence("source", name, "new", "is new, and is read from its beginning")
+    for name in sorted({*progress.sources, *unread} - {*names, RETRIED}):
+        left = unread.get(name, 0)
+        text = "is gone: nothing is read from it any more"
+        if left:
+            were, are = verb(left, "was", "were"), verb(left, "is", "are")
+            text += f", and {counted(left, 'record')} that {were} accepted {are} not taken in"
+        yield Consequence("source", name, "gone", text, loss=bool(left))
+    if facts.streams:
+        known = set(facts.streams)
+        for stream in workflow.streams:
+            if stream not in known and stream not in names:
+                yield Consequence("stream", stream, "new", "is new")
+        for stream in facts.streams:
+            if stream not in workflow.streams and stream not in progress.sources:
+                yield Consequence("stream", stream, "gone", "is gone; its log stays, as it is")
+
+
+def stranded_events(
+    workflow: Workflow, home: Home, store: Store, progress: Progress, renamed: Mapping[str, str]
+) -> Iterator[Consequence]:
+    """Yields a loss that cannot be accepted: events that were taken in would be stranded."""
+    try:
+        check_continues(workflow, home, store, progress, renamed)
+    except StaleRead:
+        pass  # the application is running, and has committed more batches meanwhile
+    except StoreError as error:
+        yield Consequence("store", workflow.name, "unfit", str(error), loss=True)
+
+
+def rename_counts(progress: Progress, workflow: Workflow) -> None:
+    """Continues the counts of renamed updates under their new names."""
+    names = {former: update.name for update in workflow.updates for former in update.formerly}
+    for field in msgspec.structs.fields(progress):
+        counts = getattr(progress, field.name)
+        if isinstance(counts, dict) and field.name not in NOT_BY_FUNCTION:
+            for former in names.keys() & counts.keys():
+                counts.setdefault(names[former], counts.pop(former))
+
+
+def refusal(store: str, losses: Sequence[Consequence]) -> str:
+    """Returns the error message of a start that refuses these losses."""
+    first = losses[0]
+    more = f" (and {len(losses) - 1} more)" if len(losses) > 1 else ""
+    lost = dict.fromkeys(loss.name for loss in losses)
+    names = " ".join(f"--accept-loss {name}" for name in lost)
+    return (
+        f"{store}: {first.subject} {first.name!r}: {first.text}{more}; see all with `millstream "
+        f"plan`, or accept it with {names}; nothing was changed"
+    )

@@ -1,0 +1,200 @@
+"""An aggregate in one shard during one batch: merges partials of many tasks into the slates.
+
+The tasks that read the events have already combined them into partials (`combiner`). Only an
+aggregate with a ttl in event-time order gets the events themselves: they wait at the gate like
+those of any other update, because whether a slate has expired depends on events that may still
+come. They are combined here when they are due.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import Any, NamedTuple
+
+from millstream.codec import decode_value, decode_values
+from millstream.engine.beat import Beat
+from millstream.engine.cells.cell import Cell
+from millstream.engine.columns import Columns
+from millstream.engine.combiner import LEAST, written
+from millstream.engine.plan import Plan
+from millstream.engine.router import Router
+from millstream.model.algebra import Algebra
+from millstream.model.function import Update
+from millstream.model.rules import FAILURES
+from millstream.model.slate import over_limit
+from millstream.stores.contract import View
+from millstream.stores.layout import PLAIN, SLATE_HEAD, pack_slate, slate_head, unpack_slate
+
+
+class PartialOnTheWay(NamedTuple):
+    """A partial on its way into a slate."""
+
+    least: int
+    last: int
+    partial: Any
+    events: int
+
+
+class AggregateCell(Cell):
+    """A cell whose events are merged instead of fed."""
+
+    def __init__(self, plan: Plan, number: int, view: View, beat: Beat) -> None:
+        super().__init__(plan, number, view, beat)
+        update = plan.functions[number]
+        assert isinstance(update, Update)
+        assert update.algebra is not None
+        self._algebra: Algebra = update.algebra
+        self._ttl = update.ttl
+        self._combined = number in plan.combined
+
+    def step(self, arrived: Columns | None, beat: Beat, router: Router) -> None:
+        """Merges the partials that have arrived, and the events that are due."""
+        partials = arrived if self._combined and arrived is not None else Columns()
+        if self._gate is not None:
+            due = self._gate.take(None if self._combined else arrived, self._open_until(beat))
+            if due:
+                partials.extend(router.combined(self.number, due))
+        if not partials:
+            return
+        began = perf_counter_ns()
+        try:
+            if self._ttl is None:
+                self._merge(partials, router)
+            else:
+                self._merge_by_time(partials, self._ttl, router)
+        finally:
+            router.took(self.number, perf_counter_ns() - began)
+
+    def _merge(self, partials: Columns, router: Router) -> None:
+        """Merges all partials of a key, then its slate: without a ttl the order does not matter."""
+        read, merge = self._algebra.read, self._algebra.merge
+        merged: dict[str, Any] = {}
+        last: dict[str, int] = {}
+        counts: dict[str, int] = {}
+        for key, ts, count, value in zip(
+            partials.keys,
+            partials.ts,
+            partials.streams,
+            decode_values(partials.values),
+            strict=True,
+        ):
+            partial = read(value)
+            if key in merged:
+                try:
+                    partial = merge(merged[key], partial)
+                except FAILURES as error:
+                    self._fail(router, key, PartialOnTheWay(ts, ts, partial, count), error)
+                    continue
+                last[key] = max(last[key], ts)
+                counts[key] += count
+            else:
+                last[key], counts[key] = ts, count
+            merged[key] = partial
+        rows = self._rows(list(merged))
+        known = [(key, row) for key, row in zip(merged, rows, strict=True) if row is not None]
+        stored = decode_values([_data(row) for _, row in known])
+        for (key, row), slate in zip(known, stored, strict=True):
+            try:
+                merged[key] = merge(read(slate), merged[key])
+            except FAILURES as error:
+                self._fail(
+                    router, key, PartialOnTheWay(0, last[key], merged[key], counts[key]), error
+                )
+                del last[key]
+                continue
+            before = slate_head(row)[1]
+            if before > last[key]:
+                last[key] = before
+        if len(last) < len(merged):
+            rows = [row for key, row in zip(merged, rows, strict=True) if key in last]
+            merged = {key: merged[key] for key in last}
+        self._store(merged, last, counts, rows, router)
+
+    def _merge_by_time(self, partials: Columns, ttl: int, router: Router) -> None:
+        """Merges partials of the same span first, then span by span in order of time."""
+        read, merge, width = self._algebra.read, self._algebra.merge, ttl + 1
+        spans: dict[str, dict[int, PartialOnTheWay]] = {}
+        slates = [value[LEAST.size :] for value in partials.values]
+        for key, ts, count, packed, value in zip(
+            partials.keys,
+            partials.ts,
+            partials.streams,
+            partials.values,
+            decode_values(slates),
+            strict=True,
+        ):
+            (least,) = LEAST.unpack_from(packed)
+            part = PartialOnTheWay(least, ts, read(value), count)
+            parts = spans.setdefault(key, {})
+            held = parts.get(least // width)
+            if held is not None:
+                try:
+                    both = merge(held.partial, part.partial)
+                except FAILURES as error:
+                    self._fail(router, key, part, error)
+                    continue
+                part = PartialOnTheWay(
+                    min(held.least, least), max(held.last, ts), both, held.events + count
+                )
+            parts[least // width] = part
+        rows = self._rows(list(spans))
+        merged: dict[str, Any] = {}
+        last: dict[str, int] = {}
+        counts: dict[str, int] = {}
+        for (key, parts), row in zip(spans.items(), rows, strict=True):
+            slate: PartialOnTheWay | None = None
+            counts[key] = sum(part.events for part in parts.values())
+            if row is not None:
+                stored = unpack_slate(row)
+                slate = PartialOnTheWay(
+                    stored.last, stored.last, read(decode_value(stored.data)), 0
+                )
+            for _, part in sorted(parts.items()):
+                if slate is None or part.least - slate.last > ttl:
+                    slate = part
+                    continue
+                try:
+                    both = merge(slate.partial, part.partial)
+                except FAILURES as error:
+                    self._fail(router, key, part, error)
+                    counts[key] -= part.events
+                    continue
+                slate = PartialOnTheWay(slate.least, max(slate.last, part.last), both, part.events)
+            assert slate is not None
+            merged[key], last[key] = slate.partial, slate.last
+        self._store(merged, last, counts, rows, router)
+
+    def _store(
+        self,
+        merged: dict[str, Any],
+        last: dict[str, int],
+        counts: dict[str, int],
+        rows: list[bytes | None],
+        router: Router,
+    ) -> None:
+        """Stores the slates; the events of a slate that cannot be stored are a dead letter."""
+        workflow, slates = self._plan.workflow, self._slates
+        values, bad = written(self._algebra, merged.values())
+        if max(map(len, values), default=0) > min(workflow.slate_warn, workflow.slate_limit):
+            for index, (key, value) in enumerate(zip(merged, values, strict=True)):
+                if len(value) > workflow.slate_limit:
+                    bad[index] = over_limit(len(value), workflow.slate_limit)
+                elif len(value) > (self.large[1] if self.large else workflow.slate_warn):
+                    self.large = key, len(value)
+        for index, (key, value, row) in enumerate(zip(merged, values, rows, strict=True)):
+            if index in bad:
+                part = PartialOnTheWay(0, last[key], None, counts[key])
+                self._fail(router, key, part, bad[index])
+                continue
+            if row is None:
+                self.made += 1
+            slates[key] = pack_slate(last[key], value, {})
+
+    def _fail(self, router: Router, key: str, part: PartialOnTheWay, error: BaseException) -> None:
+        """Makes a dead letter of a partial; its events do not count as processed."""
+        self.fed -= part.events
+        router.fail_partial(self.number, key, part.last, part.partial, part.events, error)
+
+
+def _data(row: bytes) -> bytes:
+    return row[SLATE_HEAD:] if row[0] == PLAIN else unpack_slate(row).data

@@ -1,0 +1,1 @@
+"""Feeds over HTTP: pages, follows, live additions, and records that are pending."""

@@ -1,0 +1,1 @@
+"""What the application is doing: its status and history, metrics, and what needs attention."""

@@ -1,0 +1,397 @@
+"""The status of the application: GET /status, GET /history, GET /graph.
+
+It is computed from the description of the application, its progress record, and the samples of that
+record (see samples.py); `status_of` is pure. Every source, stream and function of the application
+is listed, even before its first event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from millstream import __version__
+from millstream.actions.overview import ActionState, action_states
+from millstream.description import Description, FunctionDescription, SourceDescription
+from millstream.messages.jobs import JobAnswer
+from millstream.messages.status import (
+    ActionRetries,
+    ActionStatus,
+    BatchLatency,
+    DeliveryCounts,
+    FunctionQueue,
+    FunctionStatus,
+    History,
+    IntakeStatus,
+    LargestSlate,
+    LatencyQuantiles,
+    MirrorFreshness,
+    OutputStatus,
+    ServerStatus,
+    SinkTrouble,
+    SourceStatus,
+    Status,
+    StreamStatus,
+)
+from millstream.server.http.answers import Refusal, json_answer
+from millstream.server.http.paths import Route, query, whole_number
+from millstream.server.jobs.job_routes import Jobs
+from millstream.server.service import Service
+from millstream.server.status.attention import attention_of
+from millstream.server.status.lag_trend import LagTrend
+from millstream.server.status.sampler import HISTORY, Sampler
+from millstream.server.status.samples import (
+    OLDEST,
+    SECOND,
+    Count,
+    Samples,
+    SampleWindow,
+    percentile,
+)
+from millstream.server.streams.catalogue import Catalogue
+from millstream.server.streams.numbered_records import Backlog
+from millstream.stores.deliveries import Deliveries, deliveries_to, together
+from millstream.stores.home import Facts
+from millstream.stores.progress import Latency, Progress, SourceProgress
+from millstream.stores.trouble import Trouble, read_troubles
+
+RATE_SECONDS, RECENT_SECONDS = 10, 60
+"""Rates are over the last 10 seconds; times and latencies over the last 60."""
+QUEUES, SLOWEST = 10, 5
+LONGEST_STEP = 60
+"""The longest step of the history, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """The current rates of counters; all are 0 in an application that is not running."""
+
+    short: SampleWindow | None
+    long: SampleWindow | None
+    running: bool
+
+    def rate(self, count: Count) -> float:
+        """Returns the increase per second, over the last RATE_SECONDS."""
+        if not self.running or self.short is None:
+            return 0.0
+        return round(self.short.rate(count), 3)
+
+    def busy(self, microseconds: Count) -> float:
+        """Returns the busy share of the last minute; over 1 if several cores worked at once."""
+        if not self.running or self.long is None:
+            return 0.0
+        return round(self.long.rate(microseconds) / SECOND, 4)
+
+    def mean(self, progress: Progress, amount: Count, number: Count) -> float | None:
+        """Returns `amount` per `number` over the last minute, or over all time if it had none."""
+        if self.long is not None and (recent := self.long.increase(number)):
+            return round(self.long.increase(amount) / recent, 3)
+        return round(amount(progress) / number(progress), 3) if number(progress) else None
+
+
+def status_of(
+    description: Description,
+    progress: Progress,
+    samples: Samples,
+    backlogs: Mapping[str, Backlog],
+    now: int,
+    *,
+    running: bool,
+    server: ServerStatus,
+    troubles: Sequence[Trouble] = (),
+    actions: Sequence[ActionState] = (),
+    jobs: Mapping[str, JobAnswer] | None = None,
+    mirror: MirrorFreshness | None = None,
+    lag_growths: Mapping[str, float | None] | None = None,
+) -> Status:
+    """Computes the whole status."""
+    rates = Rates(samples.window(now, RATE_SECONDS), samples.window(now, RECENT_SECONDS), running)
+    latencies = samples.latencies(now, RECENT_SECONDS)
+    functions = [_function(function, progress, rates) for function in description.functions]
+    waiting = sorted(functions, key=lambda function: -function.waiting)
+    slow = sorted(functions, key=lambda function: -function.busy)
+    growths = lag_growths or {}
+    status = Status(
+        app=description.app,
+        order=description.order,
+        running=running,
+        batch=progress.batch,
+        written=progress.written or None,
+        age=max(0, now - progress.written) / SECOND if progress.written else None,
+        clock=progress.clock or None,
+        events=progress.events,
+        late=progress.late,
+        dead_letters=progress.dead_letters,
+        waiting=progress.waiting,
+        deliveries=accounted(
+            together(deliveries_to(progress, function.name) for function in description.functions)
+        ),
+        intake=IntakeStatus(progress.intake, round(progress.pressure, 3), progress.held),
+        feedback=progress.feedback,
+        horizon=progress.horizon,
+        rate=rates.rate(lambda sample: sample.events),
+        seconds=progress.seconds,
+        batch_seconds=progress.last_seconds if progress.batch >= 0 else None,
+        latency=_latency(progress, latencies),
+        sources=[
+            _source(
+                source, progress, rates, backlogs.get(source.name), growths.get(source.name), now
+            )
+            for source in description.sources
+        ],
+        streams=[_stream(name, progress, rates) for name in description.streams],
+        functions=functions,
+        outputs=[_output(name, description, troubles) for name in description.outputs],
+        queues=[
+            FunctionQueue(function.name, function.waiting)
+            for function in waiting[:QUEUES]
+            if function.waiting > 0
+        ],
+        slowest=[function.name for function in slow[:SLOWEST] if function.busy > 0],
+        troubles=[SinkTrouble(trouble.name, trouble.since, trouble.error) for trouble in troubles],
+        actions=[_action(action) for action in actions],
+        jobs={name: job.summary for name, job in (jobs or {}).items()},
+        mirror=mirror,
+        server=server,
+        attention=[],
+    )
+    return msgspec.structs.replace(status, attention=attention_of(status, now))
+
+
+def _latency(progress: Progress, recent: list[Latency]) -> BatchLatency:
+    last = progress.measured
+    whole = [latency.whole / SECOND for latency in recent]
+    waited = [latency.waited / SECOND for latency in recent]
+    return BatchLatency(
+        None if last is None else last.whole / SECOND,
+        percentile(whole, 50),
+        percentile(whole, 99),
+        LatencyQuantiles(
+            None if last is None else last.waited / SECOND,
+            percentile(waited, 50),
+            percentile(waited, 99),
+        ),
+    )
+
+
+def _source(
+    source: SourceDescription,
+    progress: Progress,
+    rates: Rates,
+    backlog: Backlog | None,
+    lag_growth: float | None,
+    now: int,
+) -> SourceStatus:
+    known = progress.sources.get(source.name, SourceProgress())
+    seconds = None
+    if backlog is not None:
+        oldest = now if backlog.oldest is None else backlog.oldest
+        seconds = max(0, now - oldest) / SECOND
+    return SourceStatus(
+        name=source.name,
+        address=source.address,
+        events=known.events,
+        rate=rates.rate(lambda sample: _source_events(sample, source.name)),
+        lag_bytes=None if backlog is None else backlog.bytes,
+        lag_events=None if backlog is None else backlog.events,
+        lag_seconds=seconds,
+        highest=known.highest,
+        dead_letters=progress.refused.get(source.name, 0),
+        lost=known.lost,
+        lag_growth=lag_growth,
+    )
+
+
+def _source_events(progress: Progress, name: str) -> int:
+    source = progress.sources.get(name)
+    return 0 if source is None else source.events
+
+
+def _stream(name: str, progress: Progress, rates: Rates) -> StreamStatus:
+    rate = rates.rate(lambda sample: sample.emitted.get(name, 0))
+    return StreamStatus(name, progress.emitted.get(name, 0), rate)
+
+
+def _output(name: str, description: Description, troubles: Sequence[Trouble]) -> OutputStatus:
+    names = (f"sink {name!r}", f"the log of {name!r}")
+    error = next((trouble.error for trouble in troubles if trouble.name in names), None)
+    return OutputStatus(name, description.addresses.get(name, ""), error)
+
+
+def accounted(deliveries: Deliveries) -> DeliveryCounts:
+    """Returns the counts of deliveries, with the residual that is not accounted for: 0."""
+    return DeliveryCounts(*deliveries, residual=deliveries.residual)
+
+
+def _function(function: FunctionDescription, progress: Progress, rates: Rates) -> FunctionStatus:
+    name, is_update = function.name, function.kind == "update"
+
+    def processed(sample: Progress) -> int:
+        return sample.processed.get(name, 0)
+
+    def spent(sample: Progress) -> int:
+        return sample.spent.get(name, 0)
+
+    large, unranked = progress.large.get(name), progress.unranked.get(name)
+    return FunctionStatus(
+        name=name,
+        kind=function.kind,
+        processed=processed(progress),
+        rate=rates.rate(processed),
+        seconds=spent(progress) / SECOND,
+        microseconds=rates.mean(progress, spent, processed),
+        busy=rates.busy(spent),
+        dead_letters=progress.failed.get(name, 0),
+        waiting=progress.waiting_at.get(name, 0),
+        deliveries=accounted(deliveries_to(progress, name)),
+        slates=progress.slates.get(name, 0) if is_update else None,
+        swept=progress.swept.get(name, 0) if is_update else None,
+        evicted=progress.evicted.get(name, 0) if is_update else None,
+        unranked=None if unranked is None else unranked.count,
+        largest=None if large is None else LargestSlate(large.key, large.bytes),
+    )
+
+
+def _action(state: ActionState) -> ActionStatus:
+    retrying = state.retrying
+    return ActionStatus(
+        name=state.name,
+        address=state.address,
+        done=state.done,
+        waiting=state.waiting,
+        failed=state.failed,
+        dead_letters=state.dead_letters,
+        missed=state.missed,
+        retrying=None
+        if retrying is None
+        else ActionRetries(retrying.since, retrying.tries, retrying.error),
+        trouble=state.trouble,
+    )
+
+
+class Overview:
+    """Computes the status of the served store on request. One per server."""
+
+    def __init__(self, service: Service, catalogue: Catalogue, jobs: Jobs) -> None:
+        self._service = service
+        self._jobs = jobs
+        self._catalogue = catalogue
+        self._lags: dict[str, LagTrend] = {}
+        file = service.store.home.path / HISTORY
+        self._sampler = Sampler(service.store.progress, service.clock, file)
+        service.on_start(self._sampler.start)
+        service.on_stop(self._sampler.stop)
+
+    async def refresh(self) -> None:
+        """Reads the state of the jobs, which `now` reports; it is read beside the event loop."""
+        await self._jobs.now()
+
+    def now(self) -> Status:
+        service, store = self._service, self._service.store
+        self._sampler.take()
+        progress = store.progress()
+        description = store.description() or bare_description(store.home.facts, progress)
+        counters, running = service.counters, store.running()
+        backlogs = self._catalogue.backlogs(progress)
+        return status_of(
+            description,
+            progress,
+            self._sampler.samples,
+            backlogs,
+            service.clock(),
+            running=running,
+            troubles=read_troubles(store.home.path) if running else (),
+            actions=action_states(store.home.path),
+            jobs=self._jobs.latest,
+            mirror=service.freshness(),
+            lag_growths=self._lag_growths(backlogs) if running else None,
+            server=ServerStatus(
+                since=service.since,
+                requests=counters.requests,
+                accepted=counters.accepted,
+                refused=counters.refused,
+                answers=by_class(counters.answers),
+                url=service.url,
+                version=__version__,
+                store=service.options.place or str(store.home.path),
+            ),
+        )
+
+    def _lag_growths(self, backlogs: Mapping[str, Backlog]) -> dict[str, float | None]:
+        """Returns the growth of each source's lag, measured over past requests for the status."""
+        now = self._service.clock()
+        growths: dict[str, float | None] = {}
+        for name, backlog in backlogs.items():
+            trend = self._lags.setdefault(name, LagTrend())
+            trend.add(now, backlog.events)
+            growths[name] = trend.growth()
+        return growths
+
+    def history(self, seconds: int, step: int) -> History:
+        self._sampler.take()
+        return self._sampler.samples.history(self._service.clock(), seconds, step)
+
+
+def by_class(answers: Mapping[int, int]) -> dict[str, int]:
+    """Counts answers by the class of their status code.
+
+    >>> by_class({404: 1, 200: 5, 400: 2})
+    {'2xx': 5, '4xx': 3}
+    """
+    classes: dict[str, int] = {}
+    for status in sorted(answers):
+        name = f"{status // 100}xx"
+        classes[name] = classes.get(name, 0) + answers[status]
+    return classes
+
+
+def bare_description(facts: Facts, progress: Progress) -> Description:
+    """Describes an application that has left no description yet, from what the store records."""
+    kinds = {name: "update" if name in facts.updates else "map" for name in progress.processed}
+    kinds.update(dict.fromkeys(facts.updates, "update"))
+    return Description(
+        facts.app,
+        "",
+        [SourceDescription(name, None, None, None, False, "") for name in progress.sources],
+        [
+            FunctionDescription(name, kind, [], [], facts.updates.get(name), None, "")
+            for name, kind in kinds.items()
+        ],
+        facts.streams,
+        [],
+        {},
+    )
+
+
+def routes(service: Service, overview: Overview) -> list[Route]:
+    async def status(request: Request) -> Response:
+        query(request, ())
+        await overview.refresh()
+        return json_answer(overview.now())
+
+    async def history(request: Request) -> Response:
+        parameters = query(request, ("seconds", "step"))
+        seconds = whole_number(parameters, "seconds", 300, 1, OLDEST)
+        step = whole_number(parameters, "step", 1, 1, LONGEST_STEP)
+        return json_answer(overview.history(max(seconds, step), step))
+
+    async def graph(request: Request) -> Response:
+        query(request, ())
+        description = service.store.description()
+        if description is None:
+            raise Refusal(
+                404,
+                "the store does not say what its application is; run the application once, or "
+                "name it: millstream serve APP",
+            )
+        return json_answer(description)
+
+    return [
+        Route("GET", ("status",), status),
+        Route("GET", ("history",), history),
+        Route("GET", ("graph",), graph),
+    ]

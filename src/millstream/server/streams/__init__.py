@@ -1,0 +1,1 @@
+"""Streams over HTTP: sending events to the logs, and reading their records."""

@@ -1,0 +1,1 @@
+"""Settings of a run, from flags, variables, TOML and code."""

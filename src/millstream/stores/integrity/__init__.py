@@ -1,0 +1,1 @@
+"""Checks whole shards for damage."""

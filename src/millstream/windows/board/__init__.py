@@ -1,0 +1,1 @@
+"""The scoreboard of a reducer: which panes of which nodes have come, and what is open."""

@@ -1,0 +1,1 @@
+"""Answers with bounds: what a window would say if nothing had been lost."""

@@ -1,0 +1,1 @@
+"""Panes and the messages that carry them: making, ordering, giving up, accepting once."""

@@ -1,0 +1,1 @@
+"""The root of a reducer: merges panes into windows, closes them and gives their answers."""
