@@ -31,10 +31,12 @@ WINDOW, SLIDE, GAP = 10_000, 2_000, 10_000
 
 
 def made(work: Path, bids: int, files: int) -> Path:
-    """The folder with the folders `bids` and `auctions`."""
+    """The folder with the folders `bids` and `auctions`; and `bids_in_one`, a single file, for
+    those who read files side by side or in any order, and would find most bids late."""
     folder = work / f"nexmark-{bids}-{files}"
     made_once(folder / "auctions", _auctions(bids), auctions_of(bids), files)
     made_once(folder / "bids", _bids(bids), bids, files)
+    made_once(folder / "bids_in_one", _bids(bids), bids, 1)
     return folder
 
 
@@ -49,7 +51,7 @@ def _auctions(bids: int) -> Iterator[str]:
     for number in range(auctions_of(bids)):
         opens = max(0, number - ACTIVE_AUCTIONS + 1) * BIDS_AN_AUCTION
         auction = {
-            "id": f"a{number}",
+            "auction": f"a{number}",
             "category": f"c{random.randrange(CATEGORIES)}",
             "ts": BEGAN + opens - 1,
             "expires": BEGAN + opens + random.randint(1, lasts),
@@ -78,12 +80,13 @@ def _bids(bids: int) -> Iterator[str]:
 
 
 def q4(source: Path) -> dict[str, Any]:
-    opened = {auction["id"]: auction for auction in _read(source / "auctions")}
+    opened = {auction["auction"]: auction for auction in _read(source / "auctions")}
     highest: dict[str, int] = {}
     for bid in _read(source / "bids"):
         auction = opened[bid["auction"]]
         if auction["ts"] <= bid["ts"] <= auction["expires"]:
-            highest[auction["id"]] = max(highest.get(auction["id"], 0), bid["price"])
+            name = bid["auction"]
+            highest[name] = max(highest.get(name, 0), bid["price"])
     prices: dict[str, list[int]] = {}
     for name, price in highest.items():
         prices.setdefault(opened[name]["category"], []).append(price)

@@ -85,7 +85,7 @@ def test_the_queries_give_what_their_definitions_say(tmp_path: Path) -> None:
     bid comes before its auction."""
     source = nexmark.made(tmp_path, 30_000, 2)
     bids = list(events_of(source / "bids"))
-    opened = {auction["id"]: auction for auction in events_of(source / "auctions")}
+    opened = {auction["auction"]: auction for auction in events_of(source / "auctions")}
     assert all(opened[bid["auction"]]["ts"] < bid["ts"] for bid in bids)
     highest = nexmark.q7(source)["answers"]
     assert highest[str(nexmark.BEGAN)] == max(bid["price"] for bid in bids[:10_000])

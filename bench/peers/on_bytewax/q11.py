@@ -29,7 +29,7 @@ def named(item: tuple[str, tuple[int, Session]]) -> tuple[str, int]:
 
 
 flow = Dataflow("q11")
-bids = op.map("bids", lines_in_order("lines", flow, "bids"), by("bidder"))
+bids = op.map("bids", lines_in_order("lines", flow, "bids_in_one"), by("bidder"))
 windows = windowing.SessionWindower(milliseconds(GAP))
 sessions = windowing.fold_window(
     "sessions", bids, clock, windows, lambda: NONE, folded, merged, ordered=False

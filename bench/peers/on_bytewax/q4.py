@@ -8,7 +8,7 @@ from typing import Any
 from bytewax import operators as op
 from bytewax.dataflow import Dataflow
 from bytewax.operators import StatefulLogic
-from on_bytewax.places import lines_in_order, written
+from on_bytewax.places import lines, written
 from on_bytewax.windows import by
 
 Change = tuple[str, tuple[int, int | None]]
@@ -66,7 +66,7 @@ class Average(StatefulLogic[Any, float, Any]):
 
 
 flow = Dataflow("q4")
-auctions = op.map("auctions", lines_in_order("auction lines", flow, "auctions"), by("id"))
-bids = op.map("bids", lines_in_order("bid lines", flow, "bids"), by("auction"))
+auctions = op.map("auctions", lines("auction lines", flow, "auctions"), by("auction"))
+bids = op.map("bids", lines("bid lines", flow, "bids"), by("auction"))
 highest = op.stateful("highest", op.merge("both", auctions, bids), Highest)
 written("answers", op.stateful("average", op.key_rm("changes", highest), Average))

@@ -41,7 +41,7 @@ def by_window(item: tuple[str, tuple[int, int]]) -> tuple[str, Count]:
 
 
 flow = Dataflow("q5")
-bids = op.map("bids", lines_in_order("lines", flow, "bids"), by("auction"))
+bids = op.map("bids", lines_in_order("lines", flow, "bids_in_one"), by("auction"))
 windows = windowing.SlidingWindower(milliseconds(WINDOW), milliseconds(SLIDE), ALIGNED)
 counts = windowing.fold_window(
     "counts",

@@ -22,7 +22,7 @@ class Line(MapFunction):
         return json.dumps([change[0], change[1], self._number])
 
 
-env, t_env = tables()
+env, t_env = tables("bids")
 for name, value in (
     ("table.exec.mini-batch.enabled", "true"),
     ("table.exec.mini-batch.allow-latency", "1 s"),
@@ -32,10 +32,10 @@ for name, value in (
 averages = t_env.sql_query("""
     SELECT category, AVG(CAST(final AS DOUBLE)) AS average
     FROM (
-        SELECT MAX(B.price) AS final, A.id, A.category
-        FROM auctions A JOIN bids B ON A.id = B.auction
+        SELECT MAX(B.price) AS final, A.auction, A.category
+        FROM auctions A JOIN bids B ON A.auction = B.auction
         WHERE B.ts BETWEEN A.ts AND A.expires
-        GROUP BY A.id, A.category
+        GROUP BY A.auction, A.category
     )
     GROUP BY category
 """)

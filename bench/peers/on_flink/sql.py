@@ -12,7 +12,7 @@ from on_flink.places import environment
 from pyflink.datastream import StreamExecutionEnvironment
 from pyflink.table import StreamTableEnvironment
 
-AUCTIONS = "id STRING, category STRING, ts BIGINT, expires BIGINT"
+AUCTIONS = "auction STRING, category STRING, ts BIGINT, expires BIGINT"
 BIDS = """auction STRING, bidder STRING, price BIGINT, ts BIGINT,
     `at` AS TO_TIMESTAMP_LTZ(ts, 3), WATERMARK FOR `at` AS `at`"""
 EVENTS = """`key` STRING, ts BIGINT, n INT,
@@ -20,15 +20,16 @@ EVENTS = """`key` STRING, ts BIGINT, n INT,
 ANSWERS = "`key` STRING, `value` BIGINT"
 
 
-def tables() -> tuple[StreamExecutionEnvironment, StreamTableEnvironment]:
-    """An environment with the tables `events`, `bids`, `auctions`, `answers`, `items`."""
+def tables(bids: str = "bids_in_one") -> tuple[StreamExecutionEnvironment, StreamTableEnvironment]:
+    """An environment with the tables `events`, `bids`, `auctions`, `answers`, `items`; the bids are
+    in order if they are in one file."""
     env = environment()
     made = StreamTableEnvironment.create(env)
     made.get_config().set("table.local-time-zone", "UTC")
     source, result = Path(os.environ["PEER_INPUT"]), os.environ["PEER_RESULT"]
     made.execute_sql(_table("events", EVENTS, source))
     made.execute_sql(_table("auctions", AUCTIONS, source / "auctions"))
-    made.execute_sql(_table("bids", BIDS, source / "bids"))
+    made.execute_sql(_table("bids", BIDS, source / bids))
     made.execute_sql(_table("answers", ANSWERS, Path(result)))
     made.execute_sql(_table("items", f"{ANSWERS}, auction STRING", Path(result)))
     return env, made

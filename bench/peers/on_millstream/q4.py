@@ -11,7 +11,7 @@ from on_millstream.running import run_all
 import millstream as ms
 
 app = ms.App("q4", order="event-time")
-app.source("auctions", key="id", ts="ts", unit="ms")
+app.source("auctions", key="auction", ts="ts", unit="ms")
 app.source("bids", key="auction", ts="ts", unit="ms")
 
 

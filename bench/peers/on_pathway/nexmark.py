@@ -6,7 +6,7 @@ import pathway as pw
 
 
 class Auction(pw.Schema):
-    id: str
+    auction: str
     category: str
     ts: int
     expires: int

@@ -8,9 +8,9 @@ from on_pathway.places import read, run
 
 bids, auctions = read(Bid, "bids"), read(Auction, "auctions")
 valid = (
-    bids.join(auctions, pw.left.auction == pw.right.id)
+    bids.join(auctions, pw.left.auction == pw.right.auction)
     .select(
-        pw.right.id,
+        pw.right.auction,
         pw.right.category,
         pw.left.price,
         at=pw.left.ts,
@@ -19,7 +19,7 @@ valid = (
     )
     .filter((pw.this.at >= pw.this.opens) & (pw.this.at <= pw.this.expires))
 )
-highest = valid.groupby(pw.this.id, pw.this.category).reduce(
+highest = valid.groupby(pw.this.auction, pw.this.category).reduce(
     pw.this.category, price=pw.reducers.max(pw.this.price)
 )
 averages = highest.groupby(pw.this.category).reduce(

@@ -1,5 +1,5 @@
-"""Writes the counts that are in the state of Quix Streams, after it has stopped: `KEY|"count"` in
-its RocksDB. A partition that has moved to the other process is in both; the further one counts."""
+"""Writes the counts that are in the state of Quix Streams, after it has stopped: `"KEY"|"count"`
+in its RocksDB. A partition that has moved to the other process is in both; the further one counts."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ with open(f"{os.environ['PEER_RESULT']}/counts", "w") as result:
             key, _, name = bytes(entry).partition(b"|")
             if name == b'"count"':
                 count = json.loads(value)
-                result.write(json.dumps([key.decode(), count, count]) + "\n")
+                result.write(json.dumps([json.loads(key), count, count]) + "\n")

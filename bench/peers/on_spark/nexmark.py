@@ -5,7 +5,7 @@ from __future__ import annotations
 from on_spark.places import events
 from pyspark.sql import DataFrame, SparkSession
 
-AUCTIONS = "id string, category string, ts long, expires long"
+AUCTIONS = "auction string, category string, ts long, expires long"
 BIDS = "auction string, bidder string, price long, ts long"
 
 

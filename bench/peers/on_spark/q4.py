@@ -81,10 +81,14 @@ class Average(StatefulProcessor):
 if __name__ == "__main__":
     spark = session()
     bids = events(spark, BIDS, "bids").selectExpr(
-        "auction", "string(null) as category", "ts", "long(null) as expires", "price"
+        "auction",
+        "cast(null as string) as category",
+        "ts",
+        "cast(null as long) as expires",
+        "price",
     )
     auctions = events(spark, AUCTIONS, "auctions").selectExpr(
-        "id as auction", "category", "ts", "expires", "long(null) as price"
+        "auction", "category", "ts", "expires", "cast(null as long) as price"
     )
     highest = (
         bids.union(auctions)
