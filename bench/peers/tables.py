@@ -35,9 +35,9 @@ def load(found: Record, name: str) -> str:
     lines = head("", [COLUMNS[column] for column in columns])
     for row in rows:
         cells = [_number(row.get(column)) for column in columns]
-        lines.append(
-            a_row([row["what"], *(["failed"] if "failed" in row else cells[:1]), *cells[1:]])
-        )
+        if "failed" in row:
+            cells[0] = f"failed: {row['failed'].partition(':')[0].lower()}"
+        lines.append(a_row([row["what"], *cells]))
     about = found["settings"]["measured"][name]
     machine = found["machine"]
     plan = about["plan"]

@@ -165,9 +165,12 @@ def test_ratios_are_of_millstream_to_each_peer() -> None:
 def test_a_table_has_failed_rows_last() -> None:
     """They have no figures."""
     rows = [
-        {"experiment": "q7", "what": "A", "failed": "wrong"},
+        {"experiment": "q7", "what": "A", "failed": "WRONG ANSWERS: 1 missing"},
         {"experiment": "q7", "what": "B", "whole_s": 2.0, "events_per_s": 1_234.0},
     ]
     measured = {"q7": {"plan": {"events": 5, "rounds": 1}, "commit": "abcdef0123456"}}
     record = {"rows": rows, "settings": {"measured": measured}, "machine": {"cores": 2, "cpu": "X"}}
-    assert tables.part(record, "q7").splitlines()[2:4] == ["| B | 2 | 1,234 |", "| A | failed |  |"]
+    assert tables.part(record, "q7").splitlines()[2:4] == [
+        "| B | 2 | 1,234 |",
+        "| A | failed: wrong answers |  |",
+    ]

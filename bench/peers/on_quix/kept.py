@@ -1,5 +1,8 @@
-"""Writes the counts that are in the state of Quix Streams, after it has stopped: `"KEY"|"count"`
-in its RocksDB. A partition that has moved to the other process is in both; the further one counts."""
+"""Writes the counts that are in the state of Quix Streams, after it has stopped.
+
+In its RocksDB they have the keys `"KEY"|"count"`. A partition that has moved to the other process
+is in both; the further count is the right one.
+"""
 
 from __future__ import annotations
 
