@@ -1,5 +1,5 @@
 # One surface for every chore. `make help` lists them.
-.PHONY: help setup setup-tests demo test test-faults test-services test-schema test-cluster test-wheel faults faults-cluster faults-services check bench bench-services bench-s4 bench-imr bench-feeds docs pin clean
+.PHONY: help setup setup-tests demo test test-faults test-services test-schema test-cluster test-wheel faults faults-cluster faults-services check bench bench-services bench-s4 bench-imr bench-feeds bench-peers docs pin clean
 .DEFAULT_GOAL := help
 PY := .venv/bin/python
 
@@ -76,6 +76,11 @@ bench-imr: setup  ## the evaluation of iMR rebuilt, 25 minutes; ONLY="fig8 ..." 
 
 bench-feeds: setup  ## the evaluation of Feeding Frenzy rebuilt, over an hour; ONLY="fig4 ..." for some, QUICK=1
 	@$(PY) -m bench feeds $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
+	@$(if $(QUICK),,$(PY) -m docs.build)
+
+bench-peers: setup  ## beside Bytewax, Pathway, Quix Streams, PyFlink and PySpark; ONLY="uniform q7 ..." for some, QUICK=1
+	@PYTHON=$(PY) scripts/kafka-server install >/dev/null
+	@$(PY) -m bench peers $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 	@$(if $(QUICK),,$(PY) -m docs.build)
 
 docs: setup  ## check every link in the docs, draw the pictures anew, and build the site in build/site

@@ -11,6 +11,7 @@
     s4              the evaluation of S4, rebuilt on a cluster of this machine (`make bench-s4`)
     imr             the evaluation of iMR, rebuilt (`make bench-imr`)
     feeds           the evaluation of Feeding Frenzy, rebuilt (`make bench-feeds`)
+    peers           other stream processors on the same data (`make bench-peers`)
 
 Each prints a table, says which bars it meets, and writes all figures, with the machine and the
 commit, to `bench/results/<name>.json`. Everything that a ratio compares is measured in one run of

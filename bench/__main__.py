@@ -40,6 +40,7 @@ from bench.feeds import cases as feeds
 from bench.figures import Outcome
 from bench.imr import cases as imr
 from bench.machine import commit, machine
+from bench.peers import cases as peers
 from bench.results import RESULTS, record, write
 from bench.s4 import cases as s4
 from bench.table import table
@@ -72,9 +73,11 @@ CASES: dict[str, Callable[[Bench], Outcome]] = {
     "agents": agents.run,
     "tables": tables.run,
     "kafka": kafka.run,
+    "peers": peers.run,
 }
-SERVICE_CASES = ("tables", "kafka")
-"""The cases that need servers; `make bench-services` runs them."""
+SERVICE_CASES = ("tables", "kafka", "peers")
+"""The cases that need servers or other systems; `make bench-services` and `make bench-peers` run
+them."""
 NOISY = 0.15
 """If other processes use more of the machine than this share, the figures are noise."""
 WORK = Path(tempfile.gettempdir()) / "millstream-bench"
@@ -85,7 +88,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Run benchmarks.")
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(CASES)}; or all")
     parser.add_argument("--quick", action="store_true", help="small: to see that it works")
-    only = "some experiments of the case imr or feeds, as in --only fig8"
+    only = "some experiments of the case imr, feeds or peers, as in --only fig8"
     parser.add_argument("--only", nargs="+", default=(), metavar="experiment", help=only)
     parser.add_argument("--check", action="store_true", help="fail where a bar is missed")
     parser.add_argument("--work", type=Path, default=WORK, help="the folder for data and stores")

@@ -19,15 +19,15 @@ def uniform(work: Path, events: int, keys: int, files: int) -> Path:
     """Events over `keys` equally likely keys, 100 microseconds apart."""
     random = Random(1)
     chosen = (f"k{random.randrange(keys)}" for _ in range(events))
-    return _made(work / f"uniform-{events}-{keys}-{files}", _lines(chosen), events, files)
+    return made_once(work / f"uniform-{events}-{keys}-{files}", _lines(chosen), events, files)
 
 
 def padded(work: Path, events: int, keys: int, files: int, length: int) -> Path:
     """The uniform load in lines of `length` bytes, not counting the line's end."""
     random = Random(1)
     chosen = (f"k{random.randrange(keys)}" for _ in range(events))
-    lines = (_padded(line.rstrip("}\n"), length) for line in _lines(chosen))
-    return _made(work / f"padded-{events}-{keys}-{files}-{length}", lines, events, files)
+    lines = (padded_line(line.rstrip("}\n"), length) for line in _lines(chosen))
+    return made_once(work / f"padded-{events}-{keys}-{files}-{length}", lines, events, files)
 
 
 def one_hot(work: Path, events: int, keys: int, share: float, files: int) -> Path:
@@ -36,7 +36,7 @@ def one_hot(work: Path, events: int, keys: int, share: float, files: int) -> Pat
     chosen = (
         "hot" if random.random() < share else f"k{random.randrange(keys)}" for _ in range(events)
     )
-    return _made(work / f"hot-{events}-{keys}-{share}-{files}", _lines(chosen), events, files)
+    return made_once(work / f"hot-{events}-{keys}-{share}-{files}", _lines(chosen), events, files)
 
 
 def poisoned(work: Path, events: int, keys: int, share: float, files: int) -> Path:
@@ -48,7 +48,7 @@ def poisoned(work: Path, events: int, keys: int, share: float, files: int) -> Pa
         f'"n":{-1 if bad.random() < share else number % 7}}}\n'
         for number in range(events)
     )
-    return _made(work / f"poisoned-{events}-{keys}-{share}-{files}", lines, events, files)
+    return made_once(work / f"poisoned-{events}-{keys}-{share}-{files}", lines, events, files)
 
 
 def zipf(work: Path, events: int, keys: int, exponent: float, files: int) -> Path:
@@ -57,14 +57,14 @@ def zipf(work: Path, events: int, keys: int, exponent: float, files: int) -> Pat
     weights = list(itertools.accumulate(1 / k**exponent for k in range(1, keys + 1)))
     numbers = random.choices(range(keys), cum_weights=weights, k=events)
     folder = work / f"zipf-{events}-{keys}-{exponent}-{files}"
-    return _made(folder, _lines(f"k{number}" for number in numbers), events, files)
+    return made_once(folder, _lines(f"k{number}" for number in numbers), events, files)
 
 
 def scattered(work: Path, events: int, keys: int, files: int) -> Path:
     """Events over keys that are scattered over the order of all keys (see `scattered_key`)."""
     random = Random(1)
     chosen = (scattered_key(random.randrange(keys)) for _ in range(events))
-    return _made(work / f"scattered-{events}-{keys}-{files}", _lines(chosen), events, files)
+    return made_once(work / f"scattered-{events}-{keys}-{files}", _lines(chosen), events, files)
 
 
 def scattered_key(number: int) -> str:
@@ -76,12 +76,12 @@ def tweets(work: Path, events: int, days: float, files: int) -> Path:
     """The tweets of examples/generate.py."""
     made = generate.tweets(events, 7, days)
     lines = (json.dumps(record, separators=(",", ":")) + "\n" for record in made)
-    return _made(work / f"tweets-{events}-{days:g}-{files}", lines, events, files)
+    return made_once(work / f"tweets-{events}-{days:g}-{files}", lines, events, files)
 
 
 def single(work: Path) -> Path:
     """One event, for a run that only creates a store."""
-    return _made(work / "single", _lines(["first"]), 1, 1)
+    return made_once(work / "single", _lines(["first"]), 1, 1)
 
 
 def _lines(keys: Iterable[str]) -> Iterator[str]:
@@ -89,12 +89,12 @@ def _lines(keys: Iterable[str]) -> Iterator[str]:
         yield f'{{"key":"{key}","ts":{START + number * 100},"n":{number % 7}}}\n'
 
 
-def _padded(begun: str, length: int) -> str:
+def padded_line(begun: str, length: int) -> str:
     room = length - len(begun) - len(',"pad":""}')
     return f'{begun},"pad":"{"x" * room}"}}\n'
 
 
-def _made(folder: Path, lines: Iterable[str], events: int, files: int) -> Path:
+def made_once(folder: Path, lines: Iterable[str], events: int, files: int) -> Path:
     """The folder with these lines in `files` files; an existing folder is taken as complete."""
     if folder.exists():
         return folder

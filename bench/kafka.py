@@ -44,7 +44,7 @@ def run(bench: Bench) -> Outcome:
             count = 20_000 if bench.quick else events
             source = data.padded(bench.data, count, KEYS, BATCHES, length)
             topic = brokers.new_topic(partitions=PARTITIONS)
-            _fill(brokers, topic, source)
+            fill(brokers, topic, source)
             files, kafka = _rates(bench, brokers, topic, source, length)
             rows += [files, kafka]
             ratios[f"ratio_{length}"] = kafka["events_per_s"] / files["events_per_s"]
@@ -111,7 +111,7 @@ def _peer_rate(
     return {**row, "what": what}
 
 
-def _fill(brokers: KafkaBrokers, topic: str, source: Path) -> None:
+def fill(brokers: KafkaBrokers, topic: str, source: Path) -> None:
     """Put the lines of the files into the topic, by their keys."""
     from confluent_kafka import Producer
 

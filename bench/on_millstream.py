@@ -49,6 +49,18 @@ def chain(order: str) -> ms.App:
     return app
 
 
+def single(order: str) -> ms.App:
+    """The counter, its update called `second` as those that are watched are."""
+    app = ms.App("bench", order=cast(Order, order))
+    app.source("events", key="key", ts="ts", unit="us")
+
+    @app.update("events")
+    def second(event: ms.Event, slate: dict[str, int]) -> None:
+        slate["count"] = slate.get("count", 0) + 1
+
+    return app
+
+
 def poisoned(order: str) -> ms.App:
     """The counter, which fails on some of its events."""
     app = ms.App("bench", order=cast(Order, order))
@@ -116,6 +128,7 @@ def hot_topics(order: str) -> ms.App:
 APPS = {
     "counter": counter,
     "chain": chain,
+    "single": single,
     "count": count,
     "mean": mean,
     "batch_mean": batch_mean,

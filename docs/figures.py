@@ -17,6 +17,7 @@ from bench import ctr_plot
 from bench.agent_simulation import tables as agent_tables
 from bench.feeds import tables as feeds_tables
 from bench.imr import tables as imr_tables
+from bench.peers import tables as peers_tables
 from bench.s4 import tables as s4_tables
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -191,6 +192,7 @@ _PARTS: dict[str, Callable[[dict[str, Any], str], str]] = {
     "feeds": feeds_tables.part,
     "ctr": ctr_plot.part,
     "agents": agent_tables.part,
+    "peers": peers_tables.part,
 }
 """The cases that fill a page in parts, and what makes one."""
 
