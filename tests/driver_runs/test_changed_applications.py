@@ -315,3 +315,19 @@ def test_records_of_a_source_that_is_gone_are_a_loss(tmp_path: Path) -> None:
     (lost,) = found.losses()
     assert (lost.name, lost.state) == ("buys", "gone")
     assert "2 records that were accepted are not taken in" in lost.text
+
+
+@pytest.mark.parametrize("kind", ["local", "shared"])
+def test_the_last_output_was_of_a_stream_that_is_gone(tmp_path: Path, kind: str) -> None:
+    """The last batch has output of one stream only, and it is published. The application is started
+    again without that stream: its log still tells that nothing is missing."""
+
+    def passing(stream: str) -> ms.App:
+        app = first()
+        app.map("buys", name="passed", publishes=stream)(lambda event: [ms.emit(key=event.key)])
+        app.output(stream)
+        return app
+
+    go(tmp_path, passing("old"), kind)
+    assert go(tmp_path, passing("new"), kind).dead_letters == 0
+    assert slates(tmp_path, "count", kind)["ann"] == {"n": 4}

@@ -41,6 +41,7 @@ from millstream.engine.progress import Report, event_row, read_staged, sink_row
 from millstream.errors import StoreError, StoreLocked
 from millstream.log.retention import Retention
 from millstream.log.stream_logs import StreamLogs
+from millstream.places.place import folders_in
 from millstream.sinks.columns import ENTRY_CHANGE_COLUMNS, Columns
 from millstream.sinks.log_sink import LogSink
 from millstream.slate_changes import SlateChanges
@@ -164,12 +165,26 @@ class Publisher:
                 )
         if published < committed.batch and not set(streams) & set(self._logged):
             self._home.fetch_staged(committed.staged)
-            for name in committed.staged:
-                if not (self._home.staging / name).exists():
-                    raise StoreError(
-                        f"{self._home.staging / name}: is missing, and the output of batch "
-                        f"{committed.batch} in it was not published; {GONE}"
-                    )
+            missing = [name for name in committed.staged if not self._is_staged(name)]
+            if missing and not self._is_published_in_former_logs(committed.batch):
+                raise StoreError(
+                    f"{self._home.staging / missing[0]}: is missing, and the output of batch "
+                    f"{committed.batch} in it was not published; {GONE}"
+                )
+
+    def _is_staged(self, name: str) -> bool:
+        return (self._home.staging / name).exists()
+
+    def _is_published_in_former_logs(self, batch: int) -> bool:
+        """True if a log has output of the batch: all logs are searched, also those of streams that
+        the application had before."""
+        place, folder = self._home.place, self._home.path / "logs"
+        if place is not None:
+            streams = [*folders_in(place, "logs/")]
+        else:
+            streams = [path.name for path in folder.glob("*") if path.is_dir()]
+        former = (name for name in streams if name not in self._logs and name not in self._logged)
+        return any(self._log(name).last_batch() >= batch for name in former)
 
     def stage(self, batch: int, reports: Iterable[Report], *, synced: bool = True) -> list[str]:
         """Stages the rows that came with the reports; tasks have staged larger outputs.
