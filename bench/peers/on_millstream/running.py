@@ -10,7 +10,7 @@ from progress import Progress
 
 import millstream as ms
 from millstream.driver.report import BatchSummary
-from millstream.settings import Settings
+from millstream.settings.settings import Settings
 from millstream.spark.runner import run
 
 
