@@ -15,6 +15,7 @@ from __future__ import annotations
 import compileall
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,8 @@ from fault_runs.database_servers import (
 from fault_runs.kafka_server import KafkaBrokers, kafka_brokers
 
 KEEPS_BYTECODE = not sys.dont_write_bytecode
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in a shell's background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # else all child processes ignore it
 sys.dont_write_bytecode = False  # of test modules; as it was after they are imported
 from generated_cases import load_profile  # noqa: E402  only now: it brings Hypothesis
 

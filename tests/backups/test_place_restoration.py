@@ -126,6 +126,7 @@ def test_output_that_no_sink_has_is_published(
     run(shop(), settings(tmp_path / "again"))
     with mirrored(address, None) as mirror:
         assert bought(mirror) == bought(tmp_path / "again") == [("ann", 1), ("bob", 1)]
+    assert verify(tmp_path / "again").found == []
 
 
 def test_a_log_that_has_let_go_of_its_beginning(tmp_path: Path) -> None:

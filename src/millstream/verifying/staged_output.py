@@ -32,10 +32,13 @@ def check_staging(folder: Path, staged: Collection[str], findings: Findings) -> 
                 findings.add(path, wrong, DELETE)
 
 
-def check_missing(store: Path, progress: Progress, findings: Findings) -> None:
-    """Check that the output of the last committed batch is published or staged."""
+def check_missing(store: Path, query: str, progress: Progress, findings: Findings) -> None:
+    """Check that the output of the last committed batch is published or staged.
+
+    `query` is the name under which the store publishes its batches.
+    """
     missing = [name for name in progress.staged if not (store / "staging" / name).exists()]
-    if not missing or progress.soft or _is_published(store, progress):
+    if not missing or progress.soft or _is_published(store, query, progress.batch):
         return
     if read_committed(store).batch == progress.batch:  # else the application ran on meanwhile
         for name in missing:
@@ -43,9 +46,9 @@ def check_missing(store: Path, progress: Progress, findings: Findings) -> None:
             findings.add(store / "staging" / name, wrong, RESTORE)
 
 
-def _is_published(store: Path, progress: Progress) -> bool:
+def _is_published(store: Path, query: str, batch: int) -> bool:
     """True if a log of the store has output of the batch."""
-    begins = f"{progress.query}:{progress.batch}:"
+    begins = f"{query}:{batch}:"
     for path in sorted((store / "logs").glob("*")):
         try:
             with closing(LogReader(path)) as reader:

@@ -46,9 +46,10 @@ def verify(
     later = [name for _, names in progress.unpublished for name in names]
     check_staging(store / "staging", [*progress.staged, *later], findings)
     if not mirror:  # staged output of a shared store is in its place
-        check_missing(store, progress, findings)
+        query = progress.query or home.facts.id  # a restored store has none before its first batch
+        check_missing(store, query, progress, findings)
         check_missing_logs(store, home.facts, progress, findings)
-        check_outputs(store, progress.query or home.facts.id, progress, findings)
+        check_outputs(store, query, progress, findings)
     if not rows:
         return findings
     say("shards")
