@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from case_counter import count_case
 from engine.disturbed import Crashing, CrashingStore, Retried
 from engine.in_process import InProcess
@@ -18,6 +19,7 @@ from generated_cases import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from millstream.engine import columns
 from millstream.engine.horizon import Lane
 from millstream.model.event import Event
 from millstream.stores.deliveries import deliveries_to
@@ -39,9 +41,14 @@ def generated(count: int) -> settings:
 
 
 def run(case: Case, lane: Lane, **given: Any) -> InProcess:
-    """Run a case to its end: all batches, then all that waits."""
+    """Run a case to its end: all batches, then all that waits.
+
+    Half of the cases are handled as if they had many events (`columns.FEW`).
+    """
     how = {"shards": case.shards, "tasks": case.tasks, **given}
-    return finish(InProcess(case.workflow(), lane=lane, **how), case)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(columns, "FEW", columns.FEW * (len(case.events) % 2))
+        return finish(InProcess(case.workflow(), lane=lane, **how), case)
 
 
 def finish(engine: InProcess, case: Case) -> InProcess:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import accumulate
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.codec import canonical, shards_of
+from millstream.engine import columns as columns_module
 from millstream.engine.cells.content_order import by_key, content_order
-from millstream.engine.columns import Columns
+from millstream.engine.columns import FEW, Columns
 from millstream.engine.key_shards import key_shards
 
 STREAMS = ("zebra", "ant")
@@ -17,6 +20,14 @@ Delivery = tuple[int, int, str, bytes]
 KEYS = st.one_of(st.sampled_from(("", "a", "b", "é", "long" * 9)), st.text(max_size=3))
 VALUES = st.sampled_from([b"null", b'{"b":1,"a":2}', b'{"a":2,"b":1}', b"\x00x", b"\x00", b"12"])
 deliveries = st.lists(st.tuples(st.integers(0, 1), st.integers(-3, 3), KEYS, VALUES), max_size=60)
+
+
+@pytest.fixture(autouse=True, scope="module", params=[FEW, 0])
+def few(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Few events are handled as lists; with 0, they are arrays like many."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(columns_module, "FEW", request.param)
+        yield
 
 
 def columns(rows: list[Delivery]) -> Columns:

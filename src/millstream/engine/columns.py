@@ -5,8 +5,8 @@ DESIGN
 A delivery is one event on its way to one function. Its columns are NumPy and Arrow arrays (stream
 numbers, times, keys as text, encoded values as bytes) or lists of Python objects. Each column is
 turned from one form into the other when it is first asked for in it. So events that a source reads
-as arrays are routed, sent on, grouped and ordered without an object for each, until they are fed;
-few events, such as those that a function has emitted, stay lists.
+as arrays are routed, sent on, grouped and ordered without an object for each, until they are fed.
+At most `FEW` events stay lists if they are lists: a call of NumPy or Arrow costs more than they do.
 
 Columns are values: only `extend` changes them. It holds on to the parts that it is given, and joins
 them once, when the columns are used. Who gets a list or an array must not change it.
@@ -45,6 +45,7 @@ them, or MIXED."""
 MIXED = -1
 _STREAMS, _TS, _KEYS, _VALUES = range(4)
 _COLUMNS = (_STREAMS, _TS, _KEYS, _VALUES)
+FEW = 64
 
 
 class Columns:
@@ -60,7 +61,9 @@ class Columns:
         values: list[bytes] | None = None,
     ) -> None:
         self._count = len(ts or ())
-        self._lists: list[Any] = [streams or [], ts or [], keys or [], values or []]
+        self._lists: list[Any] = [
+            [] if column is None else column for column in (streams, ts, keys, values)
+        ]
         self._arrays: list[Any] = [None] * len(_COLUMNS)
         self._parts: list[Columns] = []
         """Columns that are not joined yet; the forms above are of no meaning while there are."""
@@ -115,18 +118,25 @@ class Columns:
         return self._array(_VALUES)
 
     @property
+    def few(self) -> bool:
+        """True if the deliveries are best handled as lists."""
+        return self._count <= FEW
+
+    @property
     def least(self) -> int:
         """The least time; there must be deliveries."""
-        return int(self.times.min())
+        return min(self.ts) if self.few else int(self.times.min())
 
     @property
     def greatest(self) -> int:
         """The greatest time; there must be deliveries."""
-        return int(self.times.max())
+        return max(self.ts) if self.few else int(self.times.max())
 
     @property
     def only_stream(self) -> int | None:
         """The stream of all deliveries; None if there are several."""
+        if self.few:
+            return self.streams[0] if len({*self.streams}) == 1 else None
         streams = self.stream_array
         first = int(streams[0])
         return first if bool((streams == first).all()) else None
@@ -144,7 +154,8 @@ class Columns:
         self._count += len(other)
 
     def slice(self, start: int, stop: int) -> Columns:
-        self._join()
+        if self._parts:
+            self._join()
         lists, arrays = self._lists, self._arrays
         return Columns._of(
             [lists[n][start:stop] if arrays[n] is None else None for n in _COLUMNS],
@@ -177,6 +188,8 @@ class Columns:
 
     def split(self, to: NDArray[Any] | list[int], parts: int) -> list[Columns | None]:
         """Splits the deliveries into parts, given each delivery's part; None for an empty part."""
+        if self.few:
+            return self._split_lists(to, parts)
         numbers = np.asarray(to, np.uint16)
         counts = np.bincount(numbers, minlength=parts).tolist()
         if self._count in counts:
@@ -189,12 +202,31 @@ class Columns:
             start += count
         return split
 
+    def _split_lists(self, to: NDArray[Any] | list[int], parts: int) -> list[Columns | None]:
+        split: list[Columns | None] = [None] * parts
+        rows = zip(self.streams, self.ts, self.keys, self.values, strict=True)
+        numbers = to if isinstance(to, list) else to.tolist()
+        for part, (stream, ts, key, value) in zip(numbers, rows, strict=True):
+            columns = split[part]
+            if columns is None:
+                columns = split[part] = Columns([], [], [], [])
+            streams, times, keys, values = columns._lists
+            streams.append(stream)
+            times.append(ts)
+            keys.append(key)
+            values.append(value)
+            columns._count += 1
+        return split
+
     def of(self, key: str) -> Columns:
         """Returns the deliveries of one key."""
         return self.pick([index for index, other in enumerate(self.keys) if other == key])
 
     def pick(self, indices: NDArray[Any] | Sequence[int]) -> Columns:
         """Returns the deliveries at these indices, in this order."""
+        if self.few:
+            columns = (self.streams, self.ts, self.keys, self.values)
+            return Columns(*([column[index] for index in indices] for column in columns))
         order = np.asarray(indices, np.int64)
         taken = integer_array(order)
         return Columns.of_arrays(
@@ -244,14 +276,16 @@ class Columns:
         return cls.of_arrays(streams, ts, keys, values)
 
     def _list(self, column: int) -> list[Any]:
-        self._join()
+        if self._parts:
+            self._join()
         held: list[Any] | None = self._lists[column]
         if held is None:
             held = self._lists[column] = self._arrays[column].tolist()
         return held
 
     def _array(self, column: int) -> Any:
-        self._join()
+        if self._parts:
+            self._join()
         held = self._arrays[column]
         if held is None:
             held = self._arrays[column] = _array_of(column, self._lists[column])
@@ -261,8 +295,6 @@ class Columns:
         return Columns._of([*self._lists], [*self._arrays], self._count)
 
     def _join(self) -> None:
-        if not self._parts:
-            return
         parts, self._parts = self._parts, []
         self._lists, self._arrays = [None] * len(_COLUMNS), [None] * len(_COLUMNS)
         for column in _COLUMNS:

@@ -12,8 +12,9 @@ from time import perf_counter_ns
 from typing import Any
 
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from millstream.codec import decode_value, decode_values, encode_value
+from millstream.codec import decode_value, decode_values, encode_value, shards_of
 from millstream.engine.arrow_arrays import Integers
 from millstream.engine.columns import Columns
 from millstream.engine.combiner import Combiner
@@ -92,7 +93,8 @@ class Router:
         if only is not None:
             self._route_stream(emitter, only, events, outbox, decoded)
             return
-        for stream, part in enumerate(events.split(events.stream_array, len(self.plan.streams))):
+        numbers = events.streams if events.few else events.stream_array
+        for stream, part in enumerate(events.split(numbers, len(self.plan.streams))):
             if part is not None:
                 self._route_stream(emitter, stream, part, outbox, None)
 
@@ -212,10 +214,15 @@ class Router:
         if shards == 1:
             self.placed.setdefault((target, 0), Columns()).extend(events)
             return
-        to = key_shards(self.plan.stored[target], events.key_array, shards)
-        for shard, part in enumerate(events.split(to, shards)):
+        for shard, part in enumerate(events.split(self._shards_of(target, events), shards)):
             if part is not None:
                 self.placed.setdefault((target, shard), Columns()).extend(part)
+
+    def _shards_of(self, target: int, events: Columns) -> list[int] | NDArray[Any]:
+        name, shards = self.plan.stored[target], self.plan.shards
+        if events.few:
+            return shards_of(name, events.keys, shards)
+        return key_shards(name, events.key_array, shards)
 
     def run_map(
         self,
