@@ -225,8 +225,9 @@ class Columns:
     def pick(self, indices: NDArray[Any] | Sequence[int]) -> Columns:
         """Returns the deliveries at these indices, in this order."""
         if self.few:
-            columns = (self.streams, self.ts, self.keys, self.values)
-            return Columns(*([column[index] for index in indices] for column in columns))
+            lists = self.streams, self.ts, self.keys, self.values
+            picked: list[Any] = [[column[index] for index in indices] for column in lists]
+            return Columns(*picked)
         order = np.asarray(indices, np.int64)
         taken = integer_array(order)
         return Columns.of_arrays(
