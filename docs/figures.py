@@ -140,7 +140,11 @@ _SAYS = {
     "growth": "The same load, 100,000 active keys, over a store that holds so many slates already",
     "shared": "A count over 100,000 uniform keys on `local[2]`, all that is durable in a folder or "
     "in S3; in ten batches, in batches of 500 events, and with 50 ms put into every request; and "
-    "on a standalone cluster of two hosts of one core each, on the same machine",
+    "on a standalone cluster of two hosts of one core each, on the same machine. The processor "
+    "time of an event is that of all processes in the whole run, with the start of Spark, divided "
+    "by the events. A cluster starts more JVMs and Python workers, which has nothing to do with "
+    "the number of events; so `cluster_cpu_ratio` compares the times after the first batch, and "
+    "`cpu_ratio` those of whole runs",
     "readers": "A reader of a store of 1,000,000 slates in S3, until its first answer: on a host "
     "that has nothing, and on one with a mirror that another has left; lag: from a commit to the "
     "moment that the reader shows it",
