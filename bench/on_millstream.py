@@ -210,7 +210,9 @@ def run_all(
     }
 
 
-def run_until(app: str, order: str, address: str, store: str, stop: str) -> dict[str, Any]:
+def run_until(
+    app: str, order: str, address: str, store: str, stop: str, place: str = "", cache: str = ""
+) -> dict[str, Any]:
     """Run over all records that come to an address until the file `stop` exists."""
     shutil.rmtree(store, ignore_errors=True)
     asked, batches = threading.Event(), []
@@ -221,9 +223,10 @@ def run_until(app: str, order: str, address: str, store: str, stop: str) -> dict
         asked.set()
 
     def report(told: BatchSummary) -> None:
-        batches.append((told.events, told.seconds, told.lane, time.time()))
+        batches.append((told.events, told.seconds, told.lane, time.time(), told.batch))
 
     threading.Thread(target=watch, daemon=True).start()
-    settings = Settings("bench", Path(store), {SOURCES.get(app, "events"): address})
+    sources = {SOURCES.get(app, "events"): address}
+    settings = Settings("bench", Path(store), sources, place=place, cache=cache)
     summary = run(APPS[app](order), settings, report, stop=asked)
     return {"batches": batches, "late": summary.late, "dead_letters": summary.dead_letters}
