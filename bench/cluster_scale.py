@@ -1,11 +1,14 @@
 """A model of a cluster: from measured costs to hosts, requests and recovery.
 
-    python -m bench.cluster_scale [--events 1e6] [--slates 2e9] [--cpu-us 9] [--seed 7]
+    python -m bench.cluster_scale [--events 1e6] [--slates 2e9] [--cpu-us 6.55] [--seed 7]
+    python -m bench.cluster_scale --measure-row
 
 First it calculates how many hosts a rate and a number of slates need, and the load on the place.
 Then it simulates a month: hosts are lost and come back, the seats move as the driver would move
 them (with `seat_plan` itself), and copies are restored from bases. It prints how long seats
 were without their copies, how many moved without need, and how even they were.
+
+With `--measure-row` it measures the bytes of a changed row, by a run in this process.
 
 The costs are those of docs/performance.md; the options set others.
 """
@@ -16,29 +19,35 @@ import argparse
 from collections import Counter
 from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from bench import data
+from bench.on_millstream import counter
 from bench.table import table
+from millstream.cli.store import mirrored
 from millstream.driver.batch_plan.seat_plan import EVENING_SECONDS, SeatPlan
+from millstream.driver.in_process import run
+from millstream.settings.settings import Settings
+from millstream.stores.reader import SlateReader
 
 HOUR, DAY = 3_600.0, 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Costs measured on one machine."""
+    """Costs measured on one machine. docs/cluster/scale.md has the source of each."""
 
-    cpu_us: float = 9.0
+    cpu_us: float = 6.55
     """Processor time of an event, all processes of the application together, in microseconds."""
-    row_bytes: int = 120
+    row_bytes: int = 38
     """Bytes of a changed row in a changes object."""
-    slate_bytes: int = 400
+    slate_bytes: int = 383
     """Bytes of a slate on a host's disk, with its index and LMDB's free space."""
-    restore_rows: float = 400_000.0
+    restore_rows: float = 205_264.0
     """Rows that a host restores a second, from bases in the place."""
-    place_bytes: float = 400e6
-    """The most bytes that a host gets from the place a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +203,27 @@ def _evened(seats: SeatPlan, hosts: dict[str, int], at: float, found: Month) -> 
     )
 
 
+def measured_row_bytes(folder: Path, rows: int = 30_000) -> float:
+    """The bytes of a changed row in the changes objects of a batch of the benchmark's counter."""
+    source = data.uniform(folder / "data", rows, 20 * rows, 1)
+    settings = Settings(
+        "bench",
+        folder / "work",
+        {"events": f"json:{source}"},
+        shards=64,
+        tasks=2,
+        batch_bytes=1 << 30,
+        place=f"shared:{folder / 'place'}",
+        cache=str(folder / "cache"),
+        available_now=True,
+    )
+    run(counter("arrival"), settings)
+    with mirrored(f"shared:{folder / 'place'}") as store, SlateReader(store) as reader:
+        changed = sum(1 for _ in reader.scan("count"))
+    objects = (path for path in (folder / "place" / "changes").rglob("*") if path.is_file())
+    return sum(path.stat().st_size for path in objects) / changed
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.cluster_scale", description=__doc__)
     parser.add_argument("--events", type=float, default=Load().events, help="a second")
@@ -205,7 +235,12 @@ def main() -> None:
     parser.add_argument("--mtbf-days", type=float, default=30.0)
     parser.add_argument("--recovery-seconds", type=float, default=Load().recovery_seconds)
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--measure-row", action="store_true", help="measure a row's bytes")
     given = parser.parse_args()
+    if given.measure_row:
+        with TemporaryDirectory() as folder:
+            print(f"{measured_row_bytes(Path(folder)):.1f} bytes a changed row")
+        return
     load = Load(given.events, given.slates, recovery_seconds=given.recovery_seconds)
     costs = Costs(given.cpu_us, slate_bytes=given.slate_bytes, restore_rows=given.restore_rows)
     kind = HostKind(given.cores)

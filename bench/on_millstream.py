@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import threading
 import time
 from pathlib import Path
@@ -156,10 +157,13 @@ def run_all(
     master: str = "local[*]",
     cpu: bool = False,
     address: str = "",
+    listen: str = "",
+    secret_file: str = "",
 ) -> dict[str, Any]:
     """Run over all the files of a folder in about `batches` batches; with `keep`, continues with an
     existing store. With `cpu`, the processor time of all processes is recorded at the end of each
-    batch. `address` is another source of the same records.
+    batch. `address` is another source of the same records. With `listen` the driver is on that
+    address, and all traffic is encrypted.
 
     The target for a batch's time is so long that batches have the requested size, as with Spark's
     own ways.
@@ -189,6 +193,10 @@ def run_all(
         place=place,
         cache=cache,
         master=master,
+        listen=listen,
+        secret_file=Path(secret_file) if secret_file else None,
+        python=sys.executable if listen else "",
+        runtime="installed" if listen else "",
     )
     summary = run(APPS[app](order), settings, report)
     return {
@@ -202,7 +210,9 @@ def run_all(
     }
 
 
-def run_until(app: str, order: str, address: str, store: str, stop: str) -> dict[str, Any]:
+def run_until(
+    app: str, order: str, address: str, store: str, stop: str, place: str = "", cache: str = ""
+) -> dict[str, Any]:
     """Run over all records that come to an address until the file `stop` exists."""
     shutil.rmtree(store, ignore_errors=True)
     asked, batches = threading.Event(), []
@@ -213,9 +223,10 @@ def run_until(app: str, order: str, address: str, store: str, stop: str) -> dict
         asked.set()
 
     def report(told: BatchSummary) -> None:
-        batches.append((told.events, told.seconds, told.lane, time.time()))
+        batches.append((told.events, told.seconds, told.lane, time.time(), told.batch))
 
     threading.Thread(target=watch, daemon=True).start()
-    settings = Settings("bench", Path(store), {SOURCES.get(app, "events"): address})
+    sources = {SOURCES.get(app, "events"): address}
+    settings = Settings("bench", Path(store), sources, place=place, cache=cache)
     summary = run(APPS[app](order), settings, report, stop=asked)
     return {"batches": batches, "late": summary.late, "dead_letters": summary.dead_letters}

@@ -61,7 +61,7 @@ def run(bench: Bench) -> Outcome:
 
 def _row(what: str, batches: list[Any], start: float, stop: float) -> dict[str, Any]:
     found = [
-        (events, seconds) for events, seconds, _, at in batches if events and start < at <= stop
+        (events, seconds) for events, seconds, _, at, _ in batches if events and start < at <= stop
     ]
     times = [seconds for _, seconds in found]
     return {

@@ -4,7 +4,8 @@ A store with a million slates is stored as bases in a real S3 server on the same
 is started on a host without any data of it, and asked for a slate until it answers; then once more
 on a host that has the mirror of the first start. Meanwhile batches are committed, each of which
 changes one slate and a thousand others. The lag is the time from a commit to the answer that shows
-it.
+it. Then a reader follows an application that runs on Spark at a steady rate: the lag is the time
+from the moment at which the driver has committed a batch to the first answer of that batch.
 """
 
 from __future__ import annotations
@@ -14,17 +15,20 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
+from random import Random
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import msgspec
 
-from bench.apart import RunFailedError
+from bench import on_millstream
+from bench.apart import RunFailedError, started
 from bench.bench import Bench
 from bench.calibration import calibrate
+from bench.feed import feed, file_lines, marker
 from bench.figures import Bar, Outcome, percentile
 from fault_runs.s3_server import s3_server
 from millstream.codec import encode_value, shard_of
@@ -53,6 +57,9 @@ FIRST_ANSWER = 15.0
 """The most seconds from the start without data to the first answer."""
 LAG = 0.2
 """The most seconds from a commit to the answer that shows it."""
+RATE, EVERY, WARM_UP, SECONDS = 2_000, 0.25, 10.0, 30.0
+"""Events a second of the running application, the seconds between two of its files, the seconds
+that are left out and those that are measured."""
 PATIENCE = 120.0
 
 
@@ -73,16 +80,21 @@ def run(bench: Bench) -> Outcome:
             with Leading(place, "bench"):
                 lags = _lags(driver, cache)
         size = sum(listed.size for listed in place.list("bases/"))
+        running_lags = _lags_of_run(bench, s3.address(f"running-{time.time_ns()}"))
     figures = {
         "first_answer_s": max(cold),
         "again_s": max(warm),
         "lag_p50_s": percentile(lags, 0.5),
         "lag_p99_s": percentile(lags, 0.99),
+        "running_lag_p50_s": percentile(running_lags, 0.5),
+        "running_lag_p99_s": percentile(running_lags, 0.99),
         "calibration": calibrate(),
     }
     rows = [
         {"what": "from nothing", "seconds": max(cold), "slates_per_s": slates / max(cold)},
         {"what": "mirror of before", "seconds": max(warm), "slates_per_s": slates / max(warm)},
+        {"what": "lag behind commits of a thousand slates", **_lag_columns(lags)},
+        {"what": f"lag behind a run, {RATE:,} events/s", **_lag_columns(running_lags)},
     ]
     return Outcome(
         "readers",
@@ -91,11 +103,14 @@ def run(bench: Bench) -> Outcome:
         [
             Bar("first_answer_s", figures["first_answer_s"], FIRST_ANSWER, at_least=False),
             Bar("lag_p99_s", figures["lag_p99_s"], LAG, at_least=False),
+            Bar("running_lag_p99_s", figures["running_lag_p99_s"], LAG, at_least=False),
         ],
         {"slates": slates, "shards": SHARDS, "bytes": size, "batches": BATCHES},
         [
             "first_answer_s: the slowest round, with the start of the server's processes",
             f"lag: {BATCHES} batches of {CHANGED:,} slates, one every {BATCH_SECONDS} s",
+            f"lag behind a run: `local[*]`, {RATE:,} events/s in files every {EVERY} s for "
+            f"{SECONDS:.0f} s; {len(running_lags)} batches",
         ],
     )
 
@@ -158,6 +173,52 @@ def _lags(driver: _Driver, cache: Path) -> list[float]:
     return [
         max(0.0, min(at for shown, at in seen.items() if shown >= number) - began)
         for number, began in committed.items()
+    ]
+
+
+def _lag_columns(lags: list[float]) -> dict[str, float]:
+    return {"p50_s": percentile(lags, 0.5), "p99_s": percentile(lags, 0.99), "max_s": max(lags)}
+
+
+def _lags_of_run(bench: Bench, address: str) -> list[float]:
+    """Seconds from each commit of a running application to the answer that shows it."""
+    folder = bench.fresh("readers/run")
+    source, stop = folder / "in", folder / "stop"
+    source.mkdir(parents=True)
+    (source / "first.json").write_text("".join(file_lines(Random(0), 0, 400, 0, EVERY)))
+    phases = [[RATE, WARM_UP + (5.0 if bench.quick else SECONDS)]]
+    given = {"app": "counter", "order": "arrival", "address": f"json:{source}", "place": address}
+    folders = {name: str(folder / name) for name in ("store", "cache", "stop")}
+    seen: dict[int, float] = {}
+    with ExitStack() as open_:
+        running = open_.enter_context(started(on_millstream.run_until, **given, **folders))
+        cache = str(folder / "reader")
+        options = ServerOptions(Path("unused"), port=0, place=address, cache=cache, wait=True)
+        child = ServerChild.start(options)
+        open_.callback(child.stop)
+        client = open_.enter_context(httpx.Client(base_url=child.url))
+
+        def look() -> bool:
+            """Note the batch that the reader shows; False before the first."""
+            answer = client.get(f"/slates/{UPDATE}/{marker(0)}")
+            if answer.status_code == 200:
+                seen.setdefault(answer.json()["batch"], time.time())
+            time.sleep(0.002)
+            return bool(seen)
+
+        while not look():
+            if not running.running():
+                raise RunFailedError("the run committed no batch")
+        fed = open_.enter_context(started(feed, folder=str(source), every=EVERY, phases=phases))
+        first = time.time() + WARM_UP
+        while fed.running():
+            look()
+        stop.touch()
+        batches = running.wait()["batches"]
+    return [
+        max(0.0, min(at for shown, at in seen.items() if shown >= batch) - committed)
+        for _, _, _, committed, batch in batches
+        if batch <= max(seen) and committed >= first
     ]
 
 

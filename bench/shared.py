@@ -3,7 +3,9 @@ machine, and on a standalone cluster of two hosts of one core each.
 
 The hosts are on this machine too (`fault_runs.cluster`), and their daemons and executors count as
 processes of the run. Starting them always costs more than starting `local[2]`. So the two are
-compared by the cost of an event after the first batch. The S3 server is a real one on the same
+compared by the cost of an event after the first batch. Once more the same load comes from an event
+log in the place, and once the cluster's driver listens on an address, so that all traffic is
+encrypted. The S3 server is a real one on the same
 machine (`scripts/s3-server`), behind a proxy that counts requests and can delay them. Its processor
 time is not in the figures of a run; it has its own column.
 """
@@ -11,6 +13,7 @@ time is not in the figures of a run; it has its own column.
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -20,6 +23,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from bench import data, on_millstream
@@ -28,15 +32,20 @@ from bench.bench import Bench, row_of
 from bench.figures import Bar, Outcome
 from bench.machine import ROOT
 from bench.processes import process
-from fault_runs.cluster import cluster
+from fault_runs.cluster import HOST, authenticated, cluster
 from fault_runs.s3_proxy import ProxyControl, ProxyFaults
 from fault_runs.s3_server import S3Server, s3_server
+from millstream.log.place_writer import PlaceLogWriter
+from millstream.log.writer import Entry
+from millstream.places.place_address import place_at
 
 KEYS = 100_000
 DELAY_MS = 50.0
 SMALL_BATCHES = 60
 TASKS = 1
 """Tasks of a small batch, which takes the one-task lane."""
+LOG_RECORDS = 20_000
+"""Records of an append to the event log."""
 HOSTS = 2
 """Hosts of the cluster, on which every batch is shuffled, with a task on each."""
 MOST_CPU, MOST_SECONDS, MORE_REQUESTS = 1.4, 0.3, 3
@@ -95,7 +104,10 @@ def run(bench: Bench) -> Outcome:
         rows.append(_on_s3(bench, s3, name, small, SMALL_BATCHES, on_cluster))
         s3.control.order(ProxyFaults())
         rows.append(_on_s3(bench, s3, "cluster", source, 10, on_cluster))
+        listening = _on_s3(bench, s3, "cluster, encrypted", source, 10, on_listening_cluster)
+        from_log = _on_s3(bench, s3, "shared store, from an event log", source, 10, logged=True)
     local, shared, _, slow, slow_cluster, cluster_row = rows
+    rows += [listening, from_log]
     figures = {
         "cpu_ratio": shared["cpu_us"] / local["cpu_us"],
         "cluster_cpu_ratio": cluster_row["warm_cpu_us"] / local["warm_cpu_us"],
@@ -112,15 +124,20 @@ def run(bench: Bench) -> Outcome:
         "requests_a_batch": TASKS + MORE_REQUESTS,
         "cluster_requests_a_batch": HOSTS + MORE_REQUESTS,
     }
+    others = {
+        "encrypted_cpu_ratio": listening["warm_cpu_us"] / cluster_row["warm_cpu_us"],
+        "log_cpu_ratio": from_log["warm_cpu_us"] / shared["warm_cpu_us"],
+    }
     return Outcome(
         "shared",
         rows,
-        figures,
+        {**figures, **others},
         [Bar(name, figures[name], limits[name], at_least=False) for name in figures],
         {"events": events, "keys": KEYS, "small_batches": SMALL_BATCHES, "delay_ms": DELAY_MS},
         [
             "cpu_us: processor time of all processes of the run, a microsecond an event, with the "
-            "start of Spark; warm_cpu_us: the same after the first batch",
+            "start of Spark; warm_cpu_us: the same after the first batch, which the ratios use for "
+            "the cluster",
             "batch_s: from the end of a batch to the end of the next, with its commit, the median; "
             "requests: to S3, a batch, without those of the start and of the leader's beat",
         ],
@@ -133,6 +150,29 @@ def on_cluster(**given: Any) -> dict[str, Any]:
         return on_millstream.run_all(**given, master=machines.url)
 
 
+def on_listening_cluster(**given: Any) -> dict[str, Any]:
+    """The same with a driver that listens on an address, authentication and encryption."""
+    secret = secrets.token_hex(16)
+    with NamedTemporaryFile("w", prefix="millstream-secret-") as file:
+        file.write(secret)
+        file.flush()
+        defaults = authenticated(secret)
+        path = {"PYTHONPATH": str(ROOT)}
+        with cluster(HOSTS, memory="1g", hosts=True, defaults=defaults, environ=path) as machines:
+            given |= {"listen": HOST, "secret_file": file.name}
+            return on_millstream.run_all(**given, master=machines.url)
+
+
+def _fill_log(address: str, source: Path) -> None:
+    """Append all records of a folder of files to the application's log in a place."""
+    writer = PlaceLogWriter(place_at(address), "events")
+    for path in sorted(source.glob("[!.]*")):
+        lines = path.read_bytes().splitlines()
+        for first in range(0, len(lines), LOG_RECORDS):
+            writer.append([Entry(lines[first : first + LOG_RECORDS])])
+    writer.close()
+
+
 def _on_s3(
     bench: Bench,
     s3: Service,
@@ -140,18 +180,24 @@ def _on_s3(
     source: Path,
     batches: int,
     run_all: Callable[..., Any] = on_millstream.run_all,
+    *,
+    logged: bool = False,
 ) -> dict[str, Any]:
+    """A run with its store in S3; `logged`: the events are in an event log there, too."""
+    place = s3.server.address(f"bench-{time.time_ns()}")
+    if logged:
+        _fill_log(place, source)
     s3.control.counts(reset=True)
     before = s3.cpu()
-    name = f"bench-{time.time_ns()}"
     row = _measured(
         bench,
         what,
         source,
         batches,
         run_all,
-        place=s3.server.address(name),
+        place=place,
         cache=str(bench.fresh("cache")),
+        **({"address": "log"} if logged else {}),
     )
     counts = s3.control.counts()
     leader = counts.kinds.get("PUT leader", 0)

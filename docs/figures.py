@@ -57,7 +57,13 @@ _COLUMNS: dict[str, dict[str, str]] = {
         "requests": "requests to S3 a batch",
         "s3_cpu_us": "of S3 and its proxy, µs",
     },
-    "readers": {"seconds": "seconds", "slates_per_s": "slates a second"},
+    "readers": {
+        "seconds": "seconds",
+        "slates_per_s": "slates a second",
+        "p50_s": "lag, p50, s",
+        "p99_s": "p99, s",
+        "max_s": "max, s",
+    },
     "kafka": {"events_per_s": "records/s", "p50_s": "p50, s", "p99_s": "p99, s"},
     "tables": {"slates_per_s": "changed slates/s", "whole_s": "whole, s"},
     "live": {
@@ -140,10 +146,15 @@ _SAYS = {
     "growth": "The same load, 100,000 active keys, over a store that holds so many slates already",
     "shared": "A count over 100,000 uniform keys on `local[2]`, all that is durable in a folder or "
     "in S3; in ten batches, in batches of 500 events, and with 50 ms put into every request; and "
-    "on a standalone cluster of two hosts of one core each, on the same machine",
+    "on a standalone cluster of two hosts of one core each, on the same machine. The processor "
+    "time of an event is that of all processes in the whole run, with the start of Spark, divided "
+    "by the events. A cluster starts more JVMs and Python workers, which has nothing to do with "
+    "the number of events; so `cluster_cpu_ratio` compares the times after the first batch, and "
+    "`cpu_ratio` those of whole runs",
     "readers": "A reader of a store of 1,000,000 slates in S3, until its first answer: on a host "
     "that has nothing, and on one with a mirror that another has left; lag: from a commit to the "
-    "moment that the reader shows it",
+    "moment that the reader shows it, behind commits without Spark, and behind a run at a steady "
+    "rate",
     "kafka": "A count of each of 100,000 keys, from files and from a topic of six partitions with "
     "the same records, the broker on the same two cores; peers count the same topic in two "
     "processes each, with state on disk. Then two updates in a chain at 4,000 records/s: from a "

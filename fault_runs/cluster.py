@@ -51,6 +51,7 @@ class Cluster:
         self._environ = {**os.environ, **_DAEMON, **environ}
         self._hosts = hosts
         self._defaults = folder / "defaults"
+        self._defaults.touch(0o600)
         self._defaults.write_text("".join(f"{name} {defaults[name]}\n" for name in defaults))
         self._master: subprocess.Popen[bytes] | None = None
         self._workers: dict[int, subprocess.Popen[bytes]] = {}
@@ -208,6 +209,18 @@ def cluster(
     finally:
         made.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def authenticated(secret: str) -> dict[str, str]:
+    """The settings of a master and workers that require this secret, and encrypt their traffic."""
+    return {
+        "spark.authenticate": "true",
+        "spark.authenticate.secret": secret,
+        "spark.network.crypto.enabled": "true",
+        "spark.network.crypto.saslFallback": "false",
+        "spark.network.crypto.authEngineVersion": "2",
+        "spark.network.crypto.cipher": "AES/GCM/NoPadding",
+    }
 
 
 def parent_of(process: int) -> int:

@@ -3,7 +3,7 @@
 Each run is a chain under load: all of its input exists from the start, and faults strike several
 times, at moments drawn by seed. Starting Spark on hosts takes longer than a fault, so one run has
 several. The table has runs with one fault five times (`CLUSTER_SCENARIOS`); in the tests each fault
-strikes once, in two runs (`MIXED_SCENARIOS`).
+strikes once, in three runs (`MIXED_SCENARIOS`). In one scenario the input comes by HTTP instead.
 
 The standalone workers have spare cores for a standby. Commits are read from the S3 server's own
 disk, so that observing them disturbs nothing.
@@ -15,7 +15,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
@@ -24,83 +24,28 @@ import msgspec
 from fault_runs.chain import records
 from fault_runs.cluster_run import ClusterRun
 from fault_runs.host_cluster import WORKERS
-from fault_runs.processes import Started, wait_until
+from fault_runs.posted_events import POSTED, PROMISE, posted
+from fault_runs.processes import wait_until
 from fault_runs.result import Result
 from fault_runs.s3_proxy import ProxyFaults
 from fault_runs.scenario import Context, Run, Scenario
+from fault_runs.struck_run import (
+    EVENT_MS,
+    ONE,
+    PATIENCE,
+    S3_FAILS,
+    TO_THE_END,
+    RunOver,
+    Struck,
+    ended,
+    lose_driver,
+)
 
 STRIKES = 5
 LEAST_RUNS = 10
-PATIENCE = 400.0
 AWAY_SECONDS = 30.0
-LEASE_SECONDS = 5
-ONE, OTHER = "driver", "standby"
-"""The hosts of drivers."""
-TO_THE_END = ("--available-now", "--final")
-
-
 FIRST_RECORDS = 300
 """Records before the first strike."""
-EVENT_MS = 3.0
-"""Milliseconds that a function takes for an event."""
-S3_FAILS = ProxyFaults(fails=0.05, loses_answer=0.02)
-
-
-@dataclass(slots=True)
-class Struck:
-    """A run that faults strike."""
-
-    running: ClusterRun
-    random: Random
-    leader: Started
-    """The driver that leads, on the host `at`."""
-    at: str = ONE
-    times: list[float] = field(default_factory=list)
-    takeovers: list[float] = field(default_factory=list)
-    """Seconds from the end of a lost leader's lease to the first batch of the standby."""
-    notes: list[str] = field(default_factory=list)
-
-    def await_commit(self, number: int, driver: Started | None = None) -> None:
-        """Wait until the store has commit `number`, or the run has ended normally."""
-        driver, running = driver or self.leader, self.running
-        if not wait_until(lambda: running.newest_commit() >= number, driver, PATIENCE):
-            _ended(driver)
-
-    def recovered(self, before: int, began: float, driver: Started | None = None) -> None:
-        """Wait for the second commit after a fault, and record how long that took."""
-        self.await_commit(before + 2, driver)
-        self.times.append(time.monotonic() - began)
-
-    def stand_by(self) -> tuple[str, Started]:
-        """Starts a standby on the host that does not lead, and waits until it stands by.
-
-        The leader is held meanwhile, so that it does not finish. Raises RunOver if nobody leads any
-        more: then there is nobody to strike.
-        """
-        host = OTHER if self.at == ONE else ONE
-        flags = ("--standby", "--lease", f"{LEASE_SECONDS}s", *TO_THE_END)
-        self.running.hold()
-        standby = self.running.start(host, *flags, event_ms=EVENT_MS)
-        if not wait_until(lambda: "ready to take over" in standby.said(), standby, PATIENCE):
-            _ended(self.leader)
-            _ended(standby)
-            raise RunOver
-        self.running.release()
-        self.moment()
-        if self.leader.process.poll() is not None:
-            _ended(standby)
-            raise RunOver
-        return host, standby
-
-    def moment(self) -> None:
-        """Wait for a time drawn by seed, while batches are committed."""
-        self.await_commit(self.running.newest_commit() + self.random.randrange(1, 3))
-        time.sleep(self.random.uniform(0.0, 1.0))  # a random moment is intended
-
-
-class RunOver(Exception):
-    """The run ended normally before it could be struck."""
-
 
 Strike = Callable[[Struck], None]
 """Causes the fault once, while the run goes on, and waits until the run has recovered."""
@@ -149,7 +94,7 @@ def _under_load(name: str, faults: Sequence[ClusterFault]) -> Run:
             done += 1
         if not done:
             raise AssertionError("the run was over before the fault")
-        _ended(struck.leader)
+        ended(struck.leader)
         found = running.difference(given)
         note = found.note or ", ".join(struck.notes)
         return Result(
@@ -164,13 +109,6 @@ def _under_load(name: str, faults: Sequence[ClusterFault]) -> Run:
         )
 
     return run
-
-
-def _ended(driver: Started) -> None:
-    """Wait until a run ends normally."""
-    code = driver.wait(PATIENCE)
-    if code != 0:
-        raise AssertionError(f"the run failed with {code}: {driver.said()}")
 
 
 def _kill_executor(struck: Struck) -> None:
@@ -212,22 +150,6 @@ def _lose_worker(struck: Struck) -> None:
     struck.notes.append(name)
 
 
-def _lose_driver(struck: Struck) -> None:
-    """Lose the host of the driver: nobody hears from it again. A standby takes over."""
-    host, standby = struck.stand_by()
-    lost, before = struck.running.cluster.hosts[struck.at], struck.running.newest_commit()
-    began = time.monotonic()
-    lost.cut_off()
-    lost.kill()
-    lease_ends = time.monotonic() - struck.running.leader_silence() + LEASE_SECONDS
-    last = struck.running.newest_commit()
-    struck.recovered(last, began, standby)  # its first commit takes over, the second is a batch
-    struck.takeovers.append(time.monotonic() - lease_ends)
-    lost.reconnect()  # with nothing on it
-    struck.notes.append(f"{struck.at} after commit {before}")
-    struck.leader, struck.at = standby, host
-
-
 def _pause_driver(struck: Struck) -> None:
     """Freeze the host of the driver until the standby has committed, and then let it go on."""
     host, standby = struck.stand_by()
@@ -235,13 +157,13 @@ def _pause_driver(struck: Struck) -> None:
     paused.freeze()
     before = struck.running.newest_commit()
     if struck.leader.process.poll() is not None:
-        _ended(standby)
+        ended(standby)
         raise RunOver
     struck.recovered(before + struck.random.randrange(2), began, standby)
     paused.thaw()
     if struck.running.newest_commit() < before + 2:  # a take-over, and no batch: all was done
         struck.times.pop()
-        _ended(standby)
+        ended(standby)
         raise RunOver
     if struck.leader.wait(PATIENCE) == 0:
         raise AssertionError(f"the paused driver must find out, and end with an error: {struck}")
@@ -263,7 +185,7 @@ def _let_s3_fail(struck: Struck) -> None:
         return bool(counts.failed and counts.lost)
 
     if not wait_until(has_failed, struck.leader, PATIENCE):
-        _ended(struck.leader)
+        ended(struck.leader)
         raise RunOver
     proxy.order(ProxyFaults())
     counts = proxy.counts(reset=True)
@@ -299,7 +221,7 @@ FAULTS = {
     ),
     "cluster-driver-lost": ClusterFault(
         "A standby on another host goes on where the last commit left the application",
-        _lose_driver,
+        lose_driver,
         records=600,
     ),
     "cluster-driver-paused": ClusterFault(
@@ -322,6 +244,7 @@ CLUSTER_SCENARIOS = {
     name: Scenario(name, fault.promise, _under_load(name, [fault] * STRIKES), least=LEAST_RUNS)
     for name, fault in FAULTS.items()
 }
+CLUSTER_SCENARIOS[POSTED] = Scenario(POSTED, PROMISE, posted(STRIKES), least=LEAST_RUNS)
 _OF_DRIVERS = ("cluster-driver-lost", "cluster-driver-paused")
 _OF_OTHERS = (  # S3 fails first, since a run may start with it
     "cluster-s3-failing",
@@ -341,3 +264,4 @@ MIXED_SCENARIOS = {
     name: _mixed(name, faults)
     for name, faults in (("drivers", _OF_DRIVERS), ("workers-and-s3", _OF_OTHERS))
 }
+MIXED_SCENARIOS[POSTED] = Scenario(POSTED, PROMISE, posted(1), least=1)

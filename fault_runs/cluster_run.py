@@ -5,25 +5,30 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
 from fault_runs.chain import Record, chain_difference, write_records
 from fault_runs.host_cluster import HostCluster
 from fault_runs.outcome import Difference
+from fault_runs.posting_client import PostingClient
 from fault_runs.processes import MILLSTREAM, Started
 
 APP = "fault_runs.chain_app:app"
+SERVER_PORT = 8470
+TOKEN = "a-token-of-the-fault-runs-that-is-long-enough-for-any-host"
 
 
 class ClusterRun:
     """One application on a cluster: its input and output are in a folder that all hosts see, its
-    store is in S3."""
+    store is in S3. If it is `posted`, its input comes by HTTP, to a server on the driver's host or
+    to one that `serve` has started, and is in S3 too."""
 
-    def __init__(self, cluster: HostCluster, folder: Path) -> None:
+    def __init__(self, cluster: HostCluster, folder: Path, *, posted: bool = False) -> None:
         self.cluster = cluster
         self.folder = folder
+        self.posted = posted
         self.address = cluster.address(f"run-{uuid4().hex[:8]}")
         """The address of the store."""
         self._started = 0
@@ -47,8 +52,10 @@ class ClusterRun:
         """Starts `millstream run` on a host. With `shipped`, executors have only the code that the
         run ships to them, which takes them some seconds to unpack."""
         cluster = self.cluster
+        source = [] if self.posted else ["--source", f"records=json:{self.folder / 'in'}"]
+        serving = self._serving(host) if self.posted else ["--no-serve"]
         places = [
-            *("--source", f"records=json:{self.folder / 'in'}"),
+            *source,
             *("--sink", f"alerts=json:{self.folder / 'out' / 'alerts'}"),
             *("--store", self.address),
         ]
@@ -79,9 +86,32 @@ class ClusterRun:
             where += ["--python", cluster.bare_python, "--runtime", str(cluster.runtime(APP))]
         else:
             where += ["--python", sys.executable, "--runtime", "installed"]
-        words = [*MILLSTREAM, "run", APP, *places, *size, *spark, *where, "--no-serve", *flags]
+        words = [*MILLSTREAM, "run", APP, *places, *size, *spark, *where, *serving, *flags]
+        return self._start(host, words)
+
+    def serve(self, host: str) -> Started:
+        """Starts `millstream serve` on a host."""
+        words = [*MILLSTREAM, "serve", APP, "--store", self.address, *self._serving(host)]
+        cache = {"MILLSTREAM_CACHE": str(self.cluster.hosts[host].disk / "cache")}
+        return self._start(host, words, cache)
+
+    def url(self, host: str) -> str:
+        """The address of a server on a host."""
+        return f"http://{self.cluster.hosts[host].address}:{SERVER_PORT}"
+
+    def post(self, host: str, urls: Sequence[str], seed: int) -> PostingClient:
+        """Starts a client on a host, which sends records to these servers until it is stopped."""
+        stop = self.folder / "stop-posting"
+        words = ["-m", "fault_runs.posting_client", ",".join(urls), str(seed), str(stop)]
+        return PostingClient(self._start(host, words), stop)
+
+    def _serving(self, host: str) -> list[str]:
+        return ["--host", self.cluster.hosts[host].address, "--port", str(SERVER_PORT)]
+
+    def _start(self, host: str, words: Sequence[str], environ: Mapping[str, str] = {}) -> Started:
         self._started += 1
-        return cluster.start(host, words, self.folder / f"said-{host}-{self._started}")
+        log = self.folder / f"said-{host}-{self._started}"
+        return self.cluster.start(host, words, log, {"MILLSTREAM_TOKEN": TOKEN, **environ})
 
     @property
     def _objects(self) -> Path:

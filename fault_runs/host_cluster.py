@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from fault_runs.cluster import authenticated
 from fault_runs.hosts import Host, hosts
 from fault_runs.processes import MILLSTREAM, ROOT, Started, wait_until
 from fault_runs.s3_proxy import ProxyControl, ProxyFaults
@@ -61,14 +62,8 @@ class HostCluster:
         self.secret_file.write_text(secret)
         self._defaults = folder / "spark-defaults.conf"
         self._defaults.touch(0o600)
-        self._defaults.write_text(
-            "spark.authenticate true\n"
-            f"spark.authenticate.secret {secret}\n"
-            "spark.network.crypto.enabled true\n"
-            "spark.network.crypto.saslFallback false\n"
-            "spark.network.crypto.authEngineVersion 2\n"
-            "spark.network.crypto.cipher AES/GCM/NoPadding\n"
-        )
+        settings = authenticated(secret)
+        self._defaults.write_text("".join(f"{name} {settings[name]}\n" for name in settings))
 
     @property
     def s3(self) -> dict[str, str]:

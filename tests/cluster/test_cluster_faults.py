@@ -1,6 +1,7 @@
 """Every fault of a cluster, for a few seeds: nothing is lost and nothing doubled.
 
-To start Spark on hosts takes longer than a fault; so they strike in two runs, one after the other.
+To start Spark on hosts takes longer than a fault; so they strike in three runs, one after the
+other.
 `python -m fault_runs --cluster --only NAME --seed N` lets one of them strike several times.
 """
 

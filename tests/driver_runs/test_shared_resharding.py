@@ -7,16 +7,19 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from millstream import App
 from millstream.driver.in_process import run
 from millstream.driver.maintenance import resharding, shared_resharding
 from millstream.driver.maintenance.shared_resharding import reshard_shared
-from millstream.errors import StoreLocked
+from millstream.errors import StoreError, StoreLocked
 from millstream.places.directory_place import DirectoryPlace
+from millstream.places.place import SEAL, Place, sealed
 from millstream.settings.settings import Settings
 from millstream.stores.reader import SlateReader
+from millstream.stores.shared.shard_base import BasePart
 from millstream.stores.shared.store_mirror import StoreMirror
 
 USERS = 300
@@ -49,8 +52,13 @@ class SharedCounts:
         sources = {"clicks": f"json:{self.folder / 'in'}"}
         run(app, Settings("counts", self.folder / f"work{self._files}", sources, {}, **options))
 
-    def reshard(self, shards: int, say: Callable[[str], None] = lambda sentence: None) -> None:
-        reshard_shared(self.place, shards, say, lease=0.1, cache=self.cache)
+    def reshard(
+        self,
+        shards: int,
+        say: Callable[[str], None] = lambda sentence: None,
+        place: Place | None = None,
+    ) -> None:
+        reshard_shared(place or self.place, shards, say, lease=0.1, cache=self.cache)
 
     def slates(self) -> dict[str, Any]:
         with (
@@ -58,6 +66,33 @@ class SharedCounts:
             SlateReader(mirror.path) as reader,
         ):
             return {slate.key: slate.value for slate in reader.scan("count")}
+
+
+class AlteredBases(DirectoryPlace):
+    """A place that stores the first base with other content."""
+
+    def __init__(self, path: Path, altered: Callable[[str, bytes], bytes]) -> None:
+        super().__init__(path)
+        self._altered = altered
+
+    def put(self, name: str, data: bytes) -> None:
+        first = name.startswith("bases/0000/")
+        super().put(name, self._altered(name, data) if first else data)
+
+
+def _without_a_row(name: str, data: bytes) -> bytes:
+    part = msgspec.msgpack.decode(data[:-SEAL], type=BasePart)
+    shorter = BasePart(part.keys[:-1], part.values[:-1])
+    return sealed(name, msgspec.msgpack.encode(shorter))
+
+
+def _with_another_value(name: str, data: bytes) -> bytes:
+    part = msgspec.msgpack.decode(data[:-SEAL], type=BasePart)
+    return sealed(name, msgspec.msgpack.encode(BasePart(part.keys, part.values[::-1])))
+
+
+def _damaged(name: str, data: bytes) -> bytes:
+    return data[:-1] + bytes([data[-1] ^ 1])
 
 
 @pytest.fixture
@@ -137,3 +172,18 @@ def test_a_driver_that_ran_meanwhile_is_not_undone(
     with pytest.raises(StoreLocked, match="meanwhile"):
         counts.reshard(7)
     assert {value["n"] for value in counts.slates().values()} == {6}
+
+
+@pytest.mark.parametrize("altered", [_without_a_row, _with_another_value, _damaged])
+def test_new_bases_are_read_back(
+    counts: SharedCounts, altered: Callable[[str, bytes], bytes]
+) -> None:
+    """If the place holds other rows than those that were written, the resharding is refused, and
+    the store stays as it was; another attempt succeeds."""
+    counts.run()
+    before = counts.slates()
+    with pytest.raises(StoreError, match="bases/0000/"):
+        counts.reshard(7, place=AlteredBases(counts.folder / "place", altered))
+    assert counts.slates() == before
+    counts.reshard(7)
+    assert counts.slates() == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import millstream as ms
 from millstream.driver.in_process import run
@@ -53,17 +53,16 @@ def run_once(folder: Path) -> None:
     run(app, settings, ready=lambda: describe_app(app, settings))
 
 
-class RunningShop:
-    """The application, in a thread. A context manager that stops it."""
+class RunningApp:
+    """An application on a shared store, in a thread. A context manager that stops it."""
 
-    def __init__(self, folder: Path, source: str = "") -> None:
-        self._folder = folder
-        self._source = source
+    def __init__(self, app: ms.App, settings: Settings) -> None:
+        self._app, self._settings = app, settings
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> RunningShop:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -77,8 +76,15 @@ class RunningShop:
             raise self._error
 
     def _run(self) -> None:
+        app, settings = self._app, self._settings
         try:
-            settings, app = settings_of(self._folder, self._source), shop()
             run(app, settings, stop=self._stop, ready=lambda: describe_app(app, settings))
         except BaseException as error:
             self._error = error
+
+
+class RunningShop(RunningApp):
+    """The shop, in a thread."""
+
+    def __init__(self, folder: Path, source: str = "") -> None:
+        super().__init__(shop(), settings_of(folder, source))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from random import Random
@@ -20,6 +21,7 @@ from millstream.server.feeds.feed_stamps import AHEAD
 from millstream.server.open_store import OpenStore
 from millstream.server.options import ServerOptions
 from millstream.server.service import Service
+from millstream.stores.shared.mirror_record import MirrorRecord, write_mirror
 
 T = TypeVar("T")
 
@@ -29,14 +31,17 @@ def made(tmp_path) -> FeedStore:
     return FeedStore(tmp_path / "store")
 
 
-def followed(made: FeedStore, use: Callable[[FeedLog], Awaitable[T]]) -> T:
-    """What a use of the log of a store gives."""
+def followed(
+    made: FeedStore,
+    use: Callable[[FeedLog], Awaitable[T]],
+    path: Path | None = None,
+    clock: Callable[[], int] = lambda: T0 + 10**9,
+) -> T:
+    """What a use of the log of a store gives; `path`: the log, if it is elsewhere."""
 
     async def run() -> T:
-        service = Service(
-            ServerOptions(made.path), OpenStore(made.path), "", clock=lambda: T0 + 10**9
-        )
-        log = FeedLog(service, SOURCE, made.log)
+        service = Service(ServerOptions(made.path), OpenStore(made.path), "", clock=clock)
+        log = FeedLog(service, SOURCE, path or made.log)
         try:
             return await use(log)
         finally:
@@ -213,6 +218,69 @@ def test_a_log_that_ends_before_what_was_taken_is_said(made):
     moment = followed(made, use)
     assert moment.trouble is not None
     assert "was the log replaced" in moment.trouble
+
+
+class MirroredLog:
+    """The log of a store as a mirror on another host has it: as of the last `update`."""
+
+    def __init__(self, made: FeedStore, folder: Path) -> None:
+        write_mirror(made.path, MirrorRecord(place="shared:elsewhere", store="", boot=""))
+        self._log, self.path = Path(made.log), folder
+
+    def update(self) -> None:
+        shutil.copytree(self._log, self.path, dirs_exist_ok=True)
+
+
+def test_a_mirror_behind_the_batch_is_no_error(made, tmp_path):
+    """Nothing is pending until the log has come; listeners hear of all its records, in order."""
+    mirrored = MirroredLog(made, tmp_path / "log")
+    heard: list[str] = []
+
+    async def use(log: FeedLog) -> list[set[str]]:
+        made.append(post("bob", "1", 1))
+        mirrored.update()
+        found = []
+
+        async def look() -> None:
+            moment = await log.now()
+            assert moment.trouble is None
+            found.append(ids(moment.pending))
+
+        await look()
+        log.listeners.append(lambda records: heard.extend(one.id for one in records))
+        made.append(post("bob", "2", 2))
+        made.batch()
+        await look()
+        made.append(post("bob", "3", 3))
+        mirrored.update()
+        await look()
+        return found
+
+    assert followed(made, use, path=mirrored.path) == [{"1"}, set(), {"3"}]
+    assert heard == ["2", "3"]
+
+
+def test_a_mirror_that_stays_behind_is_said(made, tmp_path):
+    """After a while the moment says that records may be missing, until the log has come."""
+    mirrored = MirroredLog(made, tmp_path / "log")
+    seconds = [0]
+
+    async def use(log: FeedLog) -> list[str | None]:
+        made.append(post("bob", "1", 1), post("bob", "2", 2))
+        made.batch()
+        troubles = [(await log.now()).trouble]
+        seconds[0] += 60
+        troubles.append((await log.now()).trouble)
+        mirrored.update()
+        troubles.append((await log.now()).trouble)
+        return troubles
+
+    clock = lambda: T0 + 10**9 + 1_000_000 * seconds[0]  # noqa: E731
+    first, later, last = followed(made, use, path=mirrored.path, clock=clock)
+    assert first is None
+    assert later is not None
+    assert "2 records behind the last batch" in later
+    assert last is None
 
 
 def test_listeners_hear_of_each_record_once(made):

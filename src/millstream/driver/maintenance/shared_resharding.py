@@ -1,8 +1,9 @@
 """Reshards a shared store: writes new bases of all shards, and one commit that names them.
 
-The rows are moved on this host, in a mirror of the store, as in a local store. Nothing changes
-until the commit; without it, what was written before is garbage. The commit is made as a driver
-makes it, so a former leader cannot commit any more.
+The rows are moved on this host, in a mirror of the store, as in a local store. Each new base is
+read back from the place and compared with them. Nothing changes until the commit; without it, what
+was written before is garbage. The commit is made as a driver makes it, so a former leader cannot
+commit any more.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import zip_longest
 
 import msgspec
 
 from millstream.counted_nouns import counted
 from millstream.driver.maintenance.resharding import NOTE, begun, write_resharded
 from millstream.driver.startup.leadership import LOOK_SECONDS, LeaderWatch
-from millstream.errors import StoreLocked
+from millstream.errors import StoreError, StoreLocked
 from millstream.places.host_cache import working_folder
 from millstream.places.place import Place
 from millstream.stores.home import Home
@@ -29,7 +31,7 @@ from millstream.stores.shared.commit_log import PATIENCE, CommitLog
 from millstream.stores.shared.leader_beat import last_beat
 from millstream.stores.shared.manifest import BaseRef
 from millstream.stores.shared.mirror_folder import held_folder
-from millstream.stores.shared.shard_base import write_base
+from millstream.stores.shared.shard_base import read_base, write_base
 from millstream.stores.shared.shared_home import SharedHome
 from millstream.stores.shared.store_mirror import StoreMirror
 
@@ -64,7 +66,7 @@ def reshard_shared(
         note = begun(source, shards, progress.batch, prefix="resharded")
         counts = write_resharded(source, progress, note, home.next_epoch, say)
         rows = counted(sum(counts.rows.values()), "row")
-        say(f"{rows} moved, and compared; writing to the place")
+        say(f"{rows} moved, and compared; writing to the place, and reading back")
         store = LmdbStore(source.path / note.folder, shards)
         try:
             with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -79,9 +81,18 @@ def reshard_shared(
 
 
 def _base(place: Place, store: LmdbStore, shard: int, batch: int) -> BaseRef:
-    """Writes the base of a new shard; the base counts as the shard's last change."""
+    """Writes the base of a new shard, and reads it back; the base counts as the shard's last
+    change."""
     with store.shard(shard).at(batch) as view:
         base = write_base(place, shard, batch, (batch, ()), view, PATIENCE)
+        stored_rows = read_base(place, base, PATIENCE)
+        for row, stored in zip_longest(view.scan(b""), stored_rows):
+            if row != stored:
+                raise StoreError(
+                    f"{place.address}/{base.name}: the base must have the rows of the new shard "
+                    f"{shard}, and differs at row {(row or stored)[0]!r}: the store was left as it "
+                    "is; try again"
+                )
     return msgspec.structs.replace(base, lineage=(batch, (base.name,)))
 
 

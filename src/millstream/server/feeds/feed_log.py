@@ -12,6 +12,10 @@ small files. New records are added to the current `Pending`; after each batch it
 remaining records. A large amount, as after a start, is read in a thread, and all callers wait for
 it. A `Pending` that was handed to a thread is not changed any more (`shared`).
 
+A mirror follows the log and the commits independently, so a commit may be ahead of the log here.
+Then every record of the mirror is processed, and nothing is pending yet. Listeners get the missing
+records when they come. If the log stays behind for `BEHIND_SECONDS`, the moment says so.
+
 At most `MOST` records are held. If the application is further behind, or the log cannot be read,
 the moment says so in its `trouble`, and a feed is then not complete.
 """
@@ -42,6 +46,9 @@ SKIPPED_BYTES = 4 << 20
 skipped."""
 MUCH_BYTES, MUCH_RECORDS = 256 << 10, 4_000
 """More bytes to read, or more records to go through again, than this are handled in a thread."""
+
+BEHIND_SECONDS = 10.0
+"""Seconds that a mirror's log may be behind the last batch before a feed is not complete."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -79,6 +86,8 @@ class FeedLog:
         self._highest = 0
         """The latest time of a record; times too far ahead are ignored."""
         self._trouble: str | None = None
+        self._behind_since: int | None = None
+        """When the mirror of the log was first found behind the last batch."""
 
     async def now(self, *, shared: bool = False) -> FeedMoment:
         """Returns the last committed batch with its pending records.
@@ -156,7 +165,8 @@ class FeedLog:
         elif not loaded:
             self._reader.reload()
         begin = position or self._reader.start
-        if begin[0] > self._reader.end[0]:
+        behind_batch = begin[0] > self._reader.end[0]
+        if behind_batch and self._service.store.mirror() is None:
             self._reader.stamp_at(begin)  # raises LogError if this log has no such position
         if not 0 <= self._begin <= begin[1] or begin[0] - self._at[0] > SKIPPED_BYTES:
             self._forget(begin)
@@ -166,13 +176,28 @@ class FeedLog:
         self._begin = begin[1]
         self._add(self._read_on(), anew=anew)
         behind = self._reader.end[1] - self._at[1]
-        self._trouble = None
+        self._trouble = self._mirror_trouble(begin) if behind_batch else None
+        if not behind_batch:
+            self._behind_since = None
         if behind > 0:
             records = counted(self._reader.end[1] - begin[1], "record")
             self._trouble = (
                 f"the application is {records} behind, and the last {behind:,} of them "
                 f"{verb(behind, 'is', 'are')} not shown yet; start it, or give it time"
             )
+
+    def _mirror_trouble(self, begin: list[int]) -> str | None:
+        """Returns what to report of a mirror that ends before the last batch; None at first."""
+        assert self._reader is not None
+        now = self._service.clock()
+        self._behind_since = now if self._behind_since is None else self._behind_since
+        if now - self._behind_since < BEHIND_SECONDS * 1e6:
+            return None
+        missing = counted(begin[1] - self._reader.end[1], "record")
+        return (
+            f"the log of {self._source!r} on this host is {missing} behind the last batch: "
+            "acknowledged records may be missing; give it time, or look at this server's messages"
+        )
 
     def _read_on(self) -> list[tuple[int, Record]]:
         """Reads the records since the last call. Invalid records are skipped."""
@@ -198,14 +223,14 @@ class FeedLog:
 
     def _add(self, found: list[tuple[int, Record]], *, anew: bool) -> None:
         """Adds records to those held; `anew`: the held ones have changed, so rebuild `Pending`."""
-        fresh = [record for _, record in found]
-        self._fresh += fresh
-        self._held.extend(numbered for numbered in found if numbered[0] >= self._begin)
-        if anew or (self._shared and fresh):  # a thread may be reading the current one
+        self._fresh += [record for _, record in found]
+        pending = [numbered for numbered in found if numbered[0] >= self._begin]
+        self._held.extend(pending)
+        if anew or (self._shared and pending):  # a thread may be reading the current one
             self._pending = Pending(record for _, record in self._held)
             self._shared = False
         else:
-            for record in fresh:
+            for _, record in pending:
                 self._pending.add(record)
 
     def _forget(self, begin: list[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
@@ -22,19 +22,17 @@ FAILED_PAUSE = 0.5
 
 
 class StoreFollower:
-    """Follows a shared store into a mirror. `also` follows more of it, such as event logs."""
+    """Follows the commits of a shared store into a mirror."""
 
     def __init__(
         self,
         place: Place,
         mirror: StoreMirror,
-        also: Sequence[Callable[[], bool]] = (),
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._place = place
         self._mirror = mirror
-        self._also = also
         self._clock = clock
         self._wall = wall
         self._pace = FollowPace(clock())
@@ -58,7 +56,6 @@ class StoreFollower:
 
     def _look(self) -> float:
         pace, mirror = self._pace, self._mirror
-        moved = [follow() for follow in self._also]
         if mirror.follow():
             pace.committed(self._clock())
             return 0.0  # there may be more
@@ -68,7 +65,7 @@ class StoreFollower:
             return 0.0
         if pace.asks_leader(now):
             pace.beat(last_beat(self._place), self._clock())
-        return 0.0 if any(moved) else pace.pause(self._clock())
+        return pace.pause(self._clock())
 
     def _say(self, error: str) -> None:
         """Record how fresh the mirror is; not with every poll."""
