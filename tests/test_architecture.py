@@ -40,7 +40,7 @@ KNOWS = {
     "reference_final",
     "elements": "errors nearest model codec algebra",
     "windows": "errors nearest model codec algebra trees messages",
-    "feeds": "errors nearest model codec",
+    "feeds": "errors nearest model codec messages",
     "places": "errors extras durable",
     "kafka": "errors counted_nouns extras nearest",
     "stores": "errors counted_nouns nearest child_process durable model codec places column_types",
