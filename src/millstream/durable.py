@@ -1,10 +1,12 @@
-"""Atomic, durable writes of small files: a file is wholly old or wholly new, and synced to disk."""
+"""Durable files: replaced as a whole, or grown by whole appends, and synced to disk."""
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Self
 from zlib import crc32
 
 from millstream.errors import StoreError
@@ -116,3 +118,81 @@ def without_checksum(line: bytes) -> bytes:
             f"its checksum says {check[:8].decode(errors='replace')}, its content {crc32(data):08x}"
         )
     return data
+
+
+def write_at(file: int, data: bytes, offset: int) -> None:
+    """Writes all of the data, however many calls it takes."""
+    left = memoryview(data)
+    while left:
+        written = os.pwrite(file, left, offset)
+        left, offset = left[written:], offset + written
+
+
+class AppendFile:
+    """A file that grows by whole appends. One process writes to it, one thread at a time.
+
+    A failed append is taken back, and can be tried again. A crash may leave a part of the last
+    append, or all of it. The format of the file must show where the last whole one ends, for
+    example by a newline or a checksum: whoever opens the file finds that end, and calls `truncate`.
+    """
+
+    def __init__(self, file: int, end: int) -> None:
+        """`file` is open to read and write, and is closed with this object."""
+        self.file = file
+        self.end = end
+        """The length of what was appended."""
+        self.torn = ""
+        """The reason why there may be a part of an append after `end`; empty if there is none. The
+        next append removes it first."""
+
+    @classmethod
+    def open(cls, path: Path | str) -> Self:
+        """Opens a file, which is created if missing, to append after all that it has.
+
+        The name of a new file is durable only once its directory is synced.
+        """
+        file = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        return cls(file, os.fstat(file).st_size)
+
+    @property
+    def is_ours(self) -> bool:
+        """False if another process has appended to the file, or truncated it."""
+        return os.fstat(self.file).st_size == self.end
+
+    def append(self, data: bytes, *, synced: bool = True) -> None:
+        """Adds the data; it is if `synced`, it is on disk. Raises OSError if it was not added."""
+        if self.torn:
+            self.truncate(self.end, synced=synced)
+        self.torn = "an append was interrupted"
+        try:
+            write_at(self.file, data, self.end)
+            if synced:
+                os.fdatasync(self.file)
+        except OSError:
+            with suppress(OSError):  # `torn` has the reason
+                self.truncate(self.end, synced=synced)
+            raise
+        self.end += len(data)
+        self.torn = ""
+
+    def truncate(self, end: int, *, synced: bool = True) -> None:
+        """Removes what follows `end`. Unless `synced`, a power failure may bring it back."""
+        self.end = end
+        try:
+            os.ftruncate(self.file, end)
+            if synced:
+                os.fsync(self.file)
+        except OSError as error:
+            self.torn = f"a failed append could not be taken back: {error.strerror or error}"
+            raise
+        self.torn = ""
+
+    def sync(self) -> None:
+        """Forces appends that were not synced to disk."""
+        os.fsync(self.file)
+
+    def close(self) -> None:
+        """Closes the file; it may be closed already."""
+        if self.file >= 0:
+            os.close(self.file)
+        self.file = -1

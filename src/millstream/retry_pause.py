@@ -1,7 +1,7 @@
-"""Decides how long to wait before a retry: the client, agents, actions and sinks. Pure functions.
+"""Decides how long to wait before a retry: of the client, agents, actions, sinks, lookups, places.
 
-The waits double from a tenth of a second up to five seconds, unless a caller has other bounds. If a
-server says how long to wait, its clients do.
+Pure functions. The waits double from a tenth of a second up to five seconds, unless a caller has
+other bounds. If a server says how long to wait, its clients do.
 """
 
 from __future__ import annotations

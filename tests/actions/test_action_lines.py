@@ -5,17 +5,25 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from asking import Store, drain
+from file_limit import no_file_larger_than
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from millstream.actions.action_events import ActionEvent, ActionRow
+from millstream.actions.attempt import AttemptOutcome
 from millstream.actions.lines import LineFile, Stderr
 
 
 def ids(path: Path) -> list[str]:
     return [json.loads(line)["id"] for line in path.read_text().splitlines()]
+
+
+def event(number: int) -> ActionEvent:
+    return ActionEvent("notify", f"id{number}", number, ActionRow(number, "k", msgspec.Raw(b"1")))
 
 
 def test_a_line_for_each_record(tmp_path: Path) -> None:
@@ -64,6 +72,38 @@ def test_what_a_death_left_is_completed(
     worker.close()
     assert path.read_bytes() == written
     assert written.startswith(before.encode())
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """A group without room leaves no part of it; with room again, each record is there once."""
+    store, path = Store(tmp_path), tmp_path / "notes"
+    worker = store.worker(LineFile(path))
+    store.ask("a")
+    drain(store, worker)
+    whole = path.read_bytes()
+    carrier = LineFile(path)
+    asked = [event(number) for number in range(3)]
+    for room in (5, len(asked[0].json()) + 5):
+        with no_file_larger_than(len(whole) + room):
+            outcome = carrier.carry(asked)
+        assert outcome == AttemptOutcome("again", f"{path}: File too large")
+        assert path.read_bytes() == whole
+    for _ in range(2):  # also if the process dies before it records that they are written
+        assert carrier.carry(asked) == AttemptOutcome("done")
+        carrier.close()
+    assert ids(path) == [store.id(0), "id0", "id1", "id2"]
+
+
+def test_what_others_write_meanwhile_stays(tmp_path: Path) -> None:
+    """The file is ours alone; a line that was added all the same is not overwritten."""
+    path = tmp_path / "notes"
+    carrier = LineFile(path)
+    for number in range(3):
+        carrier.carry([event(number)])
+        with path.open("a") as file:
+            file.write('{"id":"other"}\n')
+    carrier.close()
+    assert ids(path) == ["id0", "other", "id1", "other", "id2", "other"]
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from file_limit import no_file_larger_than
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -301,3 +302,35 @@ def test_dead_letters_are_bounded(tmp_path: Path) -> None:
     again = DeadLetters(tmp_path / "letters", at, most_bytes=200)
     assert again.state == at
     assert len((tmp_path / "letters").read_text().splitlines()) == 1
+
+
+def test_dead_letters_on_a_full_disk(tmp_path: Path) -> None:
+    """A letter without room is counted, and leaves no part; and the next one is written whole."""
+    path = tmp_path / "letters"
+    letters = DeadLetters(path, [0, 0, 0])
+    letters.add("log", 0, b"first", "bad")
+    whole = path.read_bytes()
+    with no_file_larger_than(len(whole) + 10):
+        letters.add("log", 1, b"second", "bad")
+    assert (path.read_bytes(), letters.state) == (whole, [len(whole), 1, 1])
+    letters.add("log", 2, b"third", "bad")
+    letters.close()
+    assert [json.loads(line)["line"] for line in path.open()] == ["first", "third"]
+
+
+def test_dead_letters_after_a_crash(tmp_path: Path) -> None:
+    """Whatever part of a later letter is in the file, a restart goes back to the restart point."""
+    path = tmp_path / "letters"
+    letters = DeadLetters(path, [0, 0, 0])
+    letters.add("log", 0, b"first", "bad")
+    at, first = letters.state, path.read_bytes()
+    letters.add("log", 1, b"second", "bad")
+    letters.close()
+    whole = path.read_bytes()
+    for size in range(len(first), len(whole) + 1):
+        path.write_bytes(whole[:size])
+        again = DeadLetters(path, at)
+        assert (path.read_bytes(), again.state) == (first, at)
+        again.add("log", 1, b"second", "bad")
+        again.close()
+        assert path.read_bytes() == whole

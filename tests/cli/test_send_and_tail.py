@@ -143,6 +143,12 @@ def test_mistakes(command, here):
         (("slates", "watch", "cuont", "x"), 1, "there is no update 'cuont'; did you mean"),
         (("slates", "get", "count", "x", "--url", "http://x", "--store", "y"), 2, "not both"),
         (("slates", "scan", "count", "--token-file", "t"), 2, "name it with --url"),
+        (("jobs", "--token-file", "t"), 2, "name it with --url"),
+        (("deadletters", "retry", "--url", "http://x", "--store", "y"), 2, "not both"),
+        (("deadletters", "retry", "--url", "http://x", "--app", "y"), 2, "not both"),
+        (("deadletters", "retry", "--token-file", "t"), 2, "name it with --url"),
+        (("deadletters", "retry", "--action", "a", "--url", "http://x", "--store", "y"), 2, "both"),
+        (("deadletters", "retry", "--action", "a", "--token-file", "t"), 2, "name it with --url"),
     ):
         result = command(*words)
         assert result.exit_code == code, words

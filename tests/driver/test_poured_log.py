@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from file_limit import no_file_larger_than
 
 from millstream.driver.pour import poured_log
 from millstream.driver.pour.place_pour_storage import PlacePourStorage
-from millstream.driver.pour.pour_storage import FolderPourStorage, PourStorage
+from millstream.driver.pour.pour_storage import SUFFIX, FileLines, FolderPourStorage, PourStorage
 from millstream.driver.pour.poured_log import Piece, PouredLog
 from millstream.errors import LogLocked, StoreError
 from millstream.log.entries import Entry
@@ -32,6 +33,19 @@ class Cut(Exception):
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch of more than a hundred bytes is a large one."""
     monkeypatch.setattr(poured_log, "BLOCK_BYTES", 100)
+
+
+def test_lines_of_a_task_without_room(tmp_path: Path) -> None:
+    """Lines in a file: a write without room fails and leaves no part; a stale file is replaced."""
+    (tmp_path / f"task{SUFFIX}").write_bytes(b"of an earlier attempt")
+    with closing(FileLines(str(tmp_path / "task"))) as files:
+        assert files.finished() == []
+        files.write([b"1\n", b"2\n"])
+        with no_file_larger_than(6), pytest.raises(OSError, match="File too large"):
+            files.write([b"333\n"])
+        files.write([b"4\n"])
+        assert files.finished() == [(str(tmp_path / f"task{SUFFIX}"), 6)]
+    assert (tmp_path / f"task{SUFFIX}").read_bytes() == b"1\n2\n4\n"
 
 
 def in_folder(folder: Path, keep: Retention = KEEP) -> PourStorage:

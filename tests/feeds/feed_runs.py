@@ -11,11 +11,11 @@ from engine.in_process import InProcess
 import millstream as ms
 from millstream.codec import encode_value
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.reads.items import FeedItem
 from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.reads.tables import Rows, Tables
 from millstream.feeds.records import convert_record
+from millstream.messages.feeds import Item
 from millstream.model.event import Event
 from millstream.stores.tables import BatchTables
 
@@ -133,7 +133,7 @@ class KeptTables:
         return made
 
 
-def shown(items: Iterable[FeedItem]) -> list[Shown]:
+def shown(items: Iterable[Item]) -> list[Shown]:
     return [(one.ts, one.producer, one.id, one.value) for one in items]
 
 

@@ -17,10 +17,10 @@ import millstream as ms
 from millstream.feeds.names import Position
 from millstream.feeds.reads.cursor import Key
 from millstream.feeds.reads.diversity import DiversePage, DiverseQuery
-from millstream.feeds.reads.items import FeedItem
 from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.reads.tables import Rows, Tables
+from millstream.messages.feeds import Item
 
 START = 1_700_000_000_000_000
 
@@ -76,7 +76,7 @@ def check(query: FeedQuery, expected: list[Shown], limit: int, **asked: Any) -> 
 
 
 def check_diversity(
-    feed: list[Shown], page: list[FeedItem], *, k: int, t: int, now: int, **_: Any
+    feed: list[Shown], page: list[Item], *, k: int, t: int, now: int, **_: Any
 ) -> None:
     """k,t-diversity and the properties of feeds, word for word as in Feeding Frenzy, 2.2."""
     count = Counter(item.producer for item in page)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 from feeds.feed_runs import FeedRun, Record, brute_force
 from feeds.feed_strategies import OPTIONS, PRODUCERS, records
@@ -22,6 +23,7 @@ from millstream.feeds.reads.answers import Request, answer
 from millstream.feeds.reads.cursor import Cursor
 from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.query import FeedQuery
+from millstream.messages.feeds import FeedPart
 
 START = 1_700_000_000_000_000
 SECOND = 1_000_000
@@ -33,7 +35,11 @@ Place = tuple[int, str, str]
 def ask(run: FeedRun, pending: Sequence[Record] = (), **given: Any) -> Answer:
     """The answer to consumer x, as a client gets it."""
     asked = Request.read({name: str(value) for name, value in given.items()}, run.options)
-    return json.loads(json.dumps(answer(run.query("x", pending), asked, LATER)))  # type: ignore[no-any-return]
+    return received(answer(run.query("x", pending), asked, LATER))
+
+
+def received(part: FeedPart) -> Answer:
+    return json.loads(msgspec.json.encode(part))  # type: ignore[no-any-return]
 
 
 def places(found: Answer) -> list[Place]:
@@ -126,7 +132,8 @@ def test_what_was_left_out_is_said() -> None:
     run.batch([*follow("ann", "bob", "cid"), post(1), post(2, "bob"), post(3, "cid")])
     query = FeedQuery(run.placed, run.tables(), "x", Pending(), most_pulled=2)
     for coherency in ("global", "per-producer"):
-        found = answer(query, Request.read({"coherency": coherency}, run.options), LATER)
+        request = Request.read({"coherency": coherency}, run.options)
+        found = received(answer(query, request, LATER))
         assert (len(found["items"]), found["complete"]) == (2, False)
         assert found["left_out"]["producers"] == 1
         assert "not shown" in found["left_out"]["reason"]
@@ -320,7 +327,7 @@ def test_what_was_a_lead_stays_one() -> None:
     for seconds in (4, 100, 200):
         given = {"limit": "1"} | ({"cursor": found["next"]} if found["next"] else {})
         asked = Request.read(given, run.options)
-        found = answer(run.query("x"), asked, START + seconds * SECOND)
+        found = received(answer(run.query("x"), asked, START + seconds * SECOND))
         met += ids(found)
     assert (met, found["next"]) == (["i3", "i1", "i2"], None)
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import millstream as ms
-from millstream.feeds.reads.unread_items import UnreadCount, is_unread, unread
+from millstream.feeds.reads.unread_items import is_unread, unread
+from millstream.messages.feeds import Unread
 
 START = 1_700_000_000_000_000
 
@@ -50,7 +51,7 @@ def test_what_brute_force_counts(
     feed = brute_force([*run.taken, *told[taken:]], "x")
     after = [one for one in feed if not marks or one[:3] > max(marks)]
     for most in (1, 3, 1_000):
-        assert unread(query, most) == UnreadCount(min(most, len(after)), len(after) > most)
+        assert unread(query, most) == Unread(min(most, len(after)), len(after) > most)
     flags = {one.position: is_unread(one, query.seen()) for one in query.older(None, 100).items}
     assert flags == {one[:3]: one in after if marks else None for one in feed}
 

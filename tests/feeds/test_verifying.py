@@ -27,7 +27,7 @@ from millstream.feeds.names import (
     time_text,
 )
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.reads.items import FeedItem
+from millstream.messages.feeds import Item
 
 START = 1_700_000_000_000_000
 LAST = "\U0010ffff"
@@ -291,7 +291,7 @@ def test_a_reference_that_is_missing() -> None:
 def test_order_and_repetition() -> None:
     """A feed must be newest first, with each post once, whatever its items are."""
     posts: dict[Any, Any] = {(n, "ann", f"p{n}"): (n, None) for n in (1, 2, 3)}
-    items = [FeedItem(n, "ann", f"p{n}", n, "push") for n in (3, 1, 2, 2)]
+    items = [Item(f"p{n}", "ann", n, n, None, None, "push", None) for n in (3, 1, 2, 2)]
     first, second = (str(one) for one in compared("x", "from the newest", posts, items))
     assert "'p2': the feed, from the newest: must come before (1, ann, p1); got after it" in first
     assert "must be there once; got again, at (2, ann, p2)" in second

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from file_limit import no_file_larger_than
 from log_files import last_segment, lines_of, put
 
 from millstream.errors import LogError
@@ -79,15 +79,11 @@ def test_a_real_limit_of_the_system(path: Path) -> None:
     writer = LogWriter(path)
     put(writer, b"1")
     end = writer.end
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (end[0] + 10, limits[1]))
-    try:
+    with no_file_larger_than(end[0] + 10):
         for _ in range(3):
             with pytest.raises(LogError, match="File too large"):
                 put(writer, b"2" * 1000)
             assert last_segment(path).stat().st_size == end[0]
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     put(writer, b"2")
     assert lines_of(path) == [b"1", b"2"]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import os
-import resource
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from file_limit import no_file_larger_than
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -242,13 +242,9 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
     """The error says what to do; nothing half-written is left; with room the batch goes in."""
     sink = FileSink(str(tmp_path), "json", QUERY, EVENT_COLUMNS)
     sink.publish(0, [event(0)])
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        with pytest.raises(RunError, match="batch 1 cannot be written: File too large; make room"):
-            sink.publish(1, [event(1, "x" * 2000)])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    refused = "batch 1 cannot be written: File too large; make room"
+    with no_file_larger_than(1000), pytest.raises(RunError, match=refused):
+        sink.publish(1, [event(1, "x" * 2000)])
     assert list(read_rows(str(tmp_path))) == [event(0)]
     assert len(os.listdir(tmp_path)) == 2
     sink.publish(1, [event(1, "y")])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import tempfile
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from file_limit import no_file_larger_than
 from generated_cases import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -200,13 +200,11 @@ def test_a_full_disk_takes_nothing(tmp_path: Path) -> None:
     """When the log cannot be written, no file is taken; with room again, all are."""
     put(tmp_path / "data", "a", "1\n")
     log = opened(tmp_path)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "log").stat().st_size + 10, limits[1]))
-    try:
-        with pytest.raises(StoreError, match="cannot append to it: File too large"):
-            log.refresh(str(tmp_path / "data"))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with (
+        no_file_larger_than((tmp_path / "log").stat().st_size + 10),
+        pytest.raises(StoreError, match="cannot append to it: File too large"),
+    ):
+        log.refresh(str(tmp_path / "data"))
     assert log.end == [0, 0]
     assert log.refresh(str(tmp_path / "data")).new == 1
     log.close()

@@ -17,7 +17,7 @@ import msgspec
 
 from millstream.actions.action_events import ActionEvent
 from millstream.actions.attempt import AttemptOutcome
-from millstream.durable import sync
+from millstream.durable import AppendFile, sync
 
 GROUP = 1000
 """The number of records that are written, and then recorded, at once."""
@@ -34,57 +34,54 @@ class LineFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path.absolute()
-        self._file = -1
+        self._file: AppendFile | None = None
 
     def carry(self, asked: Sequence[ActionEvent]) -> AttemptOutcome:
         lines = [event.json() + b"\n" for event in asked]
         try:
-            if not self._is_open():
-                lines = lines[self._opened([event.id for event in asked], lines) :]
-            left = memoryview(b"".join(lines))
-            while left:
-                left = left[os.write(self._file, left) :]
-            os.fsync(self._file)
+            file = self._still_open()
+            if file is None:
+                file, written = self._opened([event.id for event in asked], lines)
+                lines = lines[written:]
+            file.append(b"".join(lines))
         except OSError as error:
             self.close()  # reopening the file finds what was written
             return AttemptOutcome("again", f"{self._path}: {error.strerror or error}")
         return AttemptOutcome("done")
 
     def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-        self._file = -1
+        if self._file is not None:
+            self._file.close()
+        self._file = None
 
-    def _is_open(self) -> bool:
-        """True if the open file is still the one at the path. It may have been moved away to be
-        kept."""
-        if self._file < 0:
-            return False
+    def _still_open(self) -> AppendFile | None:
+        """Returns the open file if it is still the one at the path. It may have been moved away to
+        be kept, or somebody else may have written to it."""
+        if self._file is None:
+            return None
         try:
-            same = os.path.samestat(os.stat(self._path), os.fstat(self._file))
+            same = os.path.samestat(os.stat(self._path), os.fstat(self._file.file))
         except FileNotFoundError:
             same = False
-        if not same:
+        if not same or not self._file.is_ours:
             self.close()
-        return same
+        return self._file
 
-    def _opened(self, ids: list[str], lines: list[bytes]) -> int:
-        """Opens the file. Returns how many of the lines it already has."""
-        flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+    def _opened(self, ids: list[str], lines: list[bytes]) -> tuple[AppendFile, int]:
+        """Opens the file. Returns it, and how many of the lines it already has."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(self._path, flags, 0o644)
+        self._file = file = AppendFile.open(self._path)
         sync(self._path.parent)
-        size = os.fstat(self._file).st_size
         ours = sum(map(len, lines))  # none of these lines begins further from the end
-        tail = os.pread(self._file, ours, max(0, size - ours))
+        tail = os.pread(file.file, ours, max(0, file.end - ours))
         whole, newline, rest = tail.rpartition(b"\n")
         written = _number(whole.rpartition(b"\n")[2], ids) + 1 if newline else 0
         if rest:
             if written < len(lines) and lines[written].startswith(rest):
-                os.ftruncate(self._file, size - len(rest))
+                file.truncate(file.end - len(rest))
             else:
-                os.write(self._file, b"\n")  # end a foreign line, or what a power cut left
-        return written
+                file.append(b"\n")  # end a foreign line, or what a power cut left
+        return file, written
 
 
 def _number(line: bytes, ids: list[str]) -> int:

@@ -11,6 +11,7 @@ from millstream.errors import CommandError
 from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.reads.answers import Request, answer
 from millstream.feeds.reads.query import FeedQuery
+from millstream.messages.feeds import FeedPart
 from millstream.nearest import did_you_mean
 from millstream.stores.reader import SlateReader
 from millstream.stores.tables import BatchTables
@@ -41,14 +42,13 @@ def _feeds(parts: Mapping[str, Any]) -> dict[str, PlacedFeeds]:
 
 def page_of(
     store: Path, name: str | None, consumer: str, asked: Mapping[str, str], now: int
-) -> dict[str, Any]:
-    """Returns a page of a feed as of the last committed batch, in the form of a server's answer."""
+) -> tuple[FeedPart, int]:
+    """Returns a part of a feed as of the last committed batch, and that batch."""
     placed, _ = placed_in(store, name)
     request = Request.read(asked, placed.options)
 
-    def read(tables: BatchTables) -> dict[str, Any]:
-        page = answer(FeedQuery(placed, tables, consumer), request, now)
-        return {**page, "batch": tables.batch}
+    def read(tables: BatchTables) -> tuple[FeedPart, int]:
+        return answer(FeedQuery(placed, tables, consumer), request, now), tables.batch
 
     with SlateReader(store) as reader:
         return reader.read_tables(read)

@@ -32,7 +32,6 @@ from millstream.feeds.checks.feed_check import (
     merged,
     verify_feed,
 )
-from millstream.feeds.reads.items import FeedItem
 from millstream.log.reader import NOWHERE, LogReader
 from millstream.stores.reader import SlateReader
 from millstream.stores.soft import read_committed
@@ -151,13 +150,7 @@ class Verifying:
             if not of_batch or not self._is_idle():
                 continue
             self._asked += 1
-            items = (
-                FeedItem(
-                    item.ts, item.producer, item.id, item.value, item.how, item.edited, item.via
-                )
-                for page in pages
-                for item in page.items
-            )
+            items = (item for page in pages for item in page.items)
             return tuple(compared(consumer, "over HTTP", expected, items))
         return ()
 

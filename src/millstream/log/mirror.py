@@ -24,7 +24,7 @@ from uuid import uuid4
 
 import msgspec
 
-from millstream.durable import boot_id, with_checksum, without_checksum
+from millstream.durable import boot_id, with_checksum, without_checksum, write_at
 from millstream.errors import LogError, PlaceError
 from millstream.log.place_writer import blocks_of, log_pieces
 from millstream.log.recovery import recover
@@ -291,10 +291,7 @@ class LogMirror:
         self._publish()
 
     def _write(self, data: bytes, offset: int) -> None:
-        left, at = memoryview(data), offset - self._segments[-1].offset
-        while left:
-            written = os.pwrite(self._file, left, at)
-            left, at = left[written:], at + written
+        write_at(self._file, data, offset - self._segments[-1].offset)
 
     def _take_back(self) -> None:
         """Remove what a failed append has left after the end."""

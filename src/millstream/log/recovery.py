@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from millstream.counted_nouns import counted, verb
-from millstream.durable import sync
+from millstream.durable import sync, write_at
 from millstream.errors import LogError
 from millstream.log.blocks import BadBlock, Header, Tag, headers, holds_a_block, tags_at, walk
 from millstream.log.retention import Sealed
@@ -125,10 +125,7 @@ def _recover(folder: Path, segments: list[Segment], file: int, now: int | None) 
 def _write_again(file: int, start: int, stop: int) -> None:
     """Write these bytes of the file again, so that the next sync covers them too."""
     for at in range(start, stop, _CHUNK):
-        data = os.pread(file, min(_CHUNK, stop - at), at)
-        while data:
-            written = os.pwrite(file, data, at)
-            data, at = data[written:], at + written
+        write_at(file, os.pread(file, min(_CHUNK, stop - at), at), at)
 
 
 def _check_lengths(segments: list[Segment]) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from millstream.counted_nouns import counted, verb
-from millstream.durable import sync
+from millstream.durable import AppendFile, sync
 from millstream.errors import LogError
 from millstream.log.blocks import encode_block
 from millstream.log.entries import Appended, Entry, TagMismatch, sorted_out
@@ -71,7 +71,8 @@ class LogWriter:
         self._clock = clock
         self._dedupe = tags
         self._broken = ""
-        self._lock = self._file = self._end = -1
+        self._file: AppendFile | None = None
+        self._lock = self._end = -1
         try:
             make_folder(self.path)
             self._lock = locked(self.path)
@@ -86,7 +87,8 @@ class LogWriter:
     def _open(self) -> None:
         recovered = recover(self.path, self._clock() if self._dedupe else None)
         self._sealed = recovered.sealed
-        self._active, self._file, self._size = recovered.active, recovered.file, recovered.size
+        self._active, self._size = recovered.active, recovered.size
+        self._file = AppendFile(recovered.file, recovered.size)
         self._records = recovered.records
         self._first_stamp, self._stamp = recovered.first_stamp, recovered.last_stamp
         self._tags = Tags()
@@ -161,10 +163,13 @@ class LogWriter:
 
     def close(self) -> None:
         """Close the files and release the lock."""
-        for file in (self._file, self._end, self._lock):
+        if self._file is not None:
+            self._file.close()
+        for file in (self._end, self._lock):
             if file >= 0:
                 os.close(file)
-        self._lock = self._file = self._end = -1
+        self._file = None
+        self._lock = self._end = -1
 
     def _must_roll(self, more: int, stamp: int) -> bool:
         if self._first_stamp is None:
@@ -174,7 +179,7 @@ class LogWriter:
         return old or self._size + more > self._segment_bytes
 
     def _check_usable(self) -> None:
-        if self._file < 0 or self._broken:
+        if self._file is None or self._broken:
             raise LogError(
                 f"log {self.path}: {self._broken or 'it is closed'}; open it again to go on"
             )
@@ -182,6 +187,7 @@ class LogWriter:
     def _write(self, block: bytes, count: int, stamp: int, roll: bool) -> None:
         """Write the block to disk and publish it, or leave everything as it was."""
         self._check_usable()
+        assert self._file is not None
         # Stays set if anything but an OSError interrupts this: then only reading the file can tell
         # how much was written.
         self._broken = "an append was interrupted"
@@ -190,11 +196,7 @@ class LogWriter:
                 raise FileNotFoundError(0, "its files were removed while it was open")
             if roll:
                 self._roll()
-            left, at = memoryview(block), self._size
-            while left:
-                written = os.pwrite(self._file, left, at)
-                left, at = left[written:], at + written
-            os.fdatasync(self._file)
+            self._file.append(block)
             offset, records = self.end
             self._publish(offset + len(block), records + count)
         except OSError as error:
@@ -209,20 +211,22 @@ class LogWriter:
     def _is_there(self) -> bool:
         """True if the open file is still the log's: not deleted, nor moved away with its folder."""
         try:
-            return os.path.samestat(os.stat(self._active.path), os.fstat(self._file))
+            assert self._file is not None
+            return os.path.samestat(os.stat(self._active.path), os.fstat(self._file.file))
         except FileNotFoundError:
             return False
 
     def _cut_back(self) -> None:
-        """Remove what a failed append left. Synced, or a crash could bring it back whole."""
+        """Remove the block of a failed append, also if it is whole and was only not published."""
+        assert self._file is not None
         try:
-            os.ftruncate(self._file, self._size)
-            os.fsync(self._file)
-            self._publish(*self.end)
+            if not self._file.torn:
+                self._file.truncate(self._size)
+                self._publish(*self.end)
         except OSError as error:
             self._broken = f"a failed append could not be taken back: {error.strerror or error}"
         else:
-            self._broken = ""
+            self._broken = self._file.torn
 
     def _roll(self) -> None:
         """Begin a new segment after the last one, which is completely on disk."""
@@ -231,9 +235,10 @@ class LogWriter:
         file = create_segment(self.path, segment)
         old = self._active
         self._sealed.append(Sealed(old.offset, old.first, offset, self._stamp))
-        file, self._file = self._file, file
+        assert self._file is not None
+        self._file.close()
+        self._file = AppendFile(file, 0)
         self._active, self._size, self._first_stamp = segment, 0, None
-        os.close(file)
 
     def _publish(self, offset: int, records: int) -> None:
         os.pwrite(self._end, encode_end(offset, records), 0)

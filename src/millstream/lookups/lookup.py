@@ -39,6 +39,7 @@ from millstream.lookups.backends import (
 )
 from millstream.model.duration import SECOND, Duration, microseconds, shown_duration
 from millstream.model.function import check_arguments, check_name
+from millstream.retry_pause import doubled
 
 OnFailure = Literal["retry", "dead-letter"]
 FORMS = "sqlite:FILE, postgres:TABLE?..., cassandra:KEYSPACE.TABLE?..., a function (key) or a dict"
@@ -159,13 +160,15 @@ class Lookup:
 
     def _asked(self, key: str, deadline: float) -> tuple[float, bytes]:
         """The answer, and the time at which it was asked for: it may be as old as that."""
-        pause = FIRST_PAUSE
+        tries = 0
         while True:
             asked_at = time.monotonic()
             try:
                 return asked_at, _encode(self._backend.read(key))
             except Exception as error:
                 self._backend.close()
+                tries += 1
+                pause = doubled(tries, FIRST_PAUSE, LONGEST_PAUSE)
                 left = deadline - time.monotonic()
                 if left <= pause:
                     refused = LookupRefused if self.on_failure == "dead-letter" else LookupFailed
@@ -175,7 +178,6 @@ class Lookup:
                         f"tried for {self.timeout:g} s; see that it can be read, and start again"
                     ) from error
             time.sleep(pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def _backend(

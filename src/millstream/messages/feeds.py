@@ -10,6 +10,7 @@ from millstream.messages.streams import PostAnswer
 
 Position = tuple[int, str, str]
 """The position of a post in every feed: its time, its producer, its id."""
+How = Literal["push", "pull", "pending"]
 
 
 class PairReason(msgspec.Struct, frozen=True):
@@ -24,7 +25,7 @@ class PairReason(msgspec.Struct, frozen=True):
     """The cost of a push by that of a pull."""
 
 
-class Item(msgspec.Struct, frozen=True, omit_defaults=True):
+class Item(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A post in a feed."""
 
     id: str
@@ -33,11 +34,13 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True):
     """The time of the post, in microseconds since the epoch."""
     value: Any
     edited: int | None
+    """The time of the last edit."""
     via: str | None
     """The aggregated producer that brings it here, if its own producer is not followed."""
-    how: Literal["push", "pull", "pending"]
+    how: How
     """The origin of the item. `push`: the consumer's own table. `pull`: its producer's table.
-    `pending`: a record that the application has not taken in yet."""
+    `pending`: a record that the application has not taken in yet, or that has not reached the
+    followed producer yet."""
     unread: bool | None
     """True if it is newer than the post that was `seen`; None if none was."""
     why: PairReason | None = None
@@ -63,9 +66,8 @@ class LeftOut(msgspec.Struct, frozen=True):
     reason: str
 
 
-class FeedPage(msgspec.Struct, frozen=True):
-    """A part of a feed, newest first, as of one committed batch and with everything that was
-    acknowledged since."""
+class FeedPart(msgspec.Struct, frozen=True):
+    """A part of a feed, newest first."""
 
     feeds: str
     consumer: str
@@ -80,6 +82,12 @@ class FeedPage(msgspec.Struct, frozen=True):
     complete: bool
     """True if the page is complete. If not, `left_out` says what is missing."""
     left_out: LeftOut | None
+
+
+class FeedPage(FeedPart, frozen=True):
+    """A part of a feed, newest first, as of one committed batch and with everything that was
+    acknowledged since."""
+
     batch: int
     age: float
     """Seconds since the batch was committed."""

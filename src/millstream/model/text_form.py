@@ -111,19 +111,26 @@ def _is_delimiter(given: object) -> bool:
     return isinstance(given, str) and len(given) == 1 and given not in '"\r\n\0'
 
 
-def _encoding(given: object, where: str) -> str:
-    """Returns Python's name of an encoding; DefinitionError if lines cannot be read in it.
+def encoding_of_lines(given: object) -> str | None:
+    """Returns Python's name of an encoding; None if its lines do not end as in ASCII.
 
-    >>> _encoding("Latin1", "here"), _encoding("UTF8", "here")
-    ('iso8859-1', 'utf-8')
+    >>> encoding_of_lines("Latin1"), encoding_of_lines("UTF8"), encoding_of_lines("utf-16")
+    ('iso8859-1', 'utf-8', None)
     """
+    name = _name_of(given)
+    ascii_bytes = bytes(range(128))
     try:
-        name = codecs.lookup(str(given)).name
-        name = {"utf-8-sig": UTF_8, "ascii": UTF_8}.get(name, name)
-        readable = name == UTF_8 or name in WIDE or _is_single_byte(name)
-    except (LookupError, ValueError):
-        readable = False
-    if not readable:
+        bytes(range(128, 256)).decode(name, "replace")  # raises for a codec of names, as idna
+        return name if ascii_bytes.decode(name) == ascii_bytes.decode("ascii") else None
+    except (LookupError, UnicodeError):
+        return None  # not a text codec, or one that cannot decode these bytes
+
+
+def _encoding(given: object, where: str) -> str:
+    """Returns Python's name of an encoding; DefinitionError if files cannot be read in it."""
+    name = _name_of(given)
+    name = {"utf-8-sig": UTF_8, "ascii": UTF_8}.get(name, name)
+    if name not in (UTF_8, *WIDE) and not _is_single_byte(name):
         raise DefinitionError(
             f"{where}: encoding must be utf-8, utf-16, or one with a byte for each character, such "
             f"as latin-1 or cp1252; got {given!r}; convert text in other encodings to UTF-8"
@@ -131,13 +138,20 @@ def _encoding(given: object, where: str) -> str:
     return name
 
 
+def _name_of(given: object) -> str:
+    """Returns Python's name of an encoding; empty if there is none."""
+    try:
+        return codecs.lookup(str(given)).name
+    except (LookupError, ValueError):
+        return ""
+
+
 def _is_single_byte(name: str) -> bool:
     """True if an encoding has ASCII in its lower half and every byte is a character of its own."""
-    ascii_bytes = bytes(range(128))
+    if encoding_of_lines(name) is None:
+        return False
     try:
-        if ascii_bytes.decode(name) != ascii_bytes.decode("ascii"):
-            return False
         pairs = (bytes([high, low]) for high in range(128, 256) for low in (0x41, 0x81, 0xA1))
         return all(len(pair.decode(name, "replace")) == 2 for pair in pairs)
-    except (LookupError, UnicodeError):
-        return False  # not a text codec, or one that cannot decode these bytes
+    except UnicodeError:
+        return False

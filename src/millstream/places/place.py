@@ -23,6 +23,7 @@ from hashlib import sha256
 from typing import NamedTuple, Protocol, TypeVar
 
 from millstream.errors import PlaceDamaged, PlaceError
+from millstream.retry_pause import doubled
 
 T = TypeVar("T")
 SEAL = 32
@@ -139,14 +140,15 @@ def persistent(
 
     Only for idempotent operations. PlaceDamaged is not retried.
     """
-    until, wait = clock() + seconds, FIRST_PAUSE
+    until, tries = clock() + seconds, 0
     while True:
         try:
             return attempt()
         except PlaceDamaged:
             raise
         except PlaceError:
+            tries += 1
+            wait = doubled(tries, FIRST_PAUSE, LONGEST_PAUSE)
             if clock() + wait > until:
                 raise
         pause(wait * random.uniform(0.5, 1.0))  # so that hosts do not all retry at once
-        wait = min(2 * wait, LONGEST_PAUSE)

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from millstream.durable import sync, with_checksum, without_checksum
+from millstream.durable import AppendFile, sync, with_checksum, without_checksum
 from millstream.errors import StoreError
 from millstream.places.piece_log import JOIN_PIECES, PieceLog
 from millstream.places.place import Place, folders_in
@@ -44,6 +44,8 @@ class RecordLog:
         """The number of bytes that this object has read or written: all complete lines."""
         self._lines = 0
         self._file: int | None = None
+        self._appended: AppendFile | None = None
+        """Owns `_file`, if this is the writer."""
         if write:
             try:
                 self._create()
@@ -85,8 +87,8 @@ class RecordLog:
                 ) from None
             self._at += len(line) + 1
             self._lines += 1
-        if self._write and self._at < size:
-            self._cut()
+        if self._appended is not None and self._at < size:
+            self._appended.truncate(self._at)
         return records
 
     def append(self, record: Any) -> bool:
@@ -95,9 +97,8 @@ class RecordLog:
         Returns False, without adding it, if another driver has added something first, which is to
         be read.
         """
-        assert self._write, "opened to read"
-        assert self._file is not None, "closed"
-        if os.fstat(self._file).st_size != self._at:
+        assert self._appended is not None, "opened to read, or closed"
+        if not self._appended.is_ours:
             raise StoreError(
                 f"log {self.path}: another process has appended to it; end what is left of an "
                 "earlier run, and start again"
@@ -109,52 +110,39 @@ class RecordLog:
                 self._fetch(self._pieces)
                 return False
         try:
-            at = self._put(line, self._at)
-            if self._pieces is None:
-                os.fsync(self._file)
+            self._appended.append(line, synced=self._pieces is None)
         except OSError as error:
-            self._cut()
             raise self._failed("append to it", error) from None
-        self._at = at
+        self._at = self._appended.end
         self._lines += 1
         return True
 
     def close(self) -> None:
         """Closes the file."""
-        if self._file is not None:
+        if self._appended is not None:
+            self._appended.close()
+        elif self._file is not None:
             os.close(self._file)
-            self._file = None
+        self._file = self._appended = None
 
     def _create(self) -> None:
         directory = os.path.dirname(self.path) or "."
         os.makedirs(directory, exist_ok=True)
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._appended = AppendFile.open(self.path)
+        self._file = self._appended.file
         sync(directory)
 
     def _fetch(self, pieces: PieceLog) -> None:
         """Appends to the file what the place has more."""
-        assert self._file is not None
-        at = os.fstat(self._file).st_size
+        assert self._appended is not None
         while True:
             chain = pieces.chain()
-            for _, _, data in pieces.bytes_from(chain, at):
-                at = self._put(data, at)
-            if at >= chain.end:
+            for _, _, data in pieces.bytes_from(chain, self._appended.end):
+                self._appended.append(data, synced=False)
+            if self._appended.end >= chain.end:
                 break
         if len(chain.pieces) >= MANY_PIECES or chain.spare:
             pieces.tidy(chain)
-
-    def _put(self, data: bytes, at: int) -> int:
-        assert self._file is not None
-        left = memoryview(data)
-        while left:
-            written = os.pwrite(self._file, left, at)
-            left, at = left[written:], at + written
-        return at
-
-    def _cut(self) -> None:
-        assert self._file is not None
-        os.ftruncate(self._file, self._at)
 
     def _failed(self, act: str, error: OSError) -> StoreError:
         return StoreError(

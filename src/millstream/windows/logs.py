@@ -7,7 +7,6 @@ ms.windows.Logs(pattern=r"(?P<host>\\S+) .* \\[(?P<time>[^]]+)\\]",
 
 from __future__ import annotations
 
-from codecs import lookup
 from dataclasses import dataclass
 
 from millstream.errors import DefinitionError
@@ -15,6 +14,7 @@ from millstream.model.duration import Duration, microseconds, shown_duration
 from millstream.model.line_records import check_pattern, check_starts
 from millstream.model.path import is_path
 from millstream.model.source import TIME_UNITS, TimeOf
+from millstream.model.text_form import encoding_of_lines
 from millstream.model.time_text import check_time_text
 from millstream.windows.fidelity import Error
 from millstream.windows.job import Job
@@ -143,22 +143,11 @@ class Logs:
 
 
 def _encoding(encoding: object) -> str:
-    """Returns Python's name of an encoding whose lines end as in ASCII.
-
-    >>> _encoding("Latin1"), _encoding("UTF8")
-    ('iso8859-1', 'utf-8')
-    """
-    try:
-        name = lookup(str(encoding)).name
-        ascii_bytes = bytes(range(128))
-        if name == "utf-8" or (
-            ascii_bytes.decode(name) == ascii_bytes.decode("ascii")
-            and all(len(bytes([byte]).decode(name, "replace")) == 1 for byte in range(128, 256))
-        ):
-            return name
-    except (LookupError, UnicodeError, TypeError):
-        pass
-    raise DefinitionError(
-        "logs: encoding must be utf-8 or one with a byte for each character, such as latin-1, "
-        f"since places in a log are bytes; got {encoding!r}"
-    )
+    """Returns Python's name of an encoding; DefinitionError if a log cannot be read in it."""
+    name = encoding_of_lines(encoding)
+    if name is None:
+        raise DefinitionError(
+            "logs: encoding must be utf-8 or one with a byte for each character, such as latin-1, "
+            f"since places in a log are bytes; got {encoding!r}"
+        )
+    return name

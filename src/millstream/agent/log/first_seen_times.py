@@ -8,18 +8,16 @@ entry, and a growing log one for each look.
 
 from __future__ import annotations
 
-import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from errno import ENOSPC
 from pathlib import Path
 
 import msgspec
 
 from millstream.agent.log.log_files import Mark
-from millstream.durable import with_checksum, without_checksum, write_whole
+from millstream.durable import AppendFile, with_checksum, without_checksum, write_whole
 
 Ranges = tuple["array[int]", "array[int]"]
 """The ends of a file's ranges, in order, and their times. Each range begins where the last one
@@ -39,8 +37,8 @@ class FirstSeenTimes:
         self._count = 0
         self._unwritten = b""
         """Entries that the disk had no room for; they are written before any others."""
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        self._size = self._load()
+        self._journal = AppendFile.open(path)
+        self._load()
 
     def stamp(self, file: str, start: int, size: int, seen: int, now: int) -> int:
         """Stamps `size` bytes from `start` on, and returns the time of those at `start`.
@@ -91,14 +89,13 @@ class FirstSeenTimes:
             for end, ts in zip(*ranges, strict=True)
         ]
         write_whole(self._path, b"".join(lines))
-        fresh = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        fresh = AppendFile.open(self._path)
         self.close()
-        self._handle = fresh
-        self._files, self._count = kept, len(lines)
-        self._size, self._unwritten = sum(map(len, lines)), b""
+        self._journal = fresh
+        self._files, self._count, self._unwritten = kept, len(lines), b""
 
     def close(self) -> None:
-        os.close(self._handle)
+        self._journal.close()
 
     def _range(self, file: str, start: int) -> tuple[int, int]:
         ends, times = self._files[file]
@@ -110,12 +107,9 @@ class FirstSeenTimes:
         self._take(file, end, ts)
 
     def _write(self) -> None:
-        if not self._unwritten:
-            return
-        if os.pwrite(self._handle, self._unwritten, self._size) != len(self._unwritten):
-            raise OSError(ENOSPC, "no room for the times of records")
-        os.fsync(self._handle)
-        self._size, self._unwritten = self._size + len(self._unwritten), b""
+        if self._unwritten:
+            self._journal.append(self._unwritten)
+            self._unwritten = b""
 
     def _write_if_there_is_room(self) -> None:
         with suppress(OSError):  # entries about files can wait until the next record is stamped
@@ -131,8 +125,8 @@ class FirstSeenTimes:
             ends.append(end)
             times.append(ts)
 
-    def _load(self) -> int:
-        """Load the journal and return its size. A torn last entry was used by no record."""
+    def _load(self) -> None:
+        """Load the journal. A torn last entry was used by no record."""
         size = 0
         with self._path.open("rb") as lines:
             for line in lines:
@@ -141,8 +135,8 @@ class FirstSeenTimes:
                 except (ValueError, msgspec.DecodeError):
                     break
                 size += len(line)
-        os.ftruncate(self._handle, size)
-        return size
+        if size < self._journal.end:
+            self._journal.truncate(size)
 
 
 def _line(file: str, end: int, ts: int) -> bytes:

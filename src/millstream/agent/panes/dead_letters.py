@@ -7,11 +7,11 @@ twice.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 
+from millstream.durable import AppendFile
 from millstream.errors import MillstreamError
 
 MOST_BYTES = 16 * 1024 * 1024
@@ -28,15 +28,14 @@ class DeadLetters:
         self.first: str | None = None
         """A description of the first dead letter since the start; None once it was reported."""
         self._any = False
-        self._bytes, self.kept, self.cut = at
-        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        self._bytes = min(self._bytes, os.fstat(self._handle).st_size)
-        os.ftruncate(self._handle, self._bytes)
+        size, self.kept, self.cut = at
+        self._file = AppendFile.open(path)
+        self._file.truncate(min(size, self._file.end), synced=False)
 
     @property
     def state(self) -> list[int]:
         """The size of the file in bytes, the letters in it, the letters that did not fit."""
-        return [self._bytes, self.kept, self.cut]
+        return [self._file.end, self.kept, self.cut]
 
     def add(self, file: str, offset: int, line: bytes, error: str) -> None:
         """Write a line to the file, if there is room."""
@@ -56,19 +55,17 @@ class DeadLetters:
         self._write({"gap": words})
 
     def close(self) -> None:
-        os.close(self._handle)
+        self._file.close()
 
     def _write(self, letter: dict[str, object]) -> None:
         data = msgspec.json.encode(letter) + b"\n"
         try:
-            if self._bytes + len(data) > self._most:
+            if self._file.end + len(data) > self._most:
                 raise OSError("it is full")
-            if os.pwrite(self._handle, data, self._bytes) != len(data):
-                raise OSError("the disk is full")
+            self._file.append(data, synced=False)
         except OSError:  # the pane's manifest counts the line all the same
             self.cut += 1
             return
-        self._bytes += len(data)
         self.kept += 1
 
 

@@ -16,7 +16,7 @@ from millstream.cli.commands.actions import known_action, opened_actions, put_ba
 from millstream.cli.commands.slates import as_json
 from millstream.cli.progress import moment
 from millstream.cli.store import mirrored, named_store, store_options
-from millstream.cli.which_server import open_client, url_instead_options
+from millstream.cli.which_server import asks_server, open_client, url_instead_options
 from millstream.counted_nouns import counted, verb
 from millstream.errors import CommandError
 from millstream.letters.retry_log import RETRIED, given_again
@@ -164,7 +164,7 @@ def retry(
             )
         _put_back(store, app, url, token_file, action, chosen.dry_run)
         return
-    if url is not None:
+    if asks_server(url, store, app, token_file):
         with open_client(url, token_file) as client:
             outcome: Any = client.retry(**wanted)
     else:
@@ -190,7 +190,7 @@ def _put_back(
     dry_run: bool,
 ) -> None:
     """Puts back the events that an action gave up."""
-    if url is not None:
+    if asks_server(url, store, app, token_file):
         with open_client(url, token_file) as client:
             given = client.retry_action(action, dry_run=dry_run)
     else:

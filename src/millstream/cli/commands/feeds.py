@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from millstream.errors import CommandError
 if TYPE_CHECKING:
     from millstream.client import FeedsClient
     from millstream.client.client import Client
-    from millstream.messages.feeds import FeedNetwork
+    from millstream.messages.feeds import FeedNetwork, FeedPart, Item
 
 NAMED = click.option("--feeds", "name", metavar="NAME", help="Which feeds, if there are several.")
 MOST_SHOWN = 20
@@ -76,10 +75,10 @@ def show(
     """
     if asks_server(url, store, app, token_file):
         with open_client(url, token_file) as client:
-            served = _feeds(client, name).read(
+            page: FeedPart = _feeds(client, name).read(
                 consumer, limit=limit, cursor=cursor, coherency=coherency, why=why, view=False
             )
-            page = msgspec.to_builtins(served)
+            whole = msgspec.to_builtins(page)
     else:
         from millstream.cli.stored_feeds import page_of
 
@@ -87,25 +86,26 @@ def show(
         query = {option: str(value) for option, value in options.items() if value is not None}
         now = time.time_ns() // 1_000
         with chosen_store(store, app) as chosen:
-            page = page_of(chosen, name, consumer, query, now)
+            page, batch = page_of(chosen, name, consumer, query, now)
+        whole = {**msgspec.to_builtins(page), "batch": batch}
     if as_lines:
-        click.echo(as_json(page))
+        click.echo(as_json(whole))
     else:
-        for item in page["items"]:
+        for item in page.items:
             click.echo(one_item(item))
-        if page["next"]:
-            click.echo(f"older: --cursor {page['next']}", err=True)
-        if not page["complete"]:
-            click.echo(f"not complete: {as_json(page['left_out'])}", err=True)
+        if page.next:
+            click.echo(f"older: --cursor {page.next}", err=True)
+        if not page.complete:
+            click.echo(f"not complete: {as_json(msgspec.to_builtins(page.left_out))}", err=True)
 
 
-def one_item(item: Mapping[str, Any]) -> str:
+def one_item(item: Item) -> str:
     """Formats an item in one line: time, producer, id, pushed or pulled, and value."""
-    words = [moment(item["ts"]), item["producer"], item["id"], item["how"]]
-    words += ["edited"] if item["edited"] is not None else []
-    words += [f"via {item['via']}"] if item["via"] else []
-    words += [as_json(item["why"])] if item.get("why") else []
-    return f"{'  '.join(words)}  {as_json(item['value'])}"
+    words = [moment(item.ts), item.producer, item.id, item.how]
+    words += ["edited"] if item.edited is not None else []
+    words += [f"via {item.via}"] if item.via else []
+    words += [as_json(msgspec.to_builtins(item.why))] if item.why else []
+    return f"{'  '.join(words)}  {as_json(item.value)}"
 
 
 @feeds.command()

@@ -50,7 +50,7 @@ def jobs(
         millstream jobs errors
         millstream jobs errors --url http://127.0.0.1:8470 --json | jq .totals
     """
-    if asks_server(url, store, app):
+    if asks_server(url, store, app, token_file):
         views = _served(url, token_file)
     else:
         with chosen_store(store, app) as folder:

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from millstream.durable import read_record, sync, write_record, write_synced
+from millstream.durable import AppendFile, read_record, sync, write_record, write_synced
 from millstream.errors import StoreError
 from millstream.log.blocks import Tag
 from millstream.log.place_writer import EventLogWriter
@@ -161,20 +161,20 @@ class FileLines:
     """Writes lines to one file, which is created with the first of them."""
 
     def __init__(self, stem: str) -> None:
-        self._path, self._size = f"{stem}{SUFFIX}", 0
-        self._file: BinaryIO | None = None
+        self._path = f"{stem}{SUFFIX}"
+        self._file: AppendFile | None = None
 
     def write(self, lines: Sequence[bytes]) -> None:
-        self._file = self._file or open(self._path, "wb")  # noqa: SIM115  # closed below
-        self._file.writelines(lines)
-        self._size += sum(map(len, lines))
+        if self._file is None:
+            self._file = AppendFile.open(self._path)
+            self._file.truncate(0, synced=False)
+        self._file.append(b"".join(lines), synced=False)
 
     def finished(self) -> list[tuple[str, int]]:
         if self._file is None:
             return []
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        return [(self._path, self._size)]
+        self._file.sync()
+        return [(self._path, self._file.end)]
 
     def close(self) -> None:
         if self._file is not None:

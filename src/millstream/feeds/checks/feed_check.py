@@ -37,11 +37,11 @@ from millstream.feeds.names import (
 from millstream.feeds.options import FeedOptions
 from millstream.feeds.placement import PlacedFeeds
 from millstream.feeds.reads.diversity import DiverseQuery
-from millstream.feeds.reads.items import FeedItem
 from millstream.feeds.reads.query import FeedQuery, FeedSlice
 from millstream.feeds.reads.tables import Tables
 from millstream.feeds.stored_rows import PostRow, ReferenceRow, read_row
 from millstream.feeds.updates.fanouts import ON_WAY
+from millstream.messages.feeds import Item
 
 PAGES = 50
 """A long feed is read in about this many pages, a short one in pages of the usual size."""
@@ -132,9 +132,7 @@ def merged(lines: Mapping[str, Posts]) -> Posts:
     return {position: post for line in lines.values() for position, post in line.items()}
 
 
-def from_newest(
-    older: Callable[[Position | None, int], FeedSlice], size: int
-) -> Iterator[FeedItem]:
+def from_newest(older: Callable[[Position | None, int], FeedSlice], size: int) -> Iterator[Item]:
     """Reads a whole feed in pages, newest first. Stops at a page that does not go on."""
     before: Position | None = None
     while True:
@@ -148,9 +146,9 @@ def from_newest(
         before = last
 
 
-def from_oldest(newer: Callable[[Position, int], FeedSlice], size: int) -> Iterator[FeedItem]:
+def from_oldest(newer: Callable[[Position, int], FeedSlice], size: int) -> Iterator[Item]:
     """Reads a whole feed in pages in the other direction. The result is newest first, too."""
-    pages, than = list[list[FeedItem]](), OLDEST
+    pages, than = list[list[Item]](), OLDEST
     while True:
         page = newer(than, size)
         pages.append(page.items)
@@ -161,7 +159,7 @@ def from_oldest(newer: Callable[[Position, int], FeedSlice], size: int) -> Itera
 
 
 def compared(
-    consumer: str, read: str, expected: Posts, items: Iterable[FeedItem]
+    consumer: str, read: str, expected: Posts, items: Iterable[Item]
 ) -> Iterator[Difference]:
     """Yields the differences between a whole feed and the expected posts."""
     left, last = dict(expected), None
@@ -195,7 +193,7 @@ def compared_diverse(
     fresh = max((line[0][0] for line in newest), default=0) - options.t_us
     leads = {line[0] for line in newest if line[0][0] >= fresh}
     diverse = DiverseQuery(query, k=options.k, t=options.t_us)
-    pages, key, others = list[FeedItem](), None, False
+    pages, key, others = list[Item](), None, False
     while True:
         page = diverse.older(key, size)
         pages += page.items

@@ -3,8 +3,8 @@
     asked = Request.read({"limit": "20", "cursor": ...}, options)
     answer(FeedQuery(placed, tables, consumer, pending), asked, now)
 
-Pure: everything is read through the query. The server adds `batch` and `age`, which come from the
-tables.
+Pure: everything is read through the query. The server makes a `FeedPage` of the answer: it knows
+the batch and its age.
 
 `next` leads to older items, and is null at the end. `previous` leads to newer items, and is null
 only for a feed without items: a client polls with it, and gets each new post once. Both stay valid
@@ -17,8 +17,8 @@ an empty page if all older items have been deleted.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal, get_args
 
 import msgspec
 from msgspec import Meta
@@ -29,11 +29,11 @@ from millstream.feeds.options import COHERENCIES, FeedOptions
 from millstream.feeds.policy.sides import ratio_of_consumer
 from millstream.feeds.reads.cursor import Cursor, Direction, Diverse, from_and_including
 from millstream.feeds.reads.diversity import DiverseQuery
-from millstream.feeds.reads.items import FeedItem
 from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.reads.unread_items import is_unread, unread
 from millstream.feeds.records import LATEST
 from millstream.feeds.stored_rows import ProducerMeta, read_row
+from millstream.messages.feeds import FeedPart, Item, LeftOut, PairReason
 from millstream.model.duration import microseconds, shown_duration
 from millstream.nearest import did_you_mean
 
@@ -87,49 +87,41 @@ class Request:
         return request if cursor is None else _going_on(request, Cursor.read(cursor), given, most_k)
 
 
-def answer(query: FeedQuery, asked: Request, now: int) -> dict[str, Any]:
-    """Returns the answer without `batch` and `age`. `now` is in microseconds."""
+def answer(query: FeedQuery, asked: Request, now: int) -> FeedPart:
+    """Returns the requested part of the feed. `now` is in microseconds."""
     page = _diverse_page(query, asked, now) if _is_diverse(asked) else _global_page(query, asked)
-    seen = query.seen()
     left_out = query.left_out
-    return {
-        "feeds": query.placed.name,
-        "consumer": query.consumer,
-        "coherency": asked.coherency,
-        "items": shown(query, page.items, why=asked.why),
-        "next": None if page.next is None else page.next.text(),
-        "previous": None if page.previous is None else page.previous.text(),
-        "unread": asdict(unread(query)) if asked.unread else None,
-        "seen": None if seen is None else list(seen),
-        "complete": not left_out,
-        "left_out": {"producers": left_out, "reason": TOO_MANY} if left_out else None,
-    }
+    return FeedPart(
+        feeds=query.placed.name,
+        consumer=query.consumer,
+        coherency=asked.coherency,
+        items=shown(query, page.items, why=asked.why),
+        next=None if page.next is None else page.next.text(),
+        previous=None if page.previous is None else page.previous.text(),
+        unread=unread(query) if asked.unread else None,
+        seen=query.seen(),
+        complete=not left_out,
+        left_out=LeftOut(left_out, TOO_MANY) if left_out else None,
+    )
 
 
-def shown(
-    query: FeedQuery, items: Sequence[FeedItem], *, why: bool = False
-) -> list[dict[str, Any]]:
-    """Converts items to the form used in answers."""
+def shown(query: FeedQuery, items: Sequence[Item], *, why: bool = False) -> tuple[Item, ...]:
+    """Adds to items whether they are unread and, if requested, why their pairs are on their
+    sides."""
     seen = query.seen()
     reasons = {
         producer: _reason(query, producer)
         for producer in {_followed(item) for item in items}
         if why
     }
-    return [
-        {
-            "id": item.id,
-            "producer": item.producer,
-            "ts": item.ts,
-            "value": item.value,
-            "edited": item.edited,
-            "via": item.via,
-            "how": item.how,
-            "unread": is_unread(item, seen),
-            **({"why": reasons[_followed(item)]} if why else {}),
-        }
+    if seen is None and not why:
+        return tuple(items)
+    return tuple(
+        msgspec.structs.replace(
+            item, unread=is_unread(item, seen), why=reasons.get(_followed(item))
+        )
         for item in items
-    ]
+    )
 
 
 def read_flag(given: Mapping[str, str], name: str) -> bool:
@@ -151,7 +143,7 @@ def read_coherency(given: Mapping[str, str], default: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    items: list[FeedItem]
+    items: list[Item]
     next: Cursor | None
     previous: Cursor | None
 
@@ -218,7 +210,7 @@ def _empty(cursor: Cursor | None) -> _Page:
     return _Page([], None, replace(cursor, direction="newer", position=position))
 
 
-def _reason(query: FeedQuery, producer: str) -> dict[str, Any]:
+def _reason(query: FeedQuery, producer: str) -> PairReason:
     """Explains why a followed producer is on push or pull: by Lemma 1 of Feeding Frenzy, or, if a
     consumer decides for all of its producers, by Lemma 2 with the posts of all of them."""
     options, own = query.placed.options, query.meta
@@ -233,15 +225,15 @@ def _reason(query: FeedQuery, producer: str) -> dict[str, Any]:
     else:
         event_rate = 0.0 if meta is None else meta.rate.per_second(memory)
         ratio = options.ratio if meta is None else meta.ratio
-    return {
-        "side": "pull" if pair is None else "push",
-        "query_rate": 0.0 if own.rate is None else own.rate.per_second(memory),
-        "event_rate": event_rate,
-        "ratio": ratio,
-    }
+    return PairReason(
+        side="pull" if pair is None else "push",
+        query_rate=0.0 if own.rate is None else own.rate.per_second(memory),
+        event_rate=event_rate,
+        ratio=ratio,
+    )
 
 
-def _followed(item: FeedItem) -> str:
+def _followed(item: Item) -> str:
     """The followed producer that brings this item into the feed."""
     return item.via or item.producer
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from millstream.codec import encode_value
 from millstream.feeds.names import SEP, Position, time_text
-from millstream.feeds.reads.items import FeedItem, How
 from millstream.feeds.stored_rows import PostRow, decode_posts
+from millstream.messages.feeds import How, Item
 
 Way = tuple[How, str | None]
 """The way a post comes into a feed: how, and through which aggregated producer."""
@@ -33,13 +33,20 @@ def position_of(place: bytes) -> Position:
     return int(ts), producer, post
 
 
-def candidate_of(item: FeedItem) -> Candidate:
+def item_of(
+    ts: int, producer: str, post: str, row: PostRow, how: How, via: str | None = None
+) -> Item:
+    """Makes an item from a stored post. Whether it is unread, and why, is known to `answers`."""
+    return Item(post, producer, ts, row.value, row.edited, via, how, unread=None)
+
+
+def candidate_of(item: Item) -> Candidate:
     """Makes a candidate from an item."""
     row = PostRow(item.value, item.edited)
     return place_of(*item.position), encode_value(row), (item.how, item.via)
 
 
-def items_of(candidates: Sequence[Candidate]) -> list[FeedItem]:
+def items_of(candidates: Sequence[Candidate]) -> list[Item]:
     """Decodes candidates into items, all names and all values at once."""
     if not candidates:
         return []
@@ -47,7 +54,7 @@ def items_of(candidates: Sequence[Candidate]) -> list[FeedItem]:
     names = iter(_SEP.join(places).decode().split(SEP))
     rows = decode_posts(b"[" + b",".join(stored) + b"]")
     return [
-        FeedItem(int(ts), producer, post, row.value, how, row.edited, via)
+        item_of(int(ts), producer, post, row, how, via)
         for ts, producer, post, row, (how, via) in zip(
             names, names, names, rows, ways, strict=False
         )

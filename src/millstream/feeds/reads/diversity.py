@@ -35,12 +35,12 @@ from operator import itemgetter
 from millstream.feeds.names import Position
 from millstream.feeds.reads.candidates import items_of
 from millstream.feeds.reads.cursor import Key
-from millstream.feeds.reads.items import FeedItem
 from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.reads.stream_merge import PostStream
 from millstream.feeds.records import LATEST
+from millstream.messages.feeds import Item
 
-Step = tuple[Position, int, FeedItem | None]
+Step = tuple[Position, int, Item | None]
 """A post of a line with its rank there, 0 for the newest; or a mark, which has no post."""
 CHUNK = 100
 """The number of items that are read at a time."""
@@ -54,7 +54,7 @@ BOTTOM: Position = (0, "", "")
 class DiversePage:
     """A part of a feed with per-producer coherency."""
 
-    items: list[FeedItem]
+    items: list[Item]
     """Newest first."""
     first: Key | None
     """`first` and `last` are the greatest and the least key of the page; None if there are no
@@ -99,14 +99,14 @@ class DiverseQuery:
 
     def newer(self, than: Key, limit: int) -> DiversePage:
         """Returns the last items above a key."""
-        rows: deque[tuple[Key, FeedItem]] = deque(maxlen=limit + 1)
+        rows: deque[tuple[Key, Item]] = deque(maxlen=limit + 1)
         for key, item in self._order(None):
             if key <= than:
                 break
             rows.append((key, item))
         return _page(list(rows)[-limit:], len(rows) > limit)
 
-    def _order(self, start: Key | None) -> Iterator[tuple[Key, FeedItem]]:
+    def _order(self, start: Key | None) -> Iterator[tuple[Key, Item]]:
         """Yields all posts that may be shown, by key. Those before `start` may be missing."""
         if start is None or start[0]:
             for item, _ in self._merged(1):
@@ -117,7 +117,7 @@ class DiverseQuery:
             if rank or item.ts < self._fresh_from:
                 yield (False, item.position), item
 
-    def _merged(self, most: int) -> Iterator[tuple[FeedItem, int]]:
+    def _merged(self, most: int) -> Iterator[tuple[Item, int]]:
         """Yields the `most` newest posts of each line by recency, with their rank. A post of
         several lines comes once, with its best rank."""
         walks = [line.walk(most) for line in self._lines]
@@ -168,7 +168,7 @@ class ProducerPosts:
 
     def __init__(self, steps: Iterator[Step]) -> None:
         self._steps = steps
-        self._items: list[FeedItem] = []
+        self._items: list[Item] = []
         self._mark: Position | None = None
 
     def walk(self, most: int) -> Iterator[Step]:
@@ -198,13 +198,13 @@ class Shelf:
 
     def __init__(self, items: PostStream, chunk: int, most: int) -> None:
         self._items, self._chunk, self._left = items, chunk, most
-        self._by_producer: defaultdict[str, list[FeedItem]] = defaultdict(list)
+        self._by_producer: defaultdict[str, list[Item]] = defaultdict(list)
         self.low = TOP
         """All items from this position on are known."""
         self.is_open = True
         """True if there is more to read."""
 
-    def of(self, producer: str) -> list[FeedItem]:
+    def of(self, producer: str) -> list[Item]:
         """Returns the known items of a followed producer. The list grows as more is read."""
         return self._by_producer[producer]
 
@@ -219,7 +219,7 @@ class Shelf:
             self.low, self.is_open = chunk[-1].position, self._left > 0
 
 
-def _steps(items: Iterator[FeedItem]) -> Iterator[Step]:
+def _steps(items: Iterator[Item]) -> Iterator[Step]:
     return ((item.position, 0, item) for item in items)
 
 
@@ -227,7 +227,7 @@ def _both(one: Iterator[Step], other: Iterator[Step]) -> Iterator[Step]:
     return heapq.merge(one, other, key=itemgetter(0), reverse=True)
 
 
-def _page(found: list[tuple[Key, FeedItem]], more: bool) -> DiversePage:
+def _page(found: list[tuple[Key, Item]], more: bool) -> DiversePage:
     items = sorted((item for _, item in found), key=lambda item: item.position, reverse=True)
     first, last = (found[0][0], found[-1][0]) if found else (None, None)
     return DiversePage(items, first, last, more)

@@ -37,8 +37,13 @@ from millstream.feeds.names import (
     time_text,
 )
 from millstream.feeds.placement import PlacedFeeds
-from millstream.feeds.reads.candidates import Candidate, candidate_of, items_of, position_of
-from millstream.feeds.reads.items import FeedItem, How, item_of
+from millstream.feeds.reads.candidates import (
+    Candidate,
+    candidate_of,
+    item_of,
+    items_of,
+    position_of,
+)
 from millstream.feeds.reads.pending_records import NOTHING, Pending
 from millstream.feeds.reads.references import References
 from millstream.feeds.reads.stream_merge import Merged, PostStream, read_into
@@ -46,6 +51,7 @@ from millstream.feeds.reads.tables import Row, Tables
 from millstream.feeds.reads.visible_rows import Shown
 from millstream.feeds.states import NO_POST, PairState, read_pair, seen_after
 from millstream.feeds.stored_rows import ConsumerMeta, PushRow, decode_consumer
+from millstream.messages.feeds import How, Item
 
 BEGINS, ITEMS, POSTS = prefix("from"), prefix("item"), prefix("post")
 PULL, PUSH = prefix("pull"), prefix("push")
@@ -60,7 +66,7 @@ the answer says so."""
 class FeedSlice(NamedTuple):
     """A part of a feed, newest first."""
 
-    items: list[FeedItem]
+    items: list[Item]
     more: bool
     """True if there are more items in the direction that was read."""
     left_out: int = 0
@@ -165,7 +171,7 @@ class FeedQuery:
         """Returns a producer's posts, newest first, without pending ones."""
         return self._posts(producer, None, before, newest_first=True)
 
-    def pending_before(self, before: Position | None) -> dict[str, Iterator[FeedItem]]:
+    def pending_before(self, before: Position | None) -> dict[str, Iterator[Item]]:
         """Returns the pending posts of each followed producer, newest first. For an aggregated
         producer this includes posts that are pending at its sources or on their way from them."""
         return self._not_taken(None, before, newest_first=True)
@@ -290,13 +296,13 @@ class FeedQuery:
 
     def _not_taken(
         self, than: Position | None, before: Position | None, *, newest_first: bool
-    ) -> dict[str, Iterator[FeedItem]]:
+    ) -> dict[str, Iterator[Item]]:
         """For each followed producer, the posts between two positions that its table does not have
         yet."""
         if not self._pending.posts and not self._references.waited_for:
             return {}
         bounds = than, before
-        streams: dict[str, list[Iterator[FeedItem]]] = {
+        streams: dict[str, list[Iterator[Item]]] = {
             producer: [self._fresh(producer, *bounds, newest_first=newest_first)]
             for producer in self._posting()
         }
@@ -320,7 +326,7 @@ class FeedQuery:
 
     def _on_way(
         self, via: str, than: Position | None, before: Position | None, *, newest_first: bool
-    ) -> Iterator[FeedItem]:
+    ) -> Iterator[Item]:
         """The posts between two positions that are on their way to an aggregated producer."""
         references = self._references.on_way(via, than, before, newest_first=newest_first)
         for ts, origin, post, reference_row in references:
@@ -336,7 +342,7 @@ class FeedQuery:
         *,
         newest_first: bool,
         via: str | None = None,
-    ) -> Iterator[FeedItem]:
+    ) -> Iterator[Item]:
         """A producer's pending posts between two positions."""
         items = []
         for post in self._pending.posts[producer]:

@@ -10,8 +10,8 @@ from itertools import groupby, islice
 from operator import itemgetter
 
 from millstream.feeds.reads.candidates import Candidate, items_of
-from millstream.feeds.reads.items import FeedItem
 from millstream.feeds.reads.tables import Row, Rows
+from millstream.messages.feeds import Item
 
 Add = Callable[[list[Row], list[Candidate]], bool]
 """Appends the candidates of some rows to a list. Returns True if one of them may be in another
@@ -49,7 +49,7 @@ class PostStream:
             self.is_read = len(rows) < wanted
         return candidates
 
-    def items(self, at_once: int) -> Iterator[FeedItem]:
+    def items(self, at_once: int) -> Iterator[Item]:
         """Yields the remaining posts, read lazily in chunks of `at_once`."""
         while not self.is_read:
             yield from items_of(self.some(at_once))

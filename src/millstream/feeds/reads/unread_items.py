@@ -8,33 +8,22 @@ posts of a producer are shown, all of its unread posts count.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from millstream.feeds.names import Position
-from millstream.feeds.reads.items import FeedItem
 from millstream.feeds.reads.query import FeedQuery
+from millstream.messages.feeds import Item, Unread
 
 MOST = 1_000
 """The maximum count."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadCount:
-    """The number of unread items."""
-
-    count: int
-    more: bool
-    """True if there are more than were counted."""
-
-
-def unread(query: FeedQuery, most: int = MOST) -> UnreadCount:
+def unread(query: FeedQuery, most: int = MOST) -> Unread:
     """Counts the unread items, up to `most`."""
     seen = query.seen()
     # Without a marker either end would do; pushed items are at the newest end.
     page = query.older(None, most) if seen is None else query.newer(seen, most)
-    return UnreadCount(len(page.items), page.more)
+    return Unread(len(page.items), page.more)
 
 
-def is_unread(item: FeedItem, seen: Position | None) -> bool | None:
+def is_unread(item: Item, seen: Position | None) -> bool | None:
     """True if an item is unread; None if the consumer never reported how far it has read."""
     return None if seen is None else item.position > seen

@@ -8,12 +8,12 @@ from operator import itemgetter
 from millstream.codec import encode_value
 from millstream.feeds.names import DIGITS, OF, SEP, is_reference, referred_to
 from millstream.feeds.reads.candidates import PULLED, PUSHED, Candidate, place_of
-from millstream.feeds.reads.items import How
 from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.references import References
 from millstream.feeds.reads.tables import Row
 from millstream.feeds.states import PostState
 from millstream.feeds.stored_rows import PostRow, ReferenceRow, decode_post, decode_reference
+from millstream.messages.feeds import How
 
 _OF, _SEP = OF.encode(), SEP.encode()
 _AFTER_TIME = DIGITS + 1

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
@@ -36,7 +36,6 @@ from millstream.errors import CursorConflict, InputError, MillstreamError
 from millstream.feeds.names import Position
 from millstream.feeds.reads.answers import read_coherency, read_flag, shown
 from millstream.feeds.reads.cursor import Cursor
-from millstream.feeds.reads.items import FeedItem
 from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.reads.tables import Tables
@@ -92,7 +91,7 @@ def changes(
     upto = page.items[0].position if page.items else position
     if not all_of_it:
         known = dict(islice((fresh | known).items(), WINDOW))
-        items = _items(asked, page.items, why)
+        items = shown(asked, page.items, why=why)
         return Changes(items, [], upto, known, 0, None, page.more, asked.left_out)
     window = asked.older(None, WINDOW).items
     low = window[-1].position if len(window) == WINDOW else NOTHING_SEEN
@@ -100,7 +99,7 @@ def changes(
     others = [item for item in now if known.get(item.position, -1) != item.edited]
     there = known_items(now)
     return Changes(
-        _items(asked, [*page.items, *others], why),
+        shown(asked, [*page.items, *others], why=why),
         [at for at in known if at >= low and at not in there],
         upto,
         dict(islice((fresh | there).items(), WINDOW)),
@@ -111,11 +110,7 @@ def changes(
     )
 
 
-def _items(asked: FeedQuery, items: Sequence[FeedItem], why: bool) -> tuple[Item, ...]:
-    return msgspec.convert(shown(asked, items, why=why), tuple[Item, ...])
-
-
-def known_items(items: Iterable[FeedItem]) -> Known:
+def known_items(items: Iterable[Item]) -> Known:
     return {item.position: item.edited for item in items}
 
 

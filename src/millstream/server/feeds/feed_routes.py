@@ -9,10 +9,9 @@ network as a whole.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
-import msgspec
+from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -22,7 +21,7 @@ from millstream.feeds.reads.answers import answer, read_coherency
 from millstream.feeds.reads.pending_records import Pending
 from millstream.feeds.reads.query import FeedQuery
 from millstream.feeds.reads.tables import Tables
-from millstream.messages.feeds import FeedPage, Follow, FollowsPage, LeftOut
+from millstream.messages.feeds import FeedPage, FeedPart, Follow, FollowsPage, LeftOut
 from millstream.server.access.grants import Need
 from millstream.server.access.guard import GRANT
 from millstream.server.feeds.feed_live import FeedLive
@@ -86,20 +85,20 @@ class FeedReads:
         except InputError as error:
             raise refused_request(error) from None
 
-        def make(tables: Tables, pending: Pending) -> tuple[Mapping[str, Any], int, int]:
+        def make(tables: Tables, pending: Pending) -> tuple[FeedPart, int, int]:
             feed = FeedQuery(network.placed, tables, consumer, pending)
-            content = answer(feed, page_request, now)
+            part = answer(feed, page_request, now)
             by_producer = page_request.coherency == "per-producer"
-            size = feed.meta.follows if by_producer else len(content["items"])
-            return content, len(feed.pulled()), size
+            size = feed.meta.follows if by_producer else len(part.items)
+            return part, len(feed.pulled()), size
 
         read = await network.read(consumer, make)
-        content, pulled, size = read.value
-        batch, age = read.progress.batch, round(self._service.age(read.progress), 3)
-        page = msgspec.convert({**content, "batch": batch, "age": age}, FeedPage)
+        part, pulled, size = read.value
+        age = round(self._service.age(read.progress), 3)
+        page = FeedPage(**structs.asdict(part), batch=read.progress.batch, age=age)
         if read.trouble is not None:
             left_out = also_left_out(read.trouble, page.left_out)
-            page = msgspec.structs.replace(page, complete=False, left_out=left_out)
+            page = structs.replace(page, complete=False, left_out=left_out)
         if counts:
             times = [item.ts for item in page.items]
             self._views.count(network.name, consumer, flow(times, now))
