@@ -168,14 +168,16 @@ class Root:
             yield from self._end(board, due)
             return
         kind, window = _timer_of(due.name)
-        if board.is_closed(window) or board.window(window) is None:
+        counts = board.window(window)
+        if board.is_closed(window) or counts is None:
             return
         if kind == "latency" and not self.agents:
             wait = self._deadline(window) - due.ts
             if wait > 0:
                 yield _after(wait, due.name)
                 return
-        if kind == "time" and not [*board.boards(self.job.span.panes_of(window))]:
+        has_panes = bool(board.boards(self.job.span.panes_of(window)))
+        if kind == "time" and not has_panes and not counts.late:
             # No pane of any node has come: event time was ended (`--final`) before the window
             # began. The log does not reach it, unless the log continues.
             yield timer(at=due.ts + self.job.span.length, name=due.name)
