@@ -11,7 +11,8 @@ from millstream.graph.layout import lay_out
 from millstream.graph.words import stream_remark
 from millstream.model.function import Map
 from millstream.model.source import Source
-from millstream.model.workflow import Stream, Workflow
+from millstream.model.stream import Stream
+from millstream.model.workflow import Workflow
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ docs/concepts.md):
   that updated it; its timers die with it. A timer's firing does not keep a slate alive.
 - A slate that was stored with another version than the update's is read through its migrations
   (model/migration.py). One that cannot be read stays as it is, and what came for it fails.
+- A late event is not fed. A stream that is declared for notices of late events has one of it, just
+  later than the horizon that the event has missed (model/late_notice.py).
 - A dead letter that is given again is processed by the function that failed, as an event of its
   stream with its own time, among whatever is to come.
 - The slate of an aggregate is the merge of what its events are lifted to (model/algebra.py).
@@ -32,7 +34,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from millstream.codec import decode_value, encode_value, readable_slate, slate_codec
@@ -40,6 +42,7 @@ from millstream.errors import CodecError, FunctionError, LookupFailed
 from millstream.model.algebra import Algebra
 from millstream.model.event import END, Clock, Emit, Event, Forget, SetTimer, Timer
 from millstream.model.function import Map, Update
+from millstream.model.late_notice import late_notice, late_notices
 from millstream.model.place import described
 from millstream.model.rules import (
     FAILURES,
@@ -121,6 +124,14 @@ class Reference:
         for event in events:
             self.fed_since_end = True
             self._publish(event)
+
+    def set_aside(self, event: Event, missed: int) -> None:
+        """Take a late event, which has missed the horizon `missed`: no function of its stream gets
+        it, but streams of notices do (model/late_notice.py)."""
+        self.fed_since_end = True
+        for stream, streams in late_notices(self.workflow, event.stream).items():
+            notice = late_notice(stream, streams, event, missed)
+            self._publish(notice._replace(value=asdict(notice.value)))
 
     def give_again(self, letter: DeadLetter) -> None:
         """Give a dead letter to the function that failed, once more; `drain` processes it."""

@@ -82,6 +82,29 @@ class Run:
             self._reference.drain()
         return self._end_batch()
 
+    def feed_late(self, given: Given) -> Run:
+        """Give events of sources that come too late, in event-time order: their functions do not
+        get them, and the windows of jobs count them as late.
+
+        They are late for the time that the run has reached, whatever their own.
+        """
+        if isinstance(given, Mapping):
+            events = [event for name in given for event in self._events(name, given[name])]
+        else:
+            events = [Event(*fields) for fields in given]
+        if self._workflow.order != "event-time":
+            raise DefinitionError(
+                f"app {self._app.name!r}: order must be 'event-time' for events to be late; "
+                f"got {self._workflow.order!r}"
+            )
+        reached = self._reference.highest or 0
+        for event in events:
+            self._source(event.stream)
+            self._reference.set_aside(event, max(reached, event.ts))
+        with self._looking_up():
+            self._reference.drain()
+        return self._end_batch()
+
     def feed_text(self, source: str, text: str | bytes) -> Run:
         """Process the lines of a text as the source would read them from a file.
 

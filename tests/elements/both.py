@@ -21,12 +21,14 @@ cuttings = st.lists(st.integers(0, 40), max_size=6)
 def check_engine_is_reference(
     app: App, events: Sequence[Event], cuts: Sequence[int], shards: int, lane: Lane
 ) -> InProcess:
-    """Batches give the reference's slates, streams and dead letters, over all that was not late."""
+    """Batches give the reference's slates, streams and dead letters, over all that was not late and
+    what was, set aside."""
     engine = run_in_batches(app, events, cuts, shards, lane)
     left = list(events)
     for event in engine.late:
         left.remove(event)
-    assert of_engine(engine) == of_reference(engine.workflow, left, shards)
+    late = zip(engine.late, engine.missed, strict=True)
+    assert of_engine(engine) == of_reference(engine.workflow, left, shards, late)
     return engine
 
 

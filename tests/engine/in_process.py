@@ -44,6 +44,8 @@ class InProcess:
     progress: Progress = field(default_factory=Progress)
     streams: dict[str, list[Event]] = field(default_factory=dict)
     late: list[Event] = field(default_factory=list)
+    missed: list[int] = field(default_factory=list)
+    """The horizon that each late event has missed."""
     dropped: list[tuple[str, Event]] = field(default_factory=list)
     letters: list[dict[str, Any]] = field(default_factory=list)
     changes: dict[str, SlateChanges] = field(default_factory=dict)
@@ -74,6 +76,7 @@ class InProcess:
         run = self._one_task if self.lane == "one-task" else self._shuffled
         reports = run(beat, events)
         for report in reports:
+            self.missed += [beat.late or 0] * len(report.late_events)
             self._collect(msgspec.msgpack.decode(msgspec.msgpack.encode(report), type=Report))
         self.progress = advanced(self.progress, reports, number, self.clock, {})
         if step is not None:

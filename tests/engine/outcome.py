@@ -87,10 +87,18 @@ class Outcome:
         return {row: value for row, value in self.rows.items() if row not in set(gone)}
 
 
-def of_reference(workflow: Workflow, events: Iterable[Event], shards: int) -> Outcome:
-    """What the reference makes of the events, to the end of event time."""
+def of_reference(
+    workflow: Workflow,
+    events: Iterable[Event],
+    shards: int,
+    late: Iterable[tuple[Event, int]] = (),
+) -> Outcome:
+    """What the reference makes of the events, to the end of event time; and of those that were
+    late, each with the horizon that it has missed."""
     reference = Reference(workflow)
     reference.feed(events)
+    for event, missed in late:
+        reference.set_aside(event, missed)
     end_event_time(reference)
     rows: Rows = {}
     for (name, key), slate in reference.slates.items():

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import millstream as ms
 from millstream.model.event import Event
 from millstream.model.slate import Table
-from millstream.model.workflow import ChangeOutput, Workflow
+from millstream.model.stream import ChangeOutput
+from millstream.model.workflow import Workflow
 from millstream.reference import Reference
 from millstream.reference_changes import Held, ReferenceChanges
 from millstream.reference_final import end_event_time

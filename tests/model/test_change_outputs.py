@@ -11,7 +11,7 @@ import millstream as ms
 from millstream.config import load
 from millstream.errors import DefinitionError
 from millstream.graph import mermaid, text
-from millstream.model.workflow import ChangeOutput
+from millstream.model.stream import ChangeOutput
 
 
 def shop(*subscribes: str) -> ms.App:

@@ -136,4 +136,4 @@ def test_what_comes_late_changes_a_window_that_is_closed() -> None:
     }
     (said,) = run.stream("counts.windows")
     assert said.value["completeness"]["records"] == 1.0  # as far as was known then
-    assert window["completeness"]["records"] == 3 / 7
+    assert window["completeness"]["records"] is None  # more may come late, nobody knows how many

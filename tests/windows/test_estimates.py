@@ -158,6 +158,9 @@ def test_a_sample_by_hand() -> None:
     assert (found["low"], found["high"]) == pytest.approx((170 - half, 170 + half))
     assert (found["method"], found["confidence"]) == ("sampled", 0.95)
     assert found["panes"] == {"received": 10, "left_out": 10, "lost": 0, "unknown": 0}
+    in_time = estimate(job, ["a", "b"], range(10), told, {"k": values}, final=False).total
+    assert (in_time["low"], in_time["high"]) == (found["low"], found["high"])
+    assert (in_time["confidence"], in_time["on_time_confidence"]) == (None, 0.95)
 
 
 def test_what_goes_with_the_records_is_known_from_them() -> None:

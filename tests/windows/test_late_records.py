@@ -11,11 +11,19 @@ from hypothesis import strategies as st
 from windows.messages import a_job, an_app, events, told
 
 import millstream as ms
+from millstream.messages.jobs import JobAnswer
 from millstream.windows import Job, Logs
+from millstream.windows.job_view import shown
 from millstream.windows.lateness import late_warning
-from millstream.windows.placed import PlacedJob
+from millstream.windows.placed import PlacedJob, job_parts
 
 HOUR = 3_600_000_000
+
+
+def view(run: ms.testing.Run, app: ms.App) -> JobAnswer:
+    """What `jobs` and the page show of the job."""
+    parts = job_parts({name: part.described() for name, part in app.parts.items()})
+    return shown("counts", parts["counts"], run.slates("counts.root"), 1)
 
 
 def answers(run: ms.testing.Run, begin: int) -> list[dict[str, Any]]:
@@ -108,6 +116,27 @@ def test_none_is_expected_once_all_logs_have_ended() -> None:
     assert [one["high"] for one in said] == [None, 2, 1, 1, 1, 1]
 
 
+def test_the_share_of_records_is_not_known_while_they_come_late() -> None:
+    """A window without a record, of a log of which most is late, does not claim to be whole; nor
+    does `jobs` of windows that were closed before, or are open. Once all logs have ended it is
+    known again."""
+    job = a_job(range=1, bounds="count", corrections=9)
+    log = {0: "x", 1: "x", 3: "x", 4: "x", 6: "x"}
+    late = {1: [0] * 9, 4: [2] * 30}
+    app = an_app(job, nodes="ab")
+    run = ms.testing.run(app, events(told(job, "b", {0: "", 5: ""}, begin=0, end=7)))
+    sent = told(job, "a", log, begin=0, late=late)
+    run.feed(events(sent, ts=2_000))
+    first = [one.value["completeness"] for one in run.stream("counts.windows")]
+    assert [one["records"] for one in first] == [1.0, *[None] * 8]
+    shown_now = view(run, app).windows
+    assert {window.completeness.records for window in shown_now} == {None}
+    over = [*told(job, "a", {7: ""}, over=True), *told(job, "b", {7: ""}, over=True)]
+    run.feed(events(over, ts=3_000))
+    shares = {window.window: window.completeness.records for window in view(run, app).windows}
+    assert (shares[0], shares[6]) == (1 / 10, 1.0)
+
+
 @pytest.mark.parametrize(
     ("job", "logs", "dated"),
     [
@@ -161,7 +190,7 @@ def test_records_of_before_the_first_pane_have_an_answer() -> None:
             said = [one.value for one in run.stream("counts.windows") if one.value["from"] == 3]
             assert [one.get("correction") for one in said] == [None, 1]
             assert said[0]["coverage"]["missing"] == {"absent": 1}
-            assert (said[0]["why"], said[0]["completeness"]["records"]) == ("failure", 0.0)
+            assert (said[0]["why"], said[0]["completeness"]["records"]) == ("failure", None)
         else:
             assert found == []
 

@@ -1,4 +1,5 @@
-"""Turns records of a source into events: extracts key and time, and sets late ones aside.
+"""Turns records of a source into events: extracts key and time, and sets late ones aside. Notices
+of these go to the functions that read them (`late_notice`).
 
 Works on a chunk of records at a time. A chunk whose records all have the plain shape (a text key
 and an integer or ISO time in top-level fields) takes a fast path. Other chunks are processed record
@@ -13,13 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from millstream.codec import encode_value
+from millstream.codec import decode_value, encode_value
 from millstream.engine.arrow_arrays import offsets_of, text_array
 from millstream.engine.columns import Columns
 from millstream.engine.plan import SOURCE
 from millstream.engine.router import Router
 from millstream.errors import CodecError, InputError, MillstreamError
 from millstream.model.duration import TIME_LIMIT, UNITS
+from millstream.model.event import Event
+from millstream.model.late_notice import late_notice
 from millstream.model.path import PLAIN_KEY
 from millstream.model.rules import DeadLetter
 from millstream.model.source import Source
@@ -234,10 +237,27 @@ class Intake:
                 rows = zip(late.ts, late.keys, late.values, strict=True)
                 self.late.extend((name, ts, key, value) for ts, key, value in rows)
                 self._router.owe(self._stream, len(late), late=True)
+                self._notify(late, limit)
             if timely is None:
                 return
             events, decoded = timely, None
         self._router.route(SOURCE, events, decoded=decoded)
+
+    def _notify(self, late: Columns, missed: int) -> None:
+        """Routes the notices of late events, for the functions that read them."""
+        plan, name = self._router.plan, self.source.name
+        for stream, streams in plan.late_notices[name].items():
+            notices = [
+                late_notice(stream, streams, Event(name, ts, key, decode_value(value)), missed)
+                for ts, key, value in zip(late.ts, late.keys, late.values, strict=True)
+            ]
+            columns = Columns(
+                [plan.stream_number[stream]] * len(notices),
+                [notice.ts for notice in notices],
+                [notice.key for notice in notices],
+                [encode_value(notice.value) for notice in notices],
+            )
+            self._router.route(SOURCE, columns)
 
 
 def _text(record: Any) -> str:

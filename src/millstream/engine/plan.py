@@ -14,6 +14,7 @@ from millstream.codec import slate_codec
 from millstream.engine.cells.room import Share, share_of
 from millstream.engine.cells.sweep import Sweeps
 from millstream.model.function import Function, Update
+from millstream.model.late_notice import late_notices
 from millstream.model.slate import Table
 from millstream.model.workflow import Workflow
 
@@ -76,6 +77,12 @@ class Plan:
     @cached_property
     def stream_number(self) -> dict[str, int]:
         return {name: number for number, name in enumerate(self.streams)}
+
+    @cached_property
+    def late_notices(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        """The streams of notices of each source (`model.late_notice`)."""
+        sources = (source.name for source in self.workflow.sources)
+        return {name: late_notices(self.workflow, name) for name in sources}
 
     @cached_property
     def layers(self) -> tuple[tuple[int, ...], ...]:

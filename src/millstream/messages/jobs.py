@@ -73,7 +73,8 @@ class WindowCoverage(msgspec.Struct, frozen=True):
 
 
 class WindowCompleteness(msgspec.Struct, frozen=True):
-    """The shares of a window's records and bytes that are in its result."""
+    """The shares of a window's records and bytes that are in its result. None: not known, as while
+    late records are expected."""
 
     records: float | None
     bytes: float | None

@@ -36,15 +36,14 @@ from millstream.model.place import location
 from millstream.model.size import Size, byte_count
 from millstream.model.slate import check_slate_type, declared_value
 from millstream.model.source import KeyOf, Source, TimeOf, declared
+from millstream.model.stream import ChangeOutput, Stream
 from millstream.model.text_form import text_form
 from millstream.model.workflow import (
     CHANGES,
     SLATE_LIMIT,
     SLATE_WARN,
-    ChangeOutput,
     OnError,
     Order,
-    Stream,
     Workflow,
 )
 
@@ -148,6 +147,12 @@ class AppDefinition:
         check_name(name, "output")
         declared = declared_value(value, f"output {name!r}")
         self._declare(name, output=True, order_by=order_by, **declared)
+
+    def late_notices(self, name: str, *, of: Iterable[str]) -> None:
+        """Declare a stream with a `LateNotice` of each event that was late for one of the streams
+        `of`, or for a source that leads to one. Only in event-time order are events late."""
+        check_name(name, "stream")
+        self._declare(name, late_of=tuple(of))
 
     def changes(self, update: str, *, name: str | None = None) -> None:
         """Publish the changes of an update's slates: after each batch, every slate that it changed.

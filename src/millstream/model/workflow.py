@@ -23,6 +23,7 @@ from millstream.model.function import check_former_names as check_former_names
 from millstream.model.lookup import KnownLookup, check_lookup_names, refuse_lookups
 from millstream.model.size import MIB
 from millstream.model.source import Source
+from millstream.model.stream import ChangeOutput, Stream
 from millstream.nearest import nearest
 
 Order = Literal["arrival", "event-time"]
@@ -34,30 +35,6 @@ CHANGES = ".changes"
 """Suffix of an update's name for the output of its slates' changes; `name=` overrides it."""
 Edge = tuple[str, str, str]
 """(emitting function, stream, subscribing function)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """The declared properties of a stream, apart from its readers and writers."""
-
-    name: str
-    output: bool = False
-    delay: int = 0
-    """The least time, in microseconds, by which its events are later than their input."""
-    action: bool = False
-    """True for an output whose events are carried out after their batch is committed."""
-    order_by: str | None = None
-    """The numeric field of the value that orders the output of a batch; None: time does."""
-    value: type | None = None
-    """A dataclass with the fields of the events' values; sinks make columns of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeOutput:
-    """The changes of an update's slates, for sinks and tails: they depend on the batches."""
-
-    name: str
-    update: str
 
 
 @dataclass(frozen=True)
@@ -219,6 +196,7 @@ def _offered(workflow: Workflow, known: set[str]) -> list[str]:
 
 def _check_streams(workflow: Workflow) -> None:
     known = {source.name for source in workflow.sources}
+    known.update(stream.name for stream in workflow.declared if stream.late_of)
     for function in workflow.functions:
         known.update(function.emits)
         for stream in function.emits:

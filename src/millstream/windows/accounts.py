@@ -139,6 +139,8 @@ class WindowAccount(msgspec.Struct):
     corrected."""
     misdated_part: float = 0.0
     """The same share of records with an implausible time. Their windows are not known."""
+    late_expected: bool = False
+    """True if late records of the window were expected when its completeness was computed."""
     drawn: int = 0
     """Drawn panes of nodes, if the job's fidelity is an area of drawn panes."""
     drawn_received: int = 0
@@ -163,27 +165,38 @@ class WindowAccount(msgspec.Struct):
             self.late += mark[RECORDS]
             self.know_better()
 
-    def come_late(self, count: int) -> None:
-        """Counts records that their node read after it had sent their pane."""
+    def come_late(self, count: int, *, late_expected: bool) -> None:
+        """Counts records that their node read after it had sent their pane. `late_expected`: more
+        of them are expected."""
         self.late += count
         self.read += count
         self.unsized += count
+        self.late_expected = late_expected
         self.know_better()
 
     def know_better(self) -> None:
         """Updates the completeness: more records are known than when the window was closed."""
         if self.completeness:
-            unknown = int(self.completeness["unknown_panes"] or 0)
-            self.completeness = self.complete(self.included, self.included_bytes, unknown)
+            self.completeness = self.completed(late_expected=self.late_expected)
 
-    def complete(self, records: int, size: int, unknown: int) -> dict[str, int | float | None]:
+    def completed(self, *, late_expected: bool) -> dict[str, int | float | None]:
+        """Returns the completeness of a closed window."""
+        unknown = int(self.completeness["unknown_panes"] or 0)
+        return self.complete(
+            self.included, self.included_bytes, unknown, late_expected=late_expected
+        )
+
+    def complete(
+        self, records: int, size: int, unknown: int, *, late_expected: bool
+    ) -> dict[str, int | float | None]:
         """Returns the share of the known records that these `records` are, and the same for their
-        bytes. null: the share is not known. The panes counted in `unknown` may hold more
-        records."""
+        bytes. null: the share is not known, as it is while late records are expected. The panes
+        counted in `unknown` may hold more records."""
         known = self.on_time + self.late + self.shed
+        unsized = late_expected or self.unsized
         return {
-            "records": _part(records, known, unknown),
-            "bytes": None if self.unsized else _part(size, self.bytes, unknown),
+            "records": None if late_expected else _part(records, known, unknown),
+            "bytes": None if unsized else _part(size, self.bytes, unknown),
             "unknown_panes": unknown,
             "late": self.late_part,
             "misdated": self.misdated_part,

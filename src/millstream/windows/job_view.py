@@ -129,6 +129,8 @@ class _Board:
     """The pane that a node has reached, if it is known."""
     kept: int
     """Nothing is known of panes before this one any more."""
+    late_expected: bool
+    """True if late records must be expected."""
     why: Mapping[int, str | None]
     """The reason why a window was closed, for windows with an entry. None: it is open."""
 
@@ -261,7 +263,7 @@ class _Board:
                 {
                     "late": 0.0,
                     "misdated": 0.0,
-                    **(entry.completeness or self._completeness(number, entry)),
+                    **self._completeness(number, entry),
                 },
                 WindowCompleteness,
             ),
@@ -304,11 +306,13 @@ class _Board:
         )
 
     def _completeness(self, number: int, window: WindowAccount) -> dict[str, int | float | None]:
-        """Returns the completeness of an open window, computed as in `answers`."""
+        """Returns the completeness of a window as known now, computed as in `answers`."""
+        if window.completeness:
+            return window.completed(late_expected=self.late_expected)
         size = sum(mark[BYTES] for marks in self._boards(number) for mark in marks.values())
         missing = self._missing(number)
         unknown = sum(missing[cause] for cause in UNKNOWN)
-        return window.complete(window.on_time, size, unknown)
+        return window.complete(window.on_time, size, unknown, late_expected=self.late_expected)
 
     def _missing(self, number: int) -> Counter[str]:
         """Returns the missing panes of nodes by cause, as the module `missing_panes` does for a
@@ -379,6 +383,7 @@ def _board(part: JobPart, tables: Mapping[str, Entries]) -> _Board:
         over=over,
         at=at,
         kept=max(kept, default=start),
+        late_expected=any(meta.expects_late(len(part.nodes)) for meta in metas),
         why=why,
     )
 

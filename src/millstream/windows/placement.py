@@ -1,12 +1,14 @@
 """Turns a job into functions of the model.
 
-    streams of the nodes -> NAME.log -> NAME.nodes -> NAME.panes       on Spark
+    streams of the nodes -> NAME.log  -> NAME.nodes -> NAME.panes      on Spark
+    NAME.late            -> NAME.late.log -> NAME.nodes                on Spark, in event-time order
     agents                                         -> NAME.panes       with `logs`, a source
     NAME.panes -> NAME.said -> NAME.reducers -> NAME.schedule          see `reducers`
     NAME.panes -> NAME.coming, with NAME.schedule -> NAME.ledger -> NAME.parts
     NAME.parts -> NAME.root -> NAME, NAME.windows
 
-The first map sets the key of each record to its node. `NAME.nodes` makes the panes of a node. It
+The first map sets the key of each record to its node. `NAME.nodes` makes the panes of a node. In
+event-time order it counts the notices of late events (`model/late_notice.py`) as late records. It
 sets a timer at the end of each pane, so that a node without records reports it. On axes other than
 time, the timer is for the end of event time. `NAME.ledger` takes in each pane once. `NAME.root` has
 a table for each reducer. Agents are told on `NAME.told`.
@@ -18,11 +20,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from millstream.codec import encode_value
 from millstream.errors import DefinitionError
 from millstream.model.app import AppDefinition
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
 from millstream.model.function import check_name, takes
+from millstream.model.late_notice import LateNotice
 from millstream.model.slate import Table
 from millstream.windows.field_map import FieldMap
 from millstream.windows.job import Job
@@ -97,11 +102,20 @@ def place(
 
 def _add_panes(app: AppDefinition, job: Job, name: str, logs: Mapping[str, str]) -> None:
     """Adds the functions that make panes from records on Spark."""
-    naming = Naming(tuple((stream, node) for node, stream in logs.items()))
-    app.map(*logs.values(), publishes=f"{name}.log", name=f"{name}.map")(naming)
+    naming = Naming(name, tuple((stream, node) for node, stream in logs.items()))
+    late = app.order == "event-time"
+    if late:
+        app.late_notices(f"{name}.late", of=logs.values())
+    app.map(
+        *logs.values(),
+        *([f"{name}.late"] if late else []),
+        publishes=[f"{name}.log", *([f"{name}.late.log"] if late else [])],
+        name=f"{name}.map",
+    )(naming)
     making = PaneMaking(job, name)
     app.update(
         f"{name}.log",
+        *([f"{name}.late.log"] if late else []),
         publishes=f"{name}.panes",
         slate=Making,
         name=f"{name}.nodes",
@@ -154,13 +168,19 @@ class OnTimer:
 
 @dataclass(frozen=True)
 class Naming:
-    """The map that sets the key of a log's records to their node."""
+    """The map that sets the key of a log's records, and of notices of late ones, to their node. A
+    notice of a source that leads to the streams of several nodes goes to each of them."""
 
+    name: str
     nodes: tuple[tuple[str, str], ...]
     __signature__ = takes("event")
 
     def __call__(self, event: Event) -> list[Emit]:
-        return [emit(key=dict(self.nodes)[event.stream])]
+        nodes = dict(self.nodes)
+        if event.stream == f"{self.name}.late":
+            streams = msgspec.convert(event.value, LateNotice).streams
+            return [emit(f"{self.name}.late.log", key=nodes[stream]) for stream in streams]
+        return [emit(f"{self.name}.log", key=nodes[event.stream])]
 
 
 @dataclass(frozen=True)
@@ -176,11 +196,16 @@ class PaneMaking:
         return self.job.modules
 
     def __call__(self, event: Event, making: Making) -> Iterator[Emit | SetTimer]:
-        size, before = len(encode_value(event.value)), making.pane
+        before = making.pane
         maker = Maker(self.job, event.key)
         ts = event.ts - 1  # the hop to here took a microsecond
-        for message in maker.take(making, event.value, ts, size):
-            yield emit(value=message)
+        if event.stream == f"{self.name}.late.log":
+            notice = msgspec.convert(event.value, LateNotice)
+            maker.miss(making, notice.value, notice.ts, now=ts)
+        else:
+            size = len(encode_value(event.value))
+            for message in maker.take(making, event.value, ts, size):
+                yield emit(value=message)
         if making.pane != before:
             if making.pane is not None and not self._is_drawn(event.key, making.pane):
                 maker.give_up(making, "drawn")

@@ -144,7 +144,8 @@ function when({ axis, from, to }) {
 /** Formats the known part of the records, or bytes; an upper bound if some panes are unknown. */
 function known(completeness, of = "records") {
   const { [of]: part, unknown_panes: unknown } = completeness;
-  const title = unknown ? `not known what ${counted(unknown, "pane")} of nodes held` : null;
+  const late = part === null && completeness.late ? "not known: records come late" : null;
+  const title = unknown ? `not known what ${counted(unknown, "pane")} of nodes held` : late;
   return make("span", { title }, part !== null && unknown ? `≤ ${percent(part)}` : percent(part));
 }
 

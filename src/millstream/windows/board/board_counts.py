@@ -100,7 +100,7 @@ class BoardCounts(BoardWindows):
                 for mark in marks.values():
                     window.account_for(mark, on_time=True)
                 for node in late.get(pane, {}).keys() - marks.keys():
-                    window.come_late(late[pane][node])
+                    window.come_late(late[pane][node], late_expected=False)
         window.drawn = drawn_in(self.job, self.nodes, panes)
         if self.by_node:
             clear_shares(self.table, number)

@@ -54,6 +54,9 @@ class BoardMeta(msgspec.Struct, kw_only=True, rename={"from_": "from"}):
     misdated: int = 0
     tardy: bool = False
     """True once there are late records. Before that they are not searched for."""
+    unordered: bool = False
+    """True once a node has read a record of a pane that it had sent, or of one before its first.
+    (Panes that come late do not count: where one is awaited, its window lacks it.)"""
     quiet: bool = False
     """True if there are ranges of quiet windows (`quiet_windows`)."""
     said: list[int] = []
@@ -69,6 +72,11 @@ class BoardMeta(msgspec.Struct, kw_only=True, rename={"from_": "from"}):
     def is_before(self, pane: int) -> bool:
         """True if nothing of the pane can come any more, since it is before the first."""
         return self.final and self.first is not None and pane < self.first
+
+    def expects_late(self, nodes: int) -> bool:
+        """True if records have come late, and a log of the `nodes` goes on from which more may
+        come."""
+        return self.unordered and self.places.ended < nodes
 
     def part_of(self, count: int) -> float:
         """Returns the share of `count` records among all that were read."""

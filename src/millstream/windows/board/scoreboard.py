@@ -122,8 +122,8 @@ class Scoreboard(BoardCounts):
 
     @property
     def late_expected(self) -> bool:
-        """True if records have come late, and a log goes on from which more may come."""
-        return self.meta.late > 0 and self.places.counts.ended < len(self.nodes)
+        """True if late records of a window must be expected."""
+        return self.dated and self.meta.expects_late(len(self.nodes))
 
     def _is_after(self, number: int) -> bool:
         """True if a window begins after all logs have ended."""
@@ -210,6 +210,7 @@ class Scoreboard(BoardCounts):
         """Records that a node has read records of a pane that it had sent, or of one before its
         first. Returns the windows that this opens, and the closed windows that have the pane and
         are still corrected."""
+        self.meta.unordered = True
         corrected = self.claim(node, pane, count)
         opened = [
             number
@@ -238,7 +239,7 @@ class Scoreboard(BoardCounts):
         for number in numbers:
             window = self.window(number) or unquieted.get(number)
             if window is not None:
-                window.come_late(count)
+                window.come_late(count, late_expected=self.late_expected)
                 if window.why and self.is_corrected(number):
                     corrected.append(number)
             elif not self.has(number) and self.is_corrected(number):
@@ -275,7 +276,7 @@ class Scoreboard(BoardCounts):
         window = self._windows[number] = self._recounted(number)
         window.why = "complete"
         window.coverage = {"area": 1.0, "time": 1.0, "space": 1.0, "missing": {}}
-        window.completeness = window.complete(0, 0, 0)
+        window.completeness = window.complete(0, 0, 0, late_expected=self.late_expected)
         self.meta.forgot = min(number, self.meta.forgot)
         return window
 

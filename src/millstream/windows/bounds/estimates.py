@@ -4,7 +4,8 @@ A bound is JSON: `{"value", "low", "high", "confidence", "method", "final"}`. `v
 estimate for the whole window; the answer itself has only what came. The truth is between `low` and
 `high` with the given confidence. null means that nothing can be said. If a bound is not `final`, it
 is a bound on what came in time: where records carry their own time, one may come after its window
-was closed. Without a sample such a bound has no confidence: nothing is known of how likely that is.
+was closed. Such a bound has no confidence (null), since nothing is known of how likely that is. If
+it is from a sample, `on_time_confidence` is that with which it holds what came in time.
 Once a record of the job has come late, others are to be expected: then the upper bound is null, and
 what came in time is bounded by `known`. A window is answered again while it is corrected
 (`Job.corrections`). After that a late record is counted and changes no answer.
@@ -330,17 +331,19 @@ class _Bounding:
             value = max(value, low)
         if value is not None and high is not None:
             value = min(value, high)
-        confidence: float | None = self.confidence
-        if not self.known.strata:
-            confidence = 1.0 if self.final or high is None else None
-        return {
+        confidence = self.confidence if self.known.strata else 1.0
+        breakable = not self.final and high is not None
+        bound: Bound = {
             "value": value,
             "low": low,
             "high": high,
-            "confidence": confidence,
+            "confidence": None if breakable else confidence,
             "method": method,
             "final": self.final,
         }
+        if breakable and self.known.strata:
+            bound["on_time_confidence"] = confidence
+        return bound
 
     def _with_panes(self, bound: Bound) -> Bound:
         known = self.known

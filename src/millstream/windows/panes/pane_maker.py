@@ -49,6 +49,9 @@ class Making:
     """Lost bytes that may have belonged to the pane. -1: their number is not known."""
     cut: bool = False
     """True for a pane of counts that ended because the log ended."""
+    missed: int = 0
+    """Late records that the stream's order has set aside. They are among those `read`, but have no
+    position on an axis of counts."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Maker:
         if job.span.axis == "time":
             return ts
         if job.span.axis == "records":
-            return making.read + making.outside
+            return making.read + making.outside - making.missed
         if job.span.axis == "bytes":
             return making.read_bytes
         assert job.sequence is not None
@@ -110,6 +113,21 @@ class Maker:
             making.last = ts if making.last is None else max(ts, making.last)
         making.read += 1
         making.read_bytes += size
+
+    def miss(self, making: Making, record: Any, ts: int, *, now: int) -> None:
+        """Counts a late record, which event-time order has set aside. `now` is the time of its
+        notice, later than that of any record before. On an axis of counts the record belongs to the
+        pane that is being made."""
+        position = self.position_of(making, record, ts)
+        if not self.job.span.takes(position):
+            making.outside += self.job.span.axis in ("time", "sequence")
+            return
+        if making.pane is None:
+            making.pane = self.job.span.pane_of(now if self.job.span.axis == "time" else position)
+        pane = min(self.job.span.pane_of(position), making.pane)
+        making.late[str(pane)] = making.late.get(str(pane), 0) + 1
+        making.read += 1
+        making.missed += 1
 
     def dead(
         self, making: Making, size: int, *, misdated: bool = False, claims: int | None = None

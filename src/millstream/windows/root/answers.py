@@ -12,11 +12,11 @@ also names the nodes.
 `completeness` is based on what the nodes have counted:
 
 - `records` and `bytes`: the share that the answer has of those that are known; null if the share
-  cannot be told.
+  cannot be told. While late records are expected it cannot: as large a share of this window may
+  still be to come as `late` says.
 - `unknown_panes`: how many panes of nodes have unknown contents, because nothing was heard of them
   or bytes of the log were gone.
-- `late`: the share of late records, of any window, among all that the nodes had read by then. As
-  large a share of this window may still be to come.
+- `late`: the share of late records, of any window, among all that the nodes had read by then.
 - `misdated`: the share of records that were set aside because their time was implausible. Their
   windows are not known.
 
@@ -77,6 +77,8 @@ class Closed:
     """The share of late records among all that were read."""
     misdated: float
     """The share of records whose time was implausible."""
+    late_expected: bool
+    """True if late records of the window must be expected."""
     times: Callable[[], int]
     """Returns the time of the next answer."""
     windows: int = 1
@@ -152,7 +154,13 @@ class Closed:
         window, records = self.window, sum(mark[RECORDS] for mark in marks)
         window.included, window.included_bytes = records, sum(mark[BYTES] for mark in marks)
         window.late_part, window.misdated_part = round(self.late, 6), round(self.misdated, 6)
-        return window.complete(records, window.included_bytes, self.missing.unknown)
+        window.late_expected = self.late_expected
+        return window.complete(
+            records,
+            window.included_bytes,
+            self.missing.unknown,
+            late_expected=self.late_expected,
+        )
 
     def accounts(self) -> dict[str, dict[str, int]]:
         """Counts by node where the records of the window went."""

@@ -34,7 +34,7 @@ from functools import cached_property, partial
 from typing import Any
 
 import msgspec
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from millstream.model.duration import microseconds
 from millstream.model.event import Emit, Event, SetTimer, Timer, emit, timer
@@ -44,12 +44,7 @@ from millstream.trees.messages import ToldRecord
 from millstream.windows.accounts import (
     MARK,
     RECORDS,
-    NodeAccount,
     WindowAccount,
-    account,
-    account_in,
-    account_of,
-    misdated_in,
     unread,
 )
 from millstream.windows.board.missing_panes import Missing, missing_of
@@ -66,6 +61,7 @@ from millstream.windows.panes.pane_ledger import PanePart
 from millstream.windows.reducers import HOPS, NEVER, order_of
 from millstream.windows.root.answers import Closed
 from millstream.windows.root.merged import merged, merged_anew, put
+from millstream.windows.root.node_accounts import add_to_accounts
 from millstream.windows.root.pane_retention import let_go
 from millstream.windows.root.window_bounds import asked, bounds, near
 
@@ -168,14 +164,16 @@ class Root:
             yield from self._end(board, due)
             return
         kind, window = _timer_of(due.name)
-        if board.is_closed(window) or board.window(window) is None:
+        counts = board.window(window)
+        if board.is_closed(window) or counts is None:
             return
         if kind == "latency" and not self.agents:
             wait = self._deadline(window) - due.ts
             if wait > 0:
                 yield _after(wait, due.name)
                 return
-        if kind == "time" and not [*board.boards(self.job.span.panes_of(window))]:
+        has_panes = bool(board.boards(self.job.span.panes_of(window)))
+        if kind == "time" and not has_panes and not counts.late:
             # No pane of any node has come: event time was ended (`--final`) before the window
             # began. The log does not reach it, unless the log continues.
             yield timer(at=due.ts + self.job.span.length, name=due.name)
@@ -225,23 +223,15 @@ class Root:
                     counted.after += [(node, pane) for node in marks]
                     if any(mark[MARK] != "lost" for mark in marks.values()):
                         corrected[window] = None  # a lost pane changes no answer
-        for node, mark in part.marks.items():
-            late = part.late.get(node, {})
-            for other, count in late.items():
+        if part.accounted:
+            add_to_accounts(board, part, in_time=in_time)
+        for node in part.marks:
+            for other, count in part.late.get(node, {}).items():
                 new, changed = board.come_late(node, int(other), count)
                 opened += new
                 corrected |= dict.fromkeys(changed)
             for other, count in part.claimed.get(node, {}).items():
                 corrected |= dict.fromkeys(board.claim(node, int(other), count))
-            if part.accounted:
-                panes = part.until - part.pane
-                behind = max(
-                    ((part.pane - int(other)) * self.job.span.pane for other in late), default=0
-                )
-                counts = _account(board.table, node, mark, late, behind, in_time, panes)
-                board.meta.read += counts.read
-                board.meta.late += counts.late
-                board.meta.misdated += misdated_in(mark)
         return opened, [*corrected]
 
     def _opened(self, window: int, event: Event) -> Iterator[Emit | SetTimer]:
@@ -311,6 +301,7 @@ class Root:
             Missing({}),
             board.meta.part_of(board.meta.late),
             board.meta.part_of(board.meta.misdated),
+            board.late_expected,
             partial(_next_time, board, by),
             windows=len(windows),
         ).answers()
@@ -344,29 +335,9 @@ class Root:
             missing_of(board, window, ended=why == "time"),
             board.meta.part_of(board.meta.late),
             board.meta.part_of(board.meta.misdated),
+            board.late_expected,
             partial(_next_time, board, by),
         )
-
-
-def _account(
-    table: Table,
-    node: str,
-    mark: list[Any],
-    late: dict[str, int],
-    behind: int,
-    in_time: bool,
-    panes: int,
-) -> NodeAccount:
-    """Adds a pane, or a run of `panes` panes without records, to a node's account, with the late
-    records found while it was made. Returns the counts that were added."""
-    counts = account_of(mark, on_time=in_time)
-    counts.read += sum(late.values())
-    counts.late += sum(late.values())
-    counts.behind = behind
-    counts.gaps *= panes
-    if any(astuple(counts)):
-        table[account(node)] = account_in(table, node).plus(counts)
-    return counts
 
 
 def _next_time(board: Scoreboard, by: Event | Timer) -> int:
