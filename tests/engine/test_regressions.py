@@ -213,6 +213,27 @@ def test_a_time_that_cannot_be_stored(ts: int) -> None:
     assert len(check(app_of(emits, publishes="out"), [event(1)]).letters) == 1
 
 
+@pytest.mark.parametrize("given", [{}, {"key": "k", "value": 1}])
+@pytest.mark.parametrize(
+    ("delay", "ahead"), [(None, 1), ("30s", 1), ("30s", 30_000_000), ("1000000d", 1)]
+)
+def test_a_time_left_out_that_cannot_be_stored(
+    delay: str | None, ahead: int, given: dict[str, Any]
+) -> None:
+    """The time that follows from the input's and the stream's delay has the same limit."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> Iterator[Any]:
+        slate["n"] = slate.get("n", 0) + 1
+        yield ms.emit(**given)
+
+    app = app_of(update, publishes="out")
+    if delay is not None:
+        app.stream("out", delay=delay)
+    app.output("out")
+    found = check(app, [event(TIME_LIMIT - ahead - 1), event(TIME_LIMIT - ahead)])
+    assert len(found.letters) == (2 if ahead == 1 and delay else 1)
+
+
 def test_a_value_left_out_is_the_input_as_it_came() -> None:
     """A function may change its event's value; an emit without a value does not see it."""
 
