@@ -45,8 +45,10 @@ class Computed:
 
 anything = st.one_of(
     st.integers(),
+    st.sampled_from([2**63 - 1, 2**63, -(2**63), 10**4299]),
     st.floats(),
     st.text(max_size=2),
+    st.text(st.characters(min_codepoint=0xD7FF, max_codepoint=0xE000, categories=None), max_size=2),
     st.booleans(),
     st.none(),
     st.just(datetime(2026, 1, 1, tzinfo=UTC)),
@@ -54,7 +56,7 @@ anything = st.one_of(
     st.tuples(st.integers()),
     st.binary(max_size=1),
 )
-NAMES = ("n", "x", "text", "flag", "maybe", "either", "other", 5)
+NAMES = ("n", "x", "text", "flag", "maybe", "either", "other", "\ud800", 5)
 
 
 def check(slate: type, held: Any) -> None:
@@ -86,7 +88,7 @@ def test_fields(given: dict[str, Any]) -> None:
 
 def test_the_common_case_is_settled() -> None:
     """Counts, texts and sums need not be read back."""
-    assert settled_as(dict)({"count": 1, "last": "x", "none": None})
+    assert settled_as(dict)({"count": 1, "last": "x", "none": None, "é": "é"})
     assert settled_as(Scalars)(Scalars(1, 0.5, "x", True, None, "y"))
     assert not settled_as(Scalars)(Scalars(x=1))
 

@@ -177,6 +177,27 @@ def test_a_placed_map_is_counted_once() -> None:
     assert engine.progress.processed == {"loop": 4}
 
 
+@dataclass
+class Note:
+    text: str = ""
+    n: int = 0
+
+
+@pytest.mark.parametrize("slate", [dict, Note])
+@pytest.mark.parametrize("bad", [{"text": "\ud800"}, {"n": 10**5_000}, {"\ud800": 1}])
+def test_what_cannot_be_written_and_is_replaced(slate: type, bad: dict[str, Any]) -> None:
+    """An event that leaves text or a number that JSON cannot carry has failed, even if the next one
+    of its key and batch replaces it."""
+
+    def update(event: ms.Event, slate: Any) -> None:
+        fields = slate if isinstance(slate, dict) else vars(slate)
+        fields.pop("\ud800", None)
+        fields.update(bad if event.ts == 2 else {"text": "é", "n": fields.get("n", 0) % 1000 + 1})
+
+    found = check(app_of(update, slate=slate), [event(1), event(2), event(3)])
+    assert len(found.letters) == (0 if slate is Note and "\ud800" in bad else 1)
+
+
 def test_an_entry_that_is_not_unicode() -> None:
     """A table's entry is named by text that UTF-8 can carry; else the event fails, not the task."""
 

@@ -16,7 +16,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from millstream.codec import SlateCodec, settled
+from millstream.codec import BITS, SlateCodec, encodes, settled
 
 SMALL = 256
 """Slates larger than this are not read back between events: it would cost more than the event."""
@@ -43,7 +43,15 @@ def settled_as(slate: type) -> Settled:
             return False
         for name, item in fields.items():
             kind = type(item)
-            if kind not in kinds.get(name, ()) or (kind is float and not isfinite(item)):
+            if kind not in kinds.get(name, ()):
+                return False
+            if kind is int:
+                if item.bit_length() > BITS:
+                    return False
+            elif kind is float:
+                if not isfinite(item):
+                    return False
+            elif kind is str and not (item.isascii() or encodes(item)):
                 return False
         return True
 
