@@ -89,9 +89,11 @@ def encode_slate(slate: Any) -> bytes:
     return encoded
 
 
-_SETTLED = frozenset({str, int, bool, type(None)})  # not float, which may be NaN
 FEW = 8
 """Up to this many entries, looking at each is faster than encoding them."""
+BITS = 63
+"""A whole number of at most so many bits, and a sign, is written and read by any JSON library. One
+of thousands of digits is not, not even by Python."""
 
 
 def settled(slate: dict[Any, Any]) -> bool:
@@ -99,8 +101,26 @@ def settled(slate: dict[Any, Any]) -> bool:
     if len(slate) > FEW:
         return False
     for name, item in slate.items():
-        if type(name) is not str or type(item) not in _SETTLED:
+        if type(name) is not str or not (name.isascii() or encodes(name)):
             return False
+        kind = type(item)
+        if kind is int:
+            if item.bit_length() > BITS:
+                return False
+        elif kind is str:
+            if not (item.isascii() or encodes(item)):
+                return False
+        elif item is not None and kind is not bool:  # a float may be NaN
+            return False
+    return True
+
+
+def encodes(text: str) -> bool:
+    """True if a text can be written as UTF-8: it has no half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
     return True
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -177,6 +177,76 @@ def test_a_placed_map_is_counted_once() -> None:
     assert engine.progress.processed == {"loop": 4}
 
 
+@dataclass
+class Note:
+    text: str = ""
+    n: int = 0
+
+
+@pytest.mark.parametrize("slate", [dict, Note])
+@pytest.mark.parametrize("bad", [{"text": "\ud800"}, {"n": 10**5_000}, {"\ud800": 1}])
+def test_what_cannot_be_written_and_is_replaced(slate: type, bad: dict[str, Any]) -> None:
+    """An event that leaves text or a number that JSON cannot carry has failed, even if the next one
+    of its key and batch replaces it."""
+
+    def update(event: ms.Event, slate: Any) -> None:
+        fields = slate if isinstance(slate, dict) else vars(slate)
+        fields.pop("\ud800", None)
+        fields.update(bad if event.ts == 2 else {"text": "é", "n": fields.get("n", 0) % 1000 + 1})
+
+    found = check(app_of(update, slate=slate), [event(1), event(2), event(3)])
+    assert len(found.letters) == (0 if slate is Note and "\ud800" in bad else 1)
+
+
+@dataclass
+class Reading:
+    n: int = 0
+    x: float = 0.0
+    note: str = ""
+    more: list[Any] = field(default_factory=list)
+
+
+@pytest.mark.parametrize("on_timer", [None, lambda timer, slate: None])
+@pytest.mark.parametrize("x", [{"not": "a number"}, float("nan"), 1, "text", list(range(100))])
+@pytest.mark.parametrize("slate", [Reading, dict])
+def test_a_slate_that_was_large_once(slate: type, x: Any, on_timer: Any) -> None:
+    """An event that puts what a field cannot take has failed, while the slate is large, and when it
+    is small again; however it came to be large."""
+
+    def update(event: ms.Event, slate: Any) -> None:
+        fields = slate if isinstance(slate, dict) else vars(slate)
+        fields["n"] = fields.get("n", 0) + 1
+        fields["seen"] = type(fields.get("x")).__name__
+        if not isinstance(slate, dict):
+            fields["note"] = fields.pop("seen")
+        fields["x"] = x if event.value == "odd" else 0.5
+        fields["more"] = list(range(200)) if event.value == "large" else []
+
+    given = [None, "large", "odd", None, "odd", "large", None, "odd", None]
+    events = [event(ts, value) for ts, value in enumerate(given)]
+    found = check(app_of(update, slate=slate, on_timer=on_timer), events)
+    fails = x != x if slate is dict else x != 1
+    assert len(found.letters) == (3 if fails else 0)
+
+
+@pytest.mark.parametrize("on_timer", [None, lambda timer, slate: None])
+@pytest.mark.parametrize("bad", [(1, 2), {1}, "\ud800", object(), {5: 5}])
+def test_a_dict_that_was_large_once(bad: Any, on_timer: Any) -> None:
+    """The same for what JSON changes or refuses, in one of a few entries or, once the slate is
+    small again, deeper inside."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> None:
+        slate["n"] = slate.get("n", 0) + 1
+        slate["seen"] = f"{slate.get('bad')!r:.20}"
+        slate["bad"] = {"odd": bad, "in": [bad]}.get(event.value)
+        slate["more"] = ["x" * 50] * (10 if event.value == "large" else 1)
+
+    given = ["large", None, "odd", None, "in", "large", None, "in", None, None]
+    events = [event(ts, value) for ts, value in enumerate(given)]
+    check(app_of(update, on_timer=on_timer), events)
+    check(app_of(update, on_timer=on_timer), events[:1], events[1:4], events[4:])
+
+
 def test_an_entry_that_is_not_unicode() -> None:
     """A table's entry is named by text that UTF-8 can carry; else the event fails, not the task."""
 
@@ -211,6 +281,27 @@ def test_a_time_that_cannot_be_stored(ts: int) -> None:
     on_timer = lambda timer, slate: None  # noqa: E731
     assert len(check(app_of(timed, on_timer=on_timer), [event(1)]).letters) == 1
     assert len(check(app_of(emits, publishes="out"), [event(1)]).letters) == 1
+
+
+@pytest.mark.parametrize("given", [{}, {"key": "k", "value": 1}])
+@pytest.mark.parametrize(
+    ("delay", "ahead"), [(None, 1), ("30s", 1), ("30s", 30_000_000), ("1000000d", 1)]
+)
+def test_a_time_left_out_that_cannot_be_stored(
+    delay: str | None, ahead: int, given: dict[str, Any]
+) -> None:
+    """The time that follows from the input's and the stream's delay has the same limit."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> Iterator[Any]:
+        slate["n"] = slate.get("n", 0) + 1
+        yield ms.emit(**given)
+
+    app = app_of(update, publishes="out")
+    if delay is not None:
+        app.stream("out", delay=delay)
+    app.output("out")
+    found = check(app, [event(TIME_LIMIT - ahead - 1), event(TIME_LIMIT - ahead)])
+    assert len(found.letters) == (2 if ahead == 1 and delay else 1)
 
 
 def test_a_value_left_out_is_the_input_as_it_came() -> None:

@@ -10,12 +10,16 @@ from millstream.codec import encode_value
 from millstream.engine.columns import Columns
 from millstream.engine.plan import Plan
 from millstream.errors import CodecError
+from millstream.model.duration import TIME_LIMIT
 from millstream.model.event import END, INHERITED, Emit, Event, Forget, SetTimer
 from millstream.model.function import Update
 from millstream.model.path import PLAIN_KEY
 from millstream.model.rules import effects as all_effects
 from millstream.model.rules import emitted, no_timer_function, not_an_effect, timer_time
 from millstream.stores.layout import Timers
+
+_LAST = TIME_LIMIT - 1
+"""The time of the last event that can exist."""
 
 
 class Effects:
@@ -62,6 +66,7 @@ class Effects:
             to is None
             and self._single is not None
             and at is None
+            and ts < _LAST
             and type(new_key) is str
             and len(new_key) <= PLAIN_KEY
         ):

@@ -105,7 +105,7 @@ def emitted(function: Function, emit: Emit, event: Event, delays: dict[str, int]
             f"emitted ts {ts} must be greater than its input's {event.ts}; "
             f"leave ts out to get {least}"
         )
-    elif ts >= TIME_LIMIT:
+    if ts >= TIME_LIMIT:
         raise FunctionError(f"emitted ts {ts} must be less than {TIME_LIMIT}: is its unit right?")
     return Event(stream, ts, key, event.value if value is INHERITED else value)
 

@@ -54,7 +54,8 @@ def picker(
     """Returns a function that picks the text `key` and the whole number `ts` from a block of lines,
     and the `lines` themselves.
 
-    The function returns None for a block that must be decoded completely.
+    The function returns None for a block that must be decoded completely: all of them, if the
+    struct cannot have a field of such a name (one with a quote, a backslash, a control character).
     """
     fields: list[tuple[str, Any]] = []
     names: dict[str, str] = {}
@@ -62,7 +63,10 @@ def picker(
         if name is not None:
             fields.append((ours, kind))
             names[ours] = name
-    struct = msgspec.defstruct("Picked", fields, rename=names, gc=False, frozen=True)
+    try:
+        struct = msgspec.defstruct("Picked", fields, rename=names, gc=False, frozen=True)
+    except ValueError:
+        return lambda block: None
     decode = msgspec.json.Decoder(struct).decode_lines
 
     def pick(block: bytes) -> Picked | None:
