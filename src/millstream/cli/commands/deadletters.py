@@ -291,7 +291,10 @@ def readable(row: Mapping[str, Any]) -> str:
         head.append("given again")
     file, line = row.get("file"), row.get("line")
     place = f" ({file}:{line})" if file and line else f" ({file})" if file else ""
-    return f"{', '.join(head)}\n  {row.get('error')}{place}\n  value {_short(row.get('value'))}"
+    value = row.get("value")
+    if isinstance(value, bytes) and row.get("form") in ("json", "line", "row"):
+        value = value.decode(errors="replace")  # text that is not UTF-8: easier to read than base64
+    return f"{', '.join(head)}\n  {row.get('error')}{place}\n  value {_short(value)}"
 
 
 def _readable_given_up(row: Mapping[str, Any]) -> str:
