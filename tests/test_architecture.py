@@ -49,8 +49,8 @@ KNOWS = {
     "lookups": "errors model databases retry_pause",
     "slate_changes": "codec",
     "sinks": "errors durable codec log databases slate_changes kafka column_types",
-    "engine": "errors durable model codec slate_versions stores slate_changes update_calls "
-    "update_tables",
+    "engine": "errors durable json_depth model codec slate_versions stores slate_changes "
+    "update_calls update_tables",
     "trees": "errors nearest",
     "agent": "errors counted_nouns nearest retry_pause durable model codec windows packages trees",
     "packages": "errors extras model modules config app_file windows",
@@ -64,7 +64,7 @@ KNOWS = {
     "actions letters sources sinks",
     "messages": "",
     "log": "errors counted_nouns durable places",
-    "letters": "errors log messages",
+    "letters": "errors model log messages",
     "backups": "errors durable places sources stores log actions",
     "actions": "errors counted_nouns nearest retry_pause durable model places stores log",
     "description": "errors durable model graph",

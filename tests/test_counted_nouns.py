@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import millstream
-from millstream.driver.startup.change_plan import _count, _read
+from millstream.driver.startup.change_plan import _count
+from millstream.driver.startup.slate_consequences import _read
 from millstream.verifying.findings import Findings
 
 ROOT = Path(millstream.__file__).parent

@@ -239,6 +239,7 @@ def test_letters_and_the_store(shell: PageShell) -> None:
         dev.wait_for("live page")
         shell.until("millstream slates get count ann", '{"n":1}')
         assert dev.interrupt() == 0
+    shell.run("millstream deadletters clear --kind late")
     shell.run("millstream verify")
     shell.run("millstream vacuum")
     shell.swaps["/backups"] = str(shell.here / "backups")

@@ -58,7 +58,7 @@ def test_the_groups_of_a_pattern_are_the_record(tmp_path: Path) -> None:
         (1, {"user": "ann", "count": "3"}),
         (3, {"user": "bob", "count": "4"}),
     ]
-    assert [(one.line, one.text) for one in bad(chunks)] == [(2, "nobody")]
+    assert [(one.line, one.value) for one in bad(chunks)] == [(2, "nobody")]
     assert "does not match the pattern" in bad(chunks)[0].error
 
 

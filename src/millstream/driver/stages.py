@@ -44,6 +44,8 @@ FLUSH_EVENTS = 65_536
 """The number of deliveries that a task of the first stage buffers before it sends them on."""
 INLINE_ROWS = 2_000
 """The most output rows that are sent with a report; more are staged in a file."""
+INLINE_BYTES = 4 * 1024 * 1024
+"""The most bytes of dead letters that are sent with a report."""
 
 
 def whole_batch(plan: Plan, job: BatchJob, attempt: int) -> Report:
@@ -193,7 +195,7 @@ def _take(intake: Intake, chunk: Chunk, file: str) -> None:
         chunk = chunk.whole()
     intake.take(chunk.records, chunk.raw, file, chunk.line_of, chunk.stamps, chunk.keys)
     for bad in chunk.bad:
-        intake.refuse(bad.text, bad.error, file, bad.line)
+        intake.refuse(bad, file)
 
 
 def _read_letters(job: BatchJob, task: Task, piece: SourceSplit) -> RetryIntake:
@@ -237,7 +239,7 @@ def _end_marks(job: BatchJob) -> list[Row]:
 
 def _with_staged(job: BatchJob, report: Report) -> Report:
     """Returns the report; if it has many output rows, moves them to a staged file."""
-    if report.row_count > INLINE_ROWS:
+    if report.row_count > INLINE_ROWS or report.letter_bytes > INLINE_BYTES:
         name = f"{job.beat.batch:012d}-{uuid4().hex}.rows"
         stage(job, name, msgspec.msgpack.encode(report.take_rows()))
         report.staged = [name]

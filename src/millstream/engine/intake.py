@@ -23,6 +23,7 @@ from millstream.errors import CodecError, InputError, MillstreamError
 from millstream.model.duration import TIME_LIMIT, UNITS
 from millstream.model.event import Event
 from millstream.model.late_notice import late_notice
+from millstream.model.letter_records import Bad, RecordForm, beginning, text_or_bytes
 from millstream.model.path import PLAIN_KEY
 from millstream.model.rules import DeadLetter
 from millstream.model.source import Source
@@ -146,8 +147,12 @@ class Intake:
                     value = raw[index] if raw is not None else encode_value(record)
                     key.encode()
                 except Exception as error:
-                    text = _text(record) if raw is None else raw[index].decode(errors="replace")
-                    self._refuse(text, error, file, line_of(index))
+                    kept, form = _letter_value(record, None if raw is None else raw[index])
+                    known_key = "" if known_keys is None else known_keys[index]
+                    stamp = stamps[index] if self.source.ts is None else None
+                    described = _described(error)
+                    bad = Bad(line_of(index), kept, described, form, known_key, stamp)
+                    self._refuse(bad, file)
                     continue
                 times.append(ts)
                 keys.append(key)
@@ -157,25 +162,25 @@ class Intake:
         if times:
             self._route(Columns([self._stream] * len(times), times, keys, values), decoded)
 
-    def refuse(self, text: str, error: str, file: str, line: int) -> None:
-        """Makes a dead letter of a line that is not even a record."""
+    def refuse(self, bad: Bad, file: str) -> None:
+        """Makes a dead letter of what is not even a record."""
         self.events += 1
         self._router.owe(self._stream, 1, late=False)
-        self._refuse(text, InputError(error), file, line)
+        self._refuse(bad, file)
 
-    def _refuse(self, value: Any, error: Exception, file: str, line: int) -> None:
-        described = str(error) if isinstance(error, MillstreamError) else _named(error)
+    def _refuse(self, bad: Bad, file: str) -> None:
         self._router.dead.append(
             DeadLetter(
                 None,
                 self.source.name,
-                self._clock,
-                "",
-                value,
-                described,
+                self._clock if bad.stamp is None else bad.stamp,
+                bad.key,
+                bad.value,
+                bad.error,
                 batch=self._router.batch,
                 file=file,
-                line=line,
+                line=bad.line,
+                form=bad.form,
             )
         )
 
@@ -260,12 +265,14 @@ class Intake:
             self._router.route(SOURCE, columns)
 
 
-def _text(record: Any) -> str:
-    """Returns a record as JSON text if that is possible, else its repr."""
+def _letter_value(record: Any, raw: bytes | None) -> tuple[str | bytes, RecordForm]:
+    """Returns a record for its letter: its JSON text if that is possible, else its repr."""
+    if isinstance(record, bytes):
+        return record, "bytes"
     try:
-        return encode_value(record).decode()
-    except (CodecError, UnicodeDecodeError):
-        return repr(record)
+        return text_or_bytes(encode_value(record) if raw is None else raw), "json"
+    except CodecError:
+        return beginning(repr(record)), "part"
 
 
 def _is_field(path: object) -> bool:
@@ -284,5 +291,5 @@ def _scale(source: Source) -> int | None:
     return UNITS[source.unit] if source.unit in ("s", "ms", "us") else None
 
 
-def _named(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+def _described(error: Exception) -> str:
+    return str(error) if isinstance(error, MillstreamError) else f"{type(error).__name__}: {error}"

@@ -142,6 +142,11 @@ class Report(msgspec.Struct, array_like=True):
         rows = sum(map(len, self.outputs.values())) + sum(map(len, self.slate_changes.values()))
         return rows + len(self.late_events) + len(self.letters) + len(self.dropped_events)
 
+    @property
+    def letter_bytes(self) -> int:
+        """The size of the values of the dead letters in this report."""
+        return sum(len(letter["value"]) for letter in self.letters)
+
     def take_rows(self) -> Report:
         """Moves the rows for sinks to a new report, and returns it."""
         body = Report(
@@ -337,7 +342,8 @@ def letter_row(letter: DeadLetter) -> dict[str, Any]:
 
 def sink_row(letter: dict[str, Any]) -> dict[str, Any]:
     """Returns the row for the sink, from a dead letter of a report."""
-    return {**letter, "value": decode_value(letter["value"])}
+    # A letter that an earlier version has staged has no form.
+    return {"form": None, **letter, "value": decode_value(letter["value"])}
 
 
 def event_row(ts: int, key: str, value: Any) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 - A *dead letter* of a function, and an event that a function *dropped* or *diverted*, go to that
   function alone: the other readers of the stream have had them.
 - A *late* event, and a record that *never became an event*, go to all readers of their stream: none
-  has had them. A record is turned into an event again, as its source is defined now.
+  has had them. A record is read and turned into an event again, as its source is defined now; one
+  that its letter does not hold whole is refused.
 
 They keep their own times: in event-time order they come after later events, as a late event would,
 but do not count as late again. Each counts as a retried delivery (`retried`); what becomes of it is
@@ -22,6 +23,8 @@ from millstream.engine.intake import Intake, LateEvent
 from millstream.engine.plan import SOURCE
 from millstream.engine.router import Router
 from millstream.errors import InputError
+from millstream.json_depth import DEEPEST, too_deep
+from millstream.model.letter_records import Bad, why_not_whole
 from millstream.model.line_records import line_reader
 from millstream.model.rules import DeadLetter
 from millstream.model.source import Source
@@ -78,14 +81,21 @@ class RetryIntake:
         if source is None:
             self._refuse(row, f"{stream!r} is not a source any more", file, line)
             return
+        part = why_not_whole(row)
         intake = Intake(source, self._router, self._clock, None)
         where = row.get("file") or file, row.get("line") or line
+        key, ts = row.get("key") or "", row["ts"] if source.ts is None else None
         try:
-            record = _record(source, _value(row))
+            if part is not None:
+                raise InputError(f"a retry needs the whole record; this is {part}")
+            record = _record(source, row)
         except InputError as error:
-            intake.refuse(str(_value(row)), str(error), *where)
+            bad = Bad(where[1], _value(row), str(error), row.get("form"), key, ts)
+            intake.refuse(bad, where[0])
         else:
-            intake.take([record], None, where[0], lambda index: where[1])
+            # A key and a time that are not in the record are in the letter.
+            stamps, keys = None if ts is None else [ts], [key] if key else None
+            intake.take([record], None, where[0], lambda index: where[1], stamps, keys)
         self._router.count_again(self._router.plan.stream_number[stream], 1)
 
     def _refuse(self, row: Row, why: str, file: str, line: int) -> None:
@@ -100,6 +110,7 @@ class RetryIntake:
                 batch=self._router.batch,
                 file=file,
                 line=line,
+                form="event" if row.get("function") is not None else row.get("form"),
             )
         )
 
@@ -108,16 +119,26 @@ def _value(row: Row) -> Any:
     return base64.b64decode(row["bytes"]) if "bytes" in row else row.get("value")
 
 
-def _record(source: Source, value: Any) -> Any:
-    """Parses the record in a letter's text: JSON or, for a source of text, the line itself."""
-    if not isinstance(value, str):
+def _record(source: Source, row: Row) -> Any:
+    """Reads the record in a letter, as its form says.
+
+    JSON that is not an object may also be a line of text, whose source was defined as JSON before.
+    """
+    value, form = _value(row), row.get("form")
+    if form is None and not isinstance(value, str):
         return value
+    data = value.encode() if isinstance(value, str) else value
+    if form == "bytes":
+        return data
     pattern = source.text.pattern
-    try:
-        record = decode_value(value.encode())
-        if pattern is None or isinstance(record, dict):
-            return record
-    except ValueError as error:
-        if pattern is None:
-            raise InputError(f"not JSON: {error}") from None
-    return line_reader(pattern)(value.encode())
+    if form != "line":
+        try:
+            record = decode_value(data)
+            if too_deep(data):
+                raise ValueError(f"it is nested more than {DEEPEST} deep")
+            if pattern is None or isinstance(record, dict):
+                return record
+        except (ValueError, RecursionError) as error:
+            if pattern is None:
+                raise InputError(f"not JSON: {error}") from None
+    return line_reader(pattern, encoding=source.text.line_encoding)(data)

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -44,6 +44,13 @@ class LetterRetry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Its number in its original log."""
     row: dict[str, Any]
     """Its row in that log."""
+
+
+class Cleared(NamedTuple):
+    """The letters that were removed, and those that another application has yet to read."""
+
+    removed: int
+    kept: int
 
 
 class EveryTag:
@@ -146,6 +153,28 @@ def _appended(
             is_new = isinstance(result, Appended) and not result.repeated
             given, before = given + is_new, before + (not is_new)
     return Retried(given, before, dict(impossible))
+
+
+def clear_letters(logs: StreamLogs, kind: str, *, dry_run: bool = False) -> Cleared:
+    """Removes the letters of a kind that no other application has yet to read.
+
+    Numbers go on, so that a new letter never takes the place of one that was retried; letters that
+    were retried and not taken in yet are in a log of their own, and stay.
+    """
+    if not logs.has(kind):
+        return Cleared(0, 0)
+    before, end = _records(logs, kind)
+    if dry_run or before == end:
+        return Cleared(end - before, 0)
+    logs.clear(kind)
+    start, end = _records(logs, kind)
+    return Cleared(start - before, end - start)
+
+
+def _records(logs: StreamLogs, kind: str) -> tuple[int, int]:
+    """Returns the number of the first record of a log, and of the next."""
+    with closing(logs.reader(kind)) as reader:
+        return reader.start[1], reader.end[1]
 
 
 def letter_tag(wanted: LetterFilter, number: int) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, get_args
 import msgspec
 
 from millstream.messages.letters import LetterKind
+from millstream.model.letter_records import why_not_whole
 
 KINDS: tuple[LetterKind, ...] = get_args(LetterKind)
 
@@ -50,4 +51,4 @@ def why_not(row: Mapping[str, Any]) -> str | None:
         return "a timer, which is spent once it has fired"
     if row.get("stream") == "":
         return "a merge of several events of an aggregate, which can no longer be told apart"
-    return None
+    return why_not_whole(row)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from millstream.errors import MillstreamError, PlaceError
@@ -98,4 +98,5 @@ def bring_logs(
 ) -> None:
     """Bring mirrors of some logs up to date, once; a new mirror begins at `record`."""
     for stream in streams:
-        LogMirror(place, stream, folder / stream, record=record).close()
+        with closing(LogMirror(place, stream, folder / stream, record=record)) as mirror:
+            mirror.retain()

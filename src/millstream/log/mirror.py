@@ -155,10 +155,25 @@ class LogMirror:
     def retain(self) -> None:
         """Remove the segments before the start of the log; LogError if the place fails."""
         try:
-            start = self._pieces.chain().start[0]
+            start = self._pieces.chain().start
         except PlaceError as error:
             raise LogError(f"log {self._pieces.address}: cannot be read: {error}") from None
-        self.trim(start)
+        with self._guard:
+            if self._segments[-1].offset < start[0] <= self._position[0]:
+                self._split_at(start)
+            self.trim(start[0])
+
+    def _split_at(self, position: Sequence[int]) -> None:
+        """Begin a segment at a position within the last one; readers find it whole."""
+        size = self._position[0] - position[0]
+        data = os.pread(self._file, size, position[0] - self._segments[-1].offset)
+        segment = segment_at(self.path, position[0], position[1])
+        fresh = self.path / ".segment.tmp"
+        fresh.write_bytes(data)
+        os.replace(fresh, segment.path)
+        os.close(self._file)
+        self._file = os.open(segment.path, os.O_RDWR | os.O_CLOEXEC)
+        self._segments.append(segment)
 
     def objects_between(self, start: int, stop: int) -> list[tuple[int, str]]:
         """The objects that have the bytes between two offsets, each with its first offset."""

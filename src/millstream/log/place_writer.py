@@ -152,6 +152,21 @@ class PlaceLogWriter:
                 pass  # the append is done
         return results
 
+    def clear(self) -> None:
+        """Remove all records that every reader has committed; the numbers of records go on.
+
+        A block without records remains: it has the last tag, which identifies the last append.
+        The writer must have been opened with the retention `NOTHING`. Raises LogError if the place
+        does not answer: then it may be retried.
+        """
+
+        def clear() -> None:
+            if self._position[1]:
+                self._append(None)
+            self._retain()
+
+        self._guarded("emptied", clear)
+
     def retain(self) -> int:
         """Apply retention, and join small pieces; returns the bytes released.
 
@@ -179,14 +194,19 @@ class PlaceLogWriter:
         except StoreError:
             pass  # the next run retries
 
-    def _append(self, entries: Sequence[Entry]) -> list[Appended | TagMismatch]:
+    def _append(self, entries: Sequence[Entry] | None) -> list[Appended | TagMismatch]:
+        """Append entries; None: a block that only repeats the last tag of all writers."""
         while True:
             if self._is_stale():
                 self._catch_up()
             position, log = list(self._position), self._pieces.address
-            lines, tags, results = sorted_out(entries, position[1], self._tags, log)
-            if not lines and not tags:
-                return results
+            if entries is None:
+                last = [Entry([], self.last_tag)] if self.last_tag else []
+                lines, tags, results = sorted_out(last, position[1], None, log)
+            else:
+                lines, tags, results = sorted_out(entries, position[1], self._tags, log)
+                if not lines and not tags:
+                    return results
             stamp = max(self._clock(), self._stamp)
             block = encode_block(lines, position[1], stamp, self._stamp, tags)
             asked = self._now()

@@ -23,6 +23,10 @@ class Retention:
     max_bytes: int | None = 1 << 30
 
 
+NOTHING = Retention(None, 0)
+"""Keeps only what readers need, and the newest segment."""
+
+
 class Sealed(NamedTuple):
     """A segment that gets no more blocks."""
 

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
@@ -17,7 +18,7 @@ from millstream.log import place_readers, readers
 from millstream.log.mirror import LogMirror
 from millstream.log.place_writer import EventLogWriter, PlaceLogWriter, TagIndex
 from millstream.log.reader import LogReader
-from millstream.log.retention import Retention
+from millstream.log.retention import NOTHING, Retention
 from millstream.log.writer import LogWriter
 from millstream.places.place import Place
 
@@ -45,6 +46,12 @@ class StreamLogs(Protocol):
 
         In a place it knows the tags in `index`, or those of the last day. In a folder, where it is
         the only writer, it knows only the last tag.
+        """
+
+    def clear(self, stream: str) -> None:
+        """Remove the records of a log that every reader has committed; their numbers stay used.
+
+        In a folder, LogLocked if there is a writer.
         """
 
     def commit(self, stream: str, reader: str, position: Sequence[int]) -> None:
@@ -77,6 +84,10 @@ class FolderLogs:
         self, stream: str, retention: Retention, index: TagIndex | None = None
     ) -> EventLogWriter:
         return LogWriter(self._folder / stream, retention=retention, tags=False)
+
+    def clear(self, stream: str) -> None:
+        with closing(LogWriter(self._folder / stream, retention=NOTHING, tags=False)) as writer:
+            writer.clear()
 
     def commit(self, stream: str, reader: str, position: Sequence[int]) -> None:
         readers.commit(self._folder / stream, reader, position)
@@ -139,6 +150,14 @@ class PlaceLogs:
         return PlaceLogWriter(
             self.place, stream, retention=retention, index=index, taken=taken, beside=True
         )
+
+    def clear(self, stream: str) -> None:
+        with closing(PlaceLogWriter(self.place, stream, retention=NOTHING)) as writer:
+            writer.clear()
+        mirror = self._mirrors.get(stream)
+        if mirror is not None:
+            mirror.follow()
+            mirror.retain()
 
     def commit(self, stream: str, reader: str, position: Sequence[int]) -> None:
         now = self._clock()

@@ -21,7 +21,7 @@ from pathlib import Path
 from millstream.counted_nouns import counted, verb
 from millstream.durable import AppendFile, sync
 from millstream.errors import LogError
-from millstream.log.blocks import encode_block
+from millstream.log.blocks import Tag, encode_block
 from millstream.log.entries import Appended, Entry, TagMismatch, sorted_out
 from millstream.log.readers import least_committed
 from millstream.log.recovery import recover
@@ -138,6 +138,22 @@ class LogWriter:
                 except LogError:
                     pass  # the append is done; the next roll retries
         return results
+
+    def clear(self) -> None:
+        """Remove all records that every reader has committed; the numbers of records go on.
+
+        A block without records remains: it has the last tag, which identifies the last append. The
+        writer must have been opened with the retention `NOTHING`.
+        """
+        if self._first_stamp is None and not self._sealed:
+            return
+        stamp = max(self._clock(), self._stamp)
+        self._write(self._mark(stamp), 0, stamp, True)
+        self.retain()
+
+    def _mark(self, stamp: int) -> bytes:
+        tags = [Tag(self.last_tag, self._records, 0, 0)] if self.last_tag else []
+        return encode_block([], self._records, stamp, self._stamp, tags)
 
     def retain(self) -> int:
         """Remove the segments that retention no longer keeps; returns the bytes freed."""

@@ -14,6 +14,7 @@ from millstream.errors import FunctionError
 from millstream.model.duration import TIME_LIMIT
 from millstream.model.event import END, INHERITED, Emit, Event, Forget, SetTimer
 from millstream.model.function import Function
+from millstream.model.letter_records import RecordForm
 from millstream.model.path import LONGEST_KEY, is_long_key
 
 FAILURES = (Exception, SystemExit)
@@ -37,6 +38,8 @@ class DeadLetter:
     """The timer's name, when a timer function failed."""
     file: str | None = None
     line: int | None = None
+    form: RecordForm | None = None
+    """What `value` is, for a record that never became an event."""
 
 
 def effects(returned: object) -> Iterable[object]:

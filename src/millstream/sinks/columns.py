@@ -34,6 +34,7 @@ DEADLETTER_COLUMNS: Columns = (
     Column("timer", "text"),
     Column("file", "text"),
     Column("line", "integer"),
+    Column("form", "text"),
 )
 """The fields of `DeadLetter`."""
 CHANGE_COLUMNS: Columns = (

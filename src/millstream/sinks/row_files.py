@@ -18,7 +18,7 @@ import msgspec
 from millstream.codec import encode_value
 from millstream.column_types import ColumnType
 from millstream.errors import CodecError, DefinitionError, StoreError
-from millstream.sinks.columns import Columns
+from millstream.sinks.columns import DEADLETTER_COLUMNS, Columns
 from millstream.sinks.parquet_columns import UNFIT, RecordColumns
 
 Row = dict[str, Any]
@@ -121,6 +121,8 @@ class ParquetRows:
         self._columns = columns
         self._record = record
         described = b"" if record is None else msgspec.json.encode(record)
+        if columns == DEADLETTER_COLUMNS:
+            described = b"form"  # files of earlier versions do not have this column
         self.form = sha256(described).hexdigest()[:16] if described else ""
 
     def extended(self, path: str, base: int, rows: list[Row]) -> tuple[bytes, int]:

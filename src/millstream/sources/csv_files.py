@@ -20,9 +20,10 @@ import csv
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from millstream.model.letter_records import Bad, bad_record
 from millstream.model.text_form import TextForm
 from millstream.sources import line_blocks
-from millstream.sources.formats import CHUNK_RECORDS, Bad, Chunk, InputSplit, shown, unreadable
+from millstream.sources.formats import CHUNK_RECORDS, Chunk, InputSplit, unreadable
 from millstream.sources.whole_files import unchanged, whole_file
 
 _NEVER = "is never closed"
@@ -212,5 +213,5 @@ def _bad(wrong: str, row: CsvRow, header: bool) -> Bad:
     lines = f" (lines {row.line + 1} to {row.last})" if row.last > row.line + 1 else ""
     subject = "the header, and with it the file," if header else "a row"
     must = "must be CSV with as many fields as the header"
-    text = shown(row.text.encode("utf-8", "surrogateescape"))
-    return Bad(row.line + 1, text, f"{subject} {must}; got {wrong}{lines}")
+    text = row.text.encode("utf-8", "surrogateescape")
+    return bad_record(row.line + 1, text, f"{subject} {must}; got {wrong}{lines}", "row")

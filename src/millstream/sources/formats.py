@@ -22,12 +22,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 from millstream.errors import InputError
+from millstream.model.letter_records import Bad
 from millstream.sources.picked import Picked
 
 CHUNK_RECORDS = 8192
 """The most records of a chunk."""
-SHOWN_CHARACTERS = 2000
-"""The most characters that are kept of a bad line."""
 
 
 class InputSplit(NamedTuple):
@@ -36,15 +35,6 @@ class InputSplit(NamedTuple):
     path: str
     start: int
     stop: int | None
-
-
-class Bad(NamedTuple):
-    """A record that could not be read, or a whole file (line 0)."""
-
-    line: int
-    """The line in the file, or the row in a Parquet file, counted from 1; 0 for the whole file."""
-    text: str
-    error: str
 
 
 def _no_lines() -> int:
@@ -110,13 +100,6 @@ def cut_evenly(start: int, stop: int, parts: int) -> list[tuple[int, int]]:
     parts = max(1, min(parts, length))
     edges = [start + length * part // parts for part in range(parts + 1)]
     return list(pairwise(edges))
-
-
-def shown(text: bytes | str) -> str:
-    """Returns the first characters of a bad record, for its dead letter."""
-    if isinstance(text, bytes):
-        text = text[: 4 * SHOWN_CHARACTERS].decode("utf-8", "replace")
-    return text[:SHOWN_CHARACTERS]
 
 
 def unreadable(path: str, error: OSError) -> InputError:

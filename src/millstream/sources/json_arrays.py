@@ -21,8 +21,9 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from millstream.json_depth import DEEPEST, too_deep
+from millstream.model.letter_records import Bad, bad_record
 from millstream.sources import line_blocks
-from millstream.sources.formats import CHUNK_RECORDS, Bad, Chunk, shown
+from millstream.sources.formats import CHUNK_RECORDS, Chunk
 
 HELD_BYTES = 32 * 1024 * 1024
 """The most bytes of elements that are kept between the two passes over a file."""
@@ -116,7 +117,7 @@ def _chunks(items: Iterator[ArrayElement]) -> Iterator[Chunk]:
                 raise ValueError(f"it is nested more than {DEEPEST} deep")
         except (ValueError, RecursionError) as error:
             message = f"an element must be one whole JSON value; got this: {str(error)[:200]}"
-            chunk.bad.append(Bad(line + 1, shown(text), message))
+            chunk.bad.append(bad_record(line + 1, text, message, "json"))
         else:
             chunk.records.append(record)
             assert chunk.lines is not None

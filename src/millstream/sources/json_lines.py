@@ -17,15 +17,14 @@ from typing import IO, Any
 import msgspec
 
 from millstream.json_depth import DEEPEST, any_too_deep, too_deep
+from millstream.model.letter_records import Bad, bad_record
 from millstream.sources import line_blocks
 from millstream.sources.formats import (
     CHUNK_RECORDS,
-    Bad,
     Chunk,
     InputSplit,
     is_gzip,
     line_splits,
-    shown,
     unreadable,
 )
 from millstream.sources.json_arrays import array_chunks, is_array
@@ -140,7 +139,8 @@ def decode_lines(lines: list[bytes], first: int, before: Callable[[], int]) -> C
                 raise ValueError(f"it is nested more than {DEEPEST} deep")
             records.append(record)
         except (ValueError, RecursionError) as error:
-            bad.append(Bad(before() + number + 1, shown(line), _reason(line, error)))
+            reason = _reason(line, error)
+            bad.append(bad_record(before() + number + 1, line, reason, "json"))
         else:
             raw.append(line)
             numbers.append(number)

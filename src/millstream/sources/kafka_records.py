@@ -16,15 +16,17 @@ import msgspec
 from millstream.errors import InputError
 from millstream.json_depth import DEEPEST, any_too_deep, too_deep
 from millstream.kafka.topic import RECORD, SourceTopic
+from millstream.model.letter_records import Bad, RecordForm, bad_record
 from millstream.model.line_records import line_reader
 from millstream.model.path import LONGEST_KEY
 from millstream.model.source import Source
-from millstream.sources.formats import Bad, Chunk, shown
+from millstream.sources.formats import Chunk
 from millstream.sources.json_lines import Fields
 from millstream.sources.picked import picker
 
 _decode = msgspec.json.Decoder().decode
 _BYTES_TAG = b"\x00"  # the same as codec.BYTES_TAG
+_FORMS: dict[str, RecordForm] = {"json": "json", "text": "line", "bytes": "bytes"}
 
 
 def taken_source(source: Source, topic: SourceTopic) -> Source:
@@ -113,8 +115,7 @@ class TopicRecordReader:
                 key = _key(message.key()) if self._keyed else ""
                 stamp = self._stamp(message)
             except (ValueError, RecursionError, InputError) as error:
-                bad = Bad(message.offset(), shown(value or b""), _reason(value, error))
-                chunk.bad.append(bad)
+                chunk.bad.append(self._bad(message, value, error))
                 continue
             chunk.records.append(record)
             chunk.raw.append(raw)
@@ -123,6 +124,20 @@ class TopicRecordReader:
             if chunk.keys is not None:
                 chunk.keys.append(key)
         return chunk if self._stamped else chunk._replace(stamps=None)
+
+    def _bad(self, message: Any, value: bytes | None, error: Exception) -> Bad:
+        """Returns the `Bad` of a message. It has its key and its time, but no headers."""
+        form: RecordForm = "part"
+        key, stamp = "", None
+        try:
+            key = _key(message.key()) if self._keyed else ""
+            stamp = self._stamp(message) if self._stamped else None
+            if not self._topic.headers:
+                form = _FORMS[self._topic.format]
+        except InputError:
+            pass  # the letter cannot have the key or the time, so a retry would change it
+        reason = _reason(value, error)
+        return bad_record(message.offset(), value or b"", reason, form, key, stamp)
 
     def _record(self, message: Any, value: bytes | None) -> tuple[Any, bytes]:
         """Returns a record and its encoding."""

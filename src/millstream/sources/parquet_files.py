@@ -12,15 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from millstream.model.letter_records import Bad, beginning
 from millstream.sources.arrow_rows import rows_of
 from millstream.sources.formats import (
     CHUNK_RECORDS,
-    Bad,
     Chunk,
     InputSplit,
     cut_evenly,
     given_up,
-    shown,
     shrunk,
     unreadable,
 )
@@ -118,5 +117,5 @@ def _chunks(file: Any, start: int, stop: int) -> Iterator[Chunk]:
 def _chunk(batch: Any, first: int, before: int) -> Chunk:
     rows = rows_of(batch)
     numbers = None if rows.numbers is None else [first + number for number in rows.numbers]
-    bad = [Bad(before + first + row + 1, shown(text), error) for row, text, error in rows.bad]
+    bad = [Bad(before + first + row + 1, beginning(text), error) for row, text, error in rows.bad]
     return Chunk(rows.records, None, bad, numbers, first, lambda: before)

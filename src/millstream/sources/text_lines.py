@@ -11,17 +11,16 @@ from collections.abc import Iterable, Iterator
 from typing import IO
 
 from millstream.errors import InputError
+from millstream.model.letter_records import Bad, bad_record
 from millstream.model.line_records import JoinedLines, LineJoiner, line_reader
 from millstream.model.text_form import TextForm
 from millstream.sources import line_blocks
 from millstream.sources.formats import (
     CHUNK_RECORDS,
-    Bad,
     Chunk,
     InputSplit,
     is_gzip,
     line_splits,
-    shown,
     unreadable,
 )
 from millstream.sources.line_blocks import LinesBefore, blocks, first_line
@@ -130,7 +129,7 @@ class TextLines:
                     continue
                 record = self._record_of(line)
             except InputError as error:
-                chunk.bad.append(Bad(before() + number + 1, shown(line), str(error)))
+                chunk.bad.append(bad_record(before() + number + 1, line, str(error), "line"))
             else:
                 chunk.records.append(record)
                 chunk.lines.append(number)

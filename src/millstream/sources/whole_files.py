@@ -21,8 +21,9 @@ from contextlib import contextmanager
 from typing import IO
 
 from millstream.errors import InputError
+from millstream.model.letter_records import Bad
 from millstream.model.text_form import TextForm
-from millstream.sources.formats import Bad, InputSplit, given_up, is_gzip, shrunk
+from millstream.sources.formats import InputSplit, given_up, is_gzip, shrunk
 from millstream.sources.line_blocks import WIDE_BOMS
 
 HELD_BYTES = 32 * 1024 * 1024

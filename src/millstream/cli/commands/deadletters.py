@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -19,9 +19,15 @@ from millstream.cli.store import mirrored, named_store, store_options
 from millstream.cli.which_server import asks_server, open_client, url_instead_options
 from millstream.counted_nouns import counted, verb
 from millstream.errors import CommandError
-from millstream.letters.retry_log import RETRIED, given_again
+from millstream.letters.retry_log import RETRIED, clear_letters, given_again
 from millstream.letters.selection import KINDS
 from millstream.nearest import nearest
+
+if TYPE_CHECKING:
+    from millstream.log.stream_logs import StreamLogs
+
+OWN_KINDS = ("deadletters", "late", "dropped")
+"""The kinds that have a log of their own, which nothing else is in."""
 
 
 def _moment(ctx: click.Context, param: click.Parameter, given: str | None) -> int | None:
@@ -169,7 +175,7 @@ def retry(
             outcome: Any = client.retry(**wanted)
     else:
         outcome = _retried(named_store(store, app), chosen)
-    noun = "dead letter" if chosen.kind == "deadletters" else f"{chosen.kind} event"
+    noun = _noun(chosen.kind)
     given, before = outcome.given, outcome.before
     would = "would be" if chosen.dry_run else verb(given, "is", "are")
     click.echo(f"{counted(given, noun)} {would} given again")
@@ -179,6 +185,43 @@ def retry(
     for reason, number in outcome.impossible.items():
         is_ = verb(number, "it is", "each is")
         click.echo(f"{number:,} cannot be given again: {is_} {reason}", err=True)
+
+
+@deadletters.command()
+@store_options
+@click.option(
+    "--kind",
+    type=click.Choice(OWN_KINDS),
+    default="deadletters",
+    show_default=True,
+    help="What to remove.",
+)
+@click.option("--dry-run", is_flag=True, help="Only say how many there are.")
+def clear(store: str | None, app: str | None, kind: str, dry_run: bool) -> None:
+    """Remove all dead letters, or late or dropped events, from a store for good.
+
+    The counts of the store stay, and so do the numbers: later letters can be retried as ever.
+    Letters that were retried, and that the application has yet to process, are not lost. Letters
+    that another application reads are kept until it has read them.
+
+    The application must be stopped, unless the store is a shared one; its server may run.
+
+    \b
+    Examples:
+        millstream deadletters clear
+        millstream deadletters clear --kind late --dry-run
+    """
+    with _logs_of(named_store(store, app)) as logs:
+        removed, kept = clear_letters(logs, kind, dry_run=dry_run)
+    would = "would be" if dry_run else verb(removed, "is", "are")
+    click.echo(f"{counted(removed, _noun(kind))} {would} removed")
+    if kept:
+        has = verb(kept, "is", "are")
+        click.echo(f"{kept:,} {has} kept: another application has yet to read them", err=True)
+
+
+def _noun(kind: str) -> str:
+    return "dead letter" if kind == "deadletters" else f"{kind} event"
 
 
 def _put_back(
@@ -223,25 +266,34 @@ def _retried(store: Path | str, wanted: Any) -> Any:
     """Gives letters of a store again; the application may run meanwhile."""
     from millstream.description import read_description
     from millstream.letters.retry_log import retry_letters
-    from millstream.log.stream_logs import FolderLogs, PlaceLogs
 
     if isinstance(store, Path):
         description = read_description(store)
-        overflows = {} if description is None else description.overflows
-        return retry_letters(FolderLogs(store / "logs"), wanted, overflows)
+    else:
+        with mirrored(store) as mirror:
+            description = read_description(mirror)
+    overflows = {} if description is None else description.overflows
+    with _logs_of(store) as logs:
+        return retry_letters(logs, wanted, overflows)
+
+
+@contextmanager
+def _logs_of(store: Path | str) -> Iterator[StreamLogs]:
+    """Opens the logs of a store in a folder, or in a place."""
+    from millstream.log.stream_logs import FolderLogs, PlaceLogs
+
+    if isinstance(store, Path):
+        yield FolderLogs(store / "logs")
+        return
     from tempfile import TemporaryDirectory
 
     from millstream.places.place_address import place_at
 
-    with mirrored(store) as mirror:
-        description = read_description(mirror)
-    overflows = {} if description is None else description.overflows
-    with TemporaryDirectory(prefix="millstream-") as folder:
-        logs = PlaceLogs(place_at(store), Path(folder))
-        try:
-            return retry_letters(logs, wanted, overflows)
-        finally:
-            logs.close()
+    with (
+        TemporaryDirectory(prefix="millstream-") as folder,
+        closing(PlaceLogs(place_at(store), Path(folder))) as logs,
+    ):
+        yield logs
 
 
 def _rows(store: Path) -> Iterator[Mapping[str, Any]]:
@@ -291,7 +343,10 @@ def readable(row: Mapping[str, Any]) -> str:
         head.append("given again")
     file, line = row.get("file"), row.get("line")
     place = f" ({file}:{line})" if file and line else f" ({file})" if file else ""
-    return f"{', '.join(head)}\n  {row.get('error')}{place}\n  value {_short(row.get('value'))}"
+    value = row.get("value")
+    if isinstance(value, bytes) and row.get("form") in ("json", "line", "row"):
+        value = value.decode(errors="replace")  # text that is not UTF-8: easier to read than base64
+    return f"{', '.join(head)}\n  {row.get('error')}{place}\n  value {_short(value)}"
 
 
 def _readable_given_up(row: Mapping[str, Any]) -> str:

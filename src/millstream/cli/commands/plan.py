@@ -18,7 +18,8 @@ from millstream.model.workflow import Workflow
 from millstream.settings.settings import resolve, store_of
 
 if TYPE_CHECKING:
-    from millstream.driver.startup.change_plan import ChangePlan, Consequence
+    from millstream.driver.startup.change_plan import ChangePlan
+    from millstream.driver.startup.consequence import Consequence
 
 SUBJECTS = ("update", "slates", "source", "stream", "store")
 

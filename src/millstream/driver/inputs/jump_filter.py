@@ -16,9 +16,10 @@ from typing import Any
 import msgspec
 
 from millstream.model.duration import shown_duration
+from millstream.model.letter_records import bad_record
 from millstream.model.source import Source
 from millstream.model.time_jumps import NEIGHBOURS, jumping
-from millstream.sources.formats import Bad, Chunk, Format, InputSplit, shown
+from millstream.sources.formats import Chunk, Format, InputSplit
 
 TimeOf = Callable[[Any], int | None]
 
@@ -110,7 +111,7 @@ def _without(chunk: Chunk, wrong: dict[int, int], source: Source) -> Chunk:
     bad = list(chunk.bad)
     for index, ts in wrong.items():
         raw = chunk.raw[index] if chunk.raw else msgspec.json.encode(chunk.records[index])
-        bad.append(Bad(chunk.line_of(index), shown(raw), _error(source, ts)))
+        bad.append(bad_record(chunk.line_of(index), raw, _error(source, ts), "json"))
     lines = chunk.lines
     return chunk._replace(
         records=[chunk.records[index] for index in kept],

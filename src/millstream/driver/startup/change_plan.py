@@ -11,50 +11,27 @@ This module changes nothing. The only user functions that it calls are migration
 
 from __future__ import annotations
 
-import dataclasses
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Literal
 
 import msgspec
 
-from millstream.codec import decode_value
 from millstream.counted_nouns import counted, verb
 from millstream.driver.startup.compatibility import check_continues
-from millstream.driver.startup.slate_shape import field_changes, shape_of
-from millstream.errors import SlateError, StaleRead, StoreError
+from millstream.driver.startup.consequence import Consequence
+from millstream.driver.startup.slate_consequences import kinds_fit, slate_consequences
+from millstream.driver.startup.slate_shape import shape_of
+from millstream.errors import StaleRead, StoreError
 from millstream.letters.retry_log import RETRIED
-from millstream.model.function import Update
-from millstream.model.migration import former_names, migration_path
-from millstream.model.slate import Table
+from millstream.model.migration import migration_path
 from millstream.model.workflow import Workflow
-from millstream.slate_versions import migrated_entries, read_slate
-from millstream.stores.contract import Shard, Store, View, after_prefix
+from millstream.stores.contract import Store
 from millstream.stores.home import Facts, Home, SlateShape
-from millstream.stores.layout import slates_of, table_of, unpack_slate
 from millstream.stores.progress import Progress
 
 NOT_BY_FUNCTION = ("sources", "emitted", "refused")
 """The counts of a progress that are keyed by source or stream, not by function."""
 ALL = "all"
 """The name that accepts every loss."""
-TRIES = 100
-"""The number of attempts to open a shard while a running application changes the store."""
-Subject = Literal["update", "slates", "source", "stream", "store"]
-State = Literal[
-    "kept", "renamed", "new", "orphaned", "retired", "fit", "migrate", "unfit", "dropped", "gone"
-]
-
-
-class Consequence(msgspec.Struct, frozen=True):
-    """One consequence of the current application for the store."""
-
-    subject: Subject
-    name: str
-    state: State
-    text: str
-    loss: bool = False
 
 
 class ChangePlan(msgspec.Struct, frozen=True):
@@ -127,7 +104,9 @@ def plan_changes(
             if trust and same:
                 look = 0
             newest = committed or (lambda: progress.batch)
-            consequences += _slates(update, former, facts, known, store, newest, look)
+            consequences += slate_consequences(
+                update, former, facts, known, store, newest, look, same=same
+            )
         shapes[update.name] = shape
     consequences += _streams(workflow, facts, progress, unread or {})
     return ChangePlan(consequences, renamed, shapes)
@@ -165,7 +144,7 @@ def _updates(
             )
             yield Consequence("update", old, "orphaned", text, loss=bool(slates.get(old)))
         kind = facts.updates.get(renamed.get(name, name), update.kind)
-        if not _kinds_fit(kind, update.kind) and slates.get(renamed.get(name, name), 1):
+        if not kinds_fit(kind, update.kind) and slates.get(renamed.get(name, name), 1):
             text = (
                 f"the slates are stored as {kind}, and the application now says {update.kind}: "
                 "they cannot be read as that; give the update a new name="
@@ -190,150 +169,10 @@ def _updates(
             yield Consequence("update", name, "orphaned", text, loss=True)
 
 
-def _kinds_fit(stored: str, wanted: str) -> bool:
-    """True if slates of kind `stored` may be readable as `wanted`.
-
-    Dicts and dataclasses are both stored as JSON, so it depends on the fields.
-    """
-    return stored == wanted or {stored, wanted} == {"dict", "dataclass"}
-
-
 def _count(slates: Mapping[str, int], name: str, does: str = "", do: str = "") -> str:
     """Returns the number of slates in words, with the matching form of the verb."""
     number = slates.get(name, 0)
     return counted(number, "slate") + verb(number, does, do)
-
-
-@dataclasses.dataclass
-class _Looked:
-    """The results of reading stored slates."""
-
-    versions: Counter[int] = dataclasses.field(default_factory=Counter)
-    unfit: int = 0
-    error: str = ""
-    key: str = ""
-    dropped: Counter[str] = dataclasses.field(default_factory=Counter)
-    """Stored fields that the dataclass does not have."""
-
-
-def _slates(
-    update: Update,
-    former: str,
-    facts: Facts,
-    known: SlateShape | None,
-    store: Store,
-    committed: Callable[[], int],
-    sample: int | None,
-) -> Iterator[Consequence]:
-    """Yields the consequences for the stored slates of an update."""
-    if update.algebra is not None or not _kinds_fit(facts.updates[former], update.kind):
-        return
-    name, versions = update.name, known.versions if known is not None else []
-    for version in versions:
-        if migration_path(update.migrations, version, update.version) is None:
-            text = (
-                f"slates may be stored with version {version}, and no migration leads from it to "
-                f"version {update.version}: add one with @{name}.migrate({version}, "
-                f"{update.version})"
-            )
-            yield Consequence("slates", name, "unfit", text, loss=True)
-            return
-    raised = bool(versions) and versions[-1] != update.version
-    if known is not None and known.fields and not raised:
-        changes = field_changes(update, known.fields)
-        for field in changes.removed if shape_of(update).fields else ():
-            yield _dropped(name, field, None)
-        if changes.added or changes.renamed:
-            renamed = [f"{new} (formerly {old})" for old, new in changes.renamed]
-            names = ", ".join([*changes.added, *renamed])
-            yield Consequence("slates", name, "fit", f"new fields: {names}")
-    if sample == 0:
-        return
-    looked = _look(update, facts.stored(former), store, committed, sample)
-    seen = sum(looked.versions.values())
-    for field, number in looked.dropped.items() if known is None or not known.fields else ():
-        yield _dropped(name, field, number)
-    if looked.unfit:
-        text = (
-            f"{looked.unfit:,} of {_read(seen)} cannot be read as "
-            f"{update.slate.__name__}, such as that of key {looked.key!r}: {looked.error}"
-        )
-        yield Consequence("slates", name, "unfit", text, loss=True)
-    older = seen - looked.versions[update.version] - looked.unfit
-    if older > 0:
-        text = (
-            f"{older:,} of {_read(seen)} {verb(older, 'has', 'have')} another version, and "
-            f"{verb(older, 'migrates', 'migrate')} when next used, or with `millstream migrate`"
-        )
-        yield Consequence("slates", name, "migrate", text)
-    elif seen and not looked.unfit:
-        fit = "the 1 slate that was read fits" if seen == 1 else f"all {_read(seen)} fit"
-        yield Consequence("slates", name, "fit", fit)
-
-
-def _read(slates: int) -> str:
-    return f"{counted(slates, 'slate')} that {verb(slates, 'was', 'were')} read"
-
-
-def _dropped(name: str, field: str, number: int | None) -> Consequence:
-    having = "" if number is None else f", which {number:,} of the slates that were read have,"
-    text = (
-        f"field {field!r}{having} is gone: what is stored in it is dropped when the slate is next "
-        f'written; if it was renamed, say formerly="{field}"; if it is to go, raise version= and '
-        "add a migration that leaves it out"
-    )
-    return Consequence("slates", name, "dropped", text, loss=True)
-
-
-def _view(shard: Shard, committed: Callable[[], int]) -> View:
-    """Opens a shard as of the last committed batch; retries while that batch is replaced."""
-    for _ in range(TRIES):
-        try:
-            return shard.at(committed())
-        except StaleRead:
-            continue
-    return shard.at(committed())
-
-
-def _look(
-    update: Update, stored: str, store: Store, committed: Callable[[], int], sample: int | None
-) -> _Looked:
-    looked, prefix = _Looked(), slates_of(stored)
-    fields = {field.name for field in dataclasses.fields(update.slate)} if _fields(update) else None
-    named = {*(fields or ()), *former_names(update.slate)}
-    for number in range(store.shards):
-        with _view(store.shard(number), committed) as view:
-            rows = view.scan(prefix, after_prefix(prefix), cut=len(prefix))
-            for key, row in islice(rows, sample):
-                version = _try(update, stored, key.decode(), row, view, looked)
-                if fields is not None and version == update.version:
-                    value = decode_value(unpack_slate(row).data)
-                    if isinstance(value, dict) and not value.keys() <= named:
-                        looked.dropped.update(value.keys() - named)
-    return looked
-
-
-def _fields(update: Update) -> bool:
-    return dataclasses.is_dataclass(update.slate)
-
-
-def _try(
-    update: Update, stored: str, key: str, row: bytes, view: View, looked: _Looked
-) -> int | None:
-    """Tries to read one slate; returns the version that it was stored with."""
-    slate = unpack_slate(row)
-    looked.versions[slate.version] += 1
-    try:
-        if update.slate is not Table:
-            read_slate(update, slate.version, slate.data)
-        elif slate.version != update.version:
-            table = table_of(stored, key)
-            rows = view.scan(table, after_prefix(table), cut=len(table))
-            migrated_entries(update, slate.version, {e.decode(): value for e, value in rows})
-    except SlateError as error:
-        looked.unfit += 1
-        looked.error, looked.key = str(error), key
-    return slate.version
 
 
 def _streams(

@@ -1,0 +1,22 @@
+"""A consequence of a changed application for its store: one sentence, which `plan` shows."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Subject = Literal["update", "slates", "source", "stream", "store"]
+State = Literal[
+    "kept", "renamed", "new", "orphaned", "retired", "fit", "migrate", "unfit", "dropped", "gone"
+]
+
+
+class Consequence(msgspec.Struct, frozen=True):
+    """One consequence of the current application for the store."""
+
+    subject: Subject
+    name: str
+    state: State
+    text: str
+    loss: bool = False

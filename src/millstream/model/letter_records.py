@@ -1,0 +1,103 @@
+"""Records in dead letters: how a letter holds a record that never became an event.
+
+A letter keeps the record as it came, so that a retry can read it anew: as text, or as bytes if it
+is not UTF-8. Of a record over `KEPT_BYTES` only the beginning is kept, for people. The letter's
+`form` says what its value is, and a value that is not the whole record is never retried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+RecordForm = Literal["json", "line", "row", "bytes", "part", "event"]
+"""What the value of a letter is:
+
+- `json`: the record's JSON text.
+- `line`: a line of text, or the joined lines of a record.
+- `row`: a row of a CSV file, without its header.
+- `bytes`: a record of bytes.
+- `part`: the beginning or a description of a record that was not kept.
+- `event`: the value of an event that was retried for a function that is gone.
+"""
+KEPT_BYTES = 64 * 1024
+"""The most bytes of a record that is kept whole."""
+SHOWN_CHARACTERS = 2_000
+"""The most characters that are kept of a longer one. Earlier versions kept no more of any record
+that could not be read."""
+
+_AGAIN = "; take it in again from where it came"
+_REASONS = {
+    "row": "a row of a CSV file, which cannot be read without its header" + _AGAIN,
+    "part": "a record that was not kept whole" + _AGAIN,
+    "event": "an event that was retried for a function that the application did not have",
+}
+_FILE = "a whole file; write it again, complete, under a new name"
+_EARLIER = (
+    "a record that an earlier version may have cut at {characters:,} characters, or in which it "
+    "may have replaced bytes that are not UTF-8" + _AGAIN
+)
+
+
+class Bad(NamedTuple):
+    """A record that could not be read, or a whole file (line 0)."""
+
+    line: int
+    """The line in the file, or the row in a Parquet file, counted from 1; 0 for the whole file."""
+    value: str | bytes
+    """The record: text, or bytes if it is not UTF-8. Empty for a whole file."""
+    error: str
+    form: RecordForm | None = "part"
+    key: str = ""
+    """Its key, if it is not in the record."""
+    stamp: int | None = None
+    """The time at which it arrived, if its event time is not in the record."""
+
+
+def bad_record(
+    line: int,
+    record: bytes,
+    error: str,
+    form: RecordForm,
+    key: str = "",
+    stamp: int | None = None,
+) -> Bad:
+    """Returns the `Bad` of a record, whole if it is short enough.
+
+    >>> bad_record(1, b"on", "no", "line").value, bad_record(1, b"\\xe9", "no", "line").value
+    ('on', b'\\xe9')
+    """
+    if len(record) > KEPT_BYTES:
+        return Bad(line, beginning(record), error, "part", key, stamp)
+    return Bad(line, text_or_bytes(record), error, form, key, stamp)
+
+
+def text_or_bytes(record: bytes) -> str | bytes:
+    """Returns a record as text, or as it is if it is not UTF-8."""
+    try:
+        return record.decode()
+    except UnicodeDecodeError:
+        return record
+
+
+def beginning(record: bytes | str) -> str:
+    """Returns the first characters of a record, for people."""
+    if isinstance(record, bytes):
+        record = record[: 4 * SHOWN_CHARACTERS].decode("utf-8", "replace")
+    return record[:SHOWN_CHARACTERS]
+
+
+def why_not_whole(letter: Mapping[str, Any]) -> str | None:
+    """Returns why a letter does not hold the record that it is about; None if it does, or if it is
+    the letter of an event."""
+    if letter.get("function") is not None or "error" not in letter:
+        return None
+    if letter.get("line") == 0 and letter.get("value") == "":
+        return _FILE
+    form = letter.get("form")
+    if form is not None:
+        return _REASONS.get(form)
+    text = letter.get("value")
+    if isinstance(text, str) and (len(text) == SHOWN_CHARACTERS or "\ufffd" in text):
+        return _EARLIER.format(characters=SHOWN_CHARACTERS)
+    return None
