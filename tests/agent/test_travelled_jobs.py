@@ -20,7 +20,8 @@ from millstream.errors import DefinitionError, PackageError
 from millstream.packages.keys import Allowed
 from millstream.packages.manifest import digest
 from millstream.packages.node_jobs import job_on_node
-from millstream.windows.definition import PublishedJob, published_job, read_published
+from millstream.windows.definition import PublishedJob, read_published
+from millstream.windows.definition_reader import published_job
 from millstream.windows.placed import PlacedJob
 
 BEGAN = 1_700_000_000

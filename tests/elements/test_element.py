@@ -13,7 +13,7 @@ from elements.one_element import Fraction, placed, sales
 
 import millstream as ms
 from millstream.elements import Count
-from millstream.elements.element import configuration, shape_of, slate_of
+from millstream.elements.element_base import configuration, shape_of, slate_of
 from millstream.spark.function_pickle import dumps, loads
 
 

@@ -19,11 +19,10 @@ from millstream.windows.definition import (
     MapDefinition,
     PublishedJob,
     definition_of,
-    placed_of,
-    published_job,
     python_in,
     read_published,
 )
+from millstream.windows.definition_reader import placed_of, published_job
 from millstream.windows.placed import PlacedJob
 
 names = st.sampled_from(["level", "host", "user.id", "größe"])

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from millstream.elements.bounds import bound, check_ttl
-from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.element import Configured, Element
+from millstream.elements.element_base import configuration
 from millstream.elements.event_keys import attributes_of
 from millstream.errors import DefinitionError, InputError
 from millstream.model.app import AppDefinition

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from codecs import lookup
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from millstream.errors import DefinitionError
 from millstream.model.duration import Duration, microseconds, shown_duration
@@ -17,7 +18,9 @@ from millstream.model.path import is_path
 from millstream.model.source import TIME_UNITS, TimeOf
 from millstream.model.time_text import check_time_text
 from millstream.windows.fidelity import Error
-from millstream.windows.job import Job
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 FORMATS = ("json", "text")
 MOST_OPEN = 1_000

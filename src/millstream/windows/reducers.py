@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -27,9 +28,11 @@ from msgspec.structs import replace
 from millstream.errors import FunctionError
 from millstream.model.event import Emit, Event, emit
 from millstream.model.function import takes
-from millstream.windows.job import Job
 from millstream.windows.members import Members
 from millstream.windows.panes.checked import checked
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 Schedule = list[list[int]]
 """[first pane, reducers], in order: the number of reducers of windows that begin there or later."""
