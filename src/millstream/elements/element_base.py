@@ -28,7 +28,7 @@ Effects = Iterable[Emit | SetTimer | Forget] | None
 
 
 class ElementBase:
-    """What the functions of the model need of an element: everything but `add_to`.
+    """A processing element as the functions of the model know it: everything but `add_to`.
 
     `key` and `time` are set before each call. `key` is the key of this element. `time` is the `ts`
     of the current event; in `output`, the end of the period.

@@ -158,7 +158,7 @@ class Lookup:
         return hash(self.name)
 
     def _asked(self, key: str, deadline: float) -> tuple[float, bytes]:
-        """The answer, and the time at which it was asked for: it may be as old as that."""
+        """Returns the row, and the time of the request: the row is at least as fresh as that."""
         pause = FIRST_PAUSE
         while True:
             asked_at = time.monotonic()

@@ -28,7 +28,7 @@ Reason = Literal["complete", "fidelity", "latency", "failure", "time"]
 """
 
 Shed = Literal["order", "drawn", "never"]
-"""Which panes an agent gives up that would miss the latency: see `Job.shed`."""
+"""The rules by which an agent gives up panes that would miss the latency: see `Job.shed`."""
 Kind = Literal["count", "sum", "mean", "ratio", "histogram"]
 """The kind of a combined value that has bounds: see `Job.bounds`."""
 

@@ -102,15 +102,14 @@ class Saying:
 
 
 class PaneReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What `NAME.reducers` is told: how far a message goes, or a number of reducers to change
-    to."""
+    """A message to `NAME.reducers`: how far a pane message goes, or a new number of reducers."""
 
     until: int | None = None
     reducers: int | None = None
 
 
 class NewSchedule(msgspec.Struct, frozen=True):
-    """What `NAME.reducers` sends to the ledger."""
+    """The message of `NAME.reducers` to the ledger."""
 
     schedule: Schedule
     carried: bool

@@ -117,7 +117,7 @@ class SharedShard:
         self._store.commit(fence, {self._number: changes})
 
     def roll_back(self, epoch: int, committed: int) -> bool:
-        """There is nothing to undo: changes that no commit names never take effect."""
+        """Does nothing: changes that no commit names never take effect."""
         return False
 
     @property

@@ -48,7 +48,7 @@ MUST_BE = {
     "gap": "a number of bytes, or -1 if it is not known",
     "cut": "true or false",
 }
-"""What each field of a message and of a manifest must be, in words. Their types are in
+"""The requirement on each field of a message and of a manifest, in words. Their types are in
 `message`."""
 
 
