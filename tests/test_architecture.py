@@ -89,7 +89,7 @@ KNOWS = {
     "": "errors version model testing client algebra elements windows feeds spark lookups stores "
     "application",
 }
-"""What each part of the package may know; "" is `import millstream` itself."""
+"""The parts that each part of the package may import; "" is `import millstream` itself."""
 
 OUTSIDE = {
     "cassandra": {"databases", "sinks"},
@@ -117,7 +117,7 @@ OUTSIDE = {
     "starlette": {"server"},
     "uvicorn": {"server"},
 }
-"""Who may import which library; any other is not a dependency."""
+"""The parts that may import each library. Any other library is not a dependency."""
 
 
 def part_of(module: str) -> str:
@@ -137,7 +137,7 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """What a file imports, inside functions too."""
+    """Yields the modules that a file imports, inside functions too."""
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -174,7 +174,7 @@ def forbidden_imports(path: Path) -> Iterator[str]:
 
 
 def test_dependencies_point_one_way() -> None:
-    """What the parts may know has no cycle, not by an import inside a function either."""
+    """The allowed dependencies form no cycle, not by an import inside a function either."""
     graph = {part: set(known.split()) for part, known in KNOWS.items()}
     tuple(TopologicalSorter(graph).static_order())
     parts = {part_of(name_of(path)) for path in MODULES}
@@ -211,8 +211,8 @@ def loaded(path: Path, known: Container[str]) -> Iterator[str]:
 
 
 def test_the_reference_shares_only_the_model_and_the_codec() -> None:
-    """What defines the meaning has nothing in common with the engine that must have it, but what
-    slates are: how they are coded, and how older ones are read; and how a function is called."""
+    """The reference defines the meaning, so it shares nothing with the engine except how slates are
+    coded, how older ones are read, and how a function is called."""
     paths = (ROOT / "reference.py", ROOT / "reference_final.py")
     known = {part_of(name) for path in paths for name in imports(path) if "millstream" in name}
     assert known == {"errors", "model", "codec", "slate_versions", "update_calls", "reference"}
@@ -272,7 +272,7 @@ def test_what_is_beside_the_source_is_short_too() -> None:
 
 
 def test_the_public_names() -> None:
-    """There are few, in order, and all are there."""
+    """The public names are few, sorted, and all exist."""
     names = millstream.__all__
     assert 12 <= len(names) <= 32
     assert names == sorted(names)

@@ -79,7 +79,7 @@ def test_a_job_of_text_alone_travels_and_sums(tmp_path: Path, root: Root) -> Non
 
 
 def sums(root: Root) -> Counter[str]:
-    """What the root was sent, over all panes."""
+    """Returns the sums that were sent to the root, over all panes."""
     found = Counter[str]()
     for (_, key), value in root.board.values.items():
         found[key] += value

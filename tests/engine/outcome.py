@@ -1,4 +1,4 @@
-"""What a run came to, in a form that two runs can be compared in, byte for byte.
+"""The result of a run, in a form in which two runs can be compared byte for byte.
 
 The reference's outcome is written as the store would hold it: the rows of slates, of table entries
 and of the index of timers, each in its shard. So a comparison also finds rows that were left behind
@@ -51,7 +51,7 @@ class Outcome:
     ttls: dict[str, int]
     """The updates whose slates expire."""
     end: int | None
-    """How far event time has come."""
+    """The event time that was reached."""
 
     def without_shards(self) -> Outcome:
         """The same, whatever the number of shards."""
@@ -67,7 +67,7 @@ class Outcome:
     __hash__ = None  # type: ignore[assignment]
 
     def _as_of(self, end: int | None) -> tuple[Any, ...]:
-        """What is to be equal: all but the slates that have expired by then."""
+        """Returns the part that must be equal: all but the slates that have expired by then."""
         return self.living(end), self.streams, self.letters, self.counts
 
     def living(self, end: int | None) -> Rows:
@@ -88,7 +88,7 @@ class Outcome:
 
 
 def of_reference(workflow: Workflow, events: Iterable[Event], shards: int) -> Outcome:
-    """What the reference makes of the events, to the end of event time."""
+    """Returns the reference's outcome for the events, at the end of event time."""
     reference = Reference(workflow)
     reference.feed(events)
     end_event_time(reference)
@@ -119,7 +119,7 @@ def _end(reference: Reference) -> int | None:
 
 
 def of_engine(run: InProcess) -> Outcome:
-    """What the engine has come to so far."""
+    """Returns the engine's outcome so far."""
     assert run.store is not None
     letters = [
         (
