@@ -141,9 +141,9 @@ _SAYS = {
     "shared": "A count over 100,000 uniform keys on `local[2]`, all that is durable in a folder or "
     "in S3; in ten batches, in batches of 500 events, and with 50 ms put into every request; and "
     "on a standalone cluster of two hosts of one core each, on the same machine",
-    "readers": "A reader of a store of 1,000,000 slates in S3, until its first answer: on a host "
-    "that has nothing, and on one with a mirror that another has left; lag: from a commit to the "
-    "moment that the reader shows it",
+    "readers": "A reader of a store of 1,000,000 slates in S3, until its first answer: on an "
+    "empty host, and on one with a mirror left by an earlier process. *Lag* is the time from a "
+    "commit until the reader shows it",
     "kafka": "A count of each of 100,000 keys, from files and from a topic of six partitions with "
     "the same records, the broker on the same two cores; peers count the same topic in two "
     "processes each, with state on disk. Then two updates in a chain at 4,000 records/s: from a "

@@ -75,10 +75,8 @@ class Bots(ms.Element):
     """Filters bots, by user: passes serves and clicks that a person could have made. Rules:
 
     - more than 20 serves in a minute, or more than 10 clicks, are a bot: nothing of it passes for
-    the next hour;
-
+      the next hour;
     - a click less than half a second after its serve, or before it, was not made by a person;
-
     - a click on an ad that the page did not show was not made on the page.
 
     A minute is a clock minute. Events that passed before the bot was detected stay counted. Emits

@@ -41,7 +41,7 @@ app.output("hot")
 
 @app.map("tweets", publishes="mentions")
 def classify(event: ms.Event) -> Iterator[object]:
-    """Emits an event for each topic of the tweet, keyed by the topic and the minute of the day."""
+    """Emits an event for each topic of the tweet, keyed by topic and minute of the day."""
     words = {word.strip(".,:;!?#").lower() for word in event.value["text"].split()}
     day, minute = divmod(event.ts // MINUTE, MINUTES_A_DAY)
     for topic, telling in TOPICS.items():

@@ -24,7 +24,7 @@ LONGEST = 600.0
 
 
 def run(bench: Bench, plan: Live) -> list[Row]:
-    """Measures the times of reads, and returns a row."""
+    """Measures the times of reads."""
     own, rest = split_cores()
     store, log = bench.fresh("feeds/store"), bench.work / "feeds" / "log"
     stop = bench.work / "feeds" / "stop"

@@ -28,7 +28,7 @@ Log = Iterable[tuple[Any, int]]
 
 
 def messages_of(job: Job, node: str, log: Log) -> Iterator[Message]:
-    """Returns the messages of an agent that reads the log to its end."""
+    """Yields the messages of an agent that reads the log to its end."""
     maker, making = Maker(job, node, live=True), Making()
     for record, ts in log:
         yield from maker.take(making, record, ts, len(encode_value(record)))

@@ -179,7 +179,7 @@ def test_dump(client):
 
 
 def test_the_application(client):
-    """Returns the server's information about itself and the application."""
+    """The client returns the server's information about itself and the application."""
     assert client.status().app == "retail"
     assert client.graph()["outputs"][0] == "hot"
     posts = {stream.name: stream.posts for stream in client.streams()}

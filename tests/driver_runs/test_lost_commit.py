@@ -33,7 +33,7 @@ def filled(path: Path) -> tuple[Home, Progress]:
 
 
 def recovered(home: Home, progress: Progress) -> None:
-    """Returns what a start does with the shards."""
+    """Makes the changes of a start to the shards."""
     check_recoverable(home)
     flushing = Flushing(home, None)
     try:

@@ -41,7 +41,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def defined(found: Any, word: str, operand: Any) -> bool:
-    """The definition of a condition on a field. None is a missing field."""
+    """True if a condition holds for a field, by definition. None is a missing field."""
     text = type(found) is str and type(operand) is str
     number = type(found) in (int, float) and type(operand) in (int, float)
     match word:
@@ -68,7 +68,7 @@ def defined(found: Any, word: str, operand: Any) -> bool:
 
 
 def holds(value: dict[str, Any], table: dict[str, Any]) -> bool:
-    """The definition of a whole table of conditions."""
+    """True if a whole table of conditions holds, by definition."""
     results = []
     for path, words in table.items():
         found: Any = value

@@ -73,8 +73,7 @@ def says(producer: str, text: Any) -> dict[str, Any]:
 
 
 def test_the_split_of_the_network(page: Page, url: str) -> None:
-    """The page shows how many pairs are on push and on pull, over all consumers, and the costs
-    behind that."""
+    """Shows the pairs on push and on pull over all consumers, and the costs behind that."""
     answers = [get(f"{url}/feeds/{consumer}/follows").json() for consumer in READERS]
     sides = [pair["side"] for answer in answers for pair in answer["follows"]]
     push, pull = sides.count("push"), sides.count("pull")
@@ -115,8 +114,7 @@ def test_an_item_says_how_and_why(page: Page) -> None:
 
 
 def test_a_post_shows_at_once(page: Page, made: FeedStore, url: str) -> None:
-    """An acknowledged post is in the feed before the application has processed it, and is marked
-    so. Nothing else moves."""
+    """An acknowledged post shows before a batch takes it in, and is marked. Nothing else moves."""
     before = items(page).first.text_content()
     post(url, says("Marta's kitchen", "One bun is left."))
     expect(items(page).first).to_contain_text("One bun is left.")

@@ -265,7 +265,7 @@ class PlayedShard:
         pending.tries.append(Try(self._number, whole, refs))
 
     def _real(self, batch: int, changes: Mapping[str, Changes]) -> bool:
-        """Returns the changes that differ from the rows before the batch."""
+        """True if the changes differ from the rows before the batch."""
         keys = [key for changed in changes.values() for key in changed]
         if any(value is not None for changed in changes.values() for value in changed.values()):
             return True
