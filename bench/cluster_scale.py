@@ -123,7 +123,7 @@ class Month(NamedTuple):
     moved_by_loss: int
     """Seats that moved because of a loss."""
     strayed: int
-    """Of those, seats of hosts that were not lost; must be 0."""
+    """Of those, seats of hosts that were not lost. Must be 0."""
     moved_to_even: int
     longest_s: float
     """The longest restore: seconds until the last copy of a lost host was restored."""

@@ -80,7 +80,7 @@ def tweets(work: Path, events: int, days: float, files: int) -> Path:
 
 
 def single(work: Path) -> Path:
-    """One event, for a run that only creates a store."""
+    """Returns a single event, for a run that only creates a store."""
     return made_once(work / "single", _lines(["first"]), 1, 1)
 
 

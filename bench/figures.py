@@ -11,7 +11,7 @@ Row = Mapping[str, Any]
 
 
 class Batch(NamedTuple):
-    """One batch of a run: the number of its events, and the time of its end, in seconds."""
+    """A batch of a run: the number of its events, and the time of its end, in seconds."""
 
     events: int
     ended: float

@@ -1,4 +1,5 @@
-"""One key with most of the events, at an update without an algebra: how long do the others wait?
+"""Measures how long other keys wait while one key has most of the events, at an update without an
+algebra.
 
 The update computes for a while for each event, so that the hot key alone needs more than one core.
 Latency is that of the markers, which have keys of their own among the others (see `latency`). The

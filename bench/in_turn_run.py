@@ -1,4 +1,4 @@
-"""One load of `bench.in_turn`, with the Millstream and the benchmarks that PYTHONPATH names.
+"""Runs a load of `bench.in_turn` with the Millstream and the benchmarks that PYTHONPATH names.
 
 `python in_turn_run.py NAME WORK TREE` prints a row as JSON. It is a script, not a module of the
 package, so that the code of the other commit is measured by that commit's own benchmarks.

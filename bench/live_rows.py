@@ -36,7 +36,7 @@ FOLLOWED = {"readable": "end to end", "readable_event_time": "end to end, event-
 
 
 def rows(rounds: list[dict[str, Found]], rate: int) -> list[Found]:
-    """One row for each activity, the median of its rounds."""
+    """Returns a row for each activity, the median of its rounds."""
     by_name: dict[str, list[Found]] = {}
     for found in rounds:
         alone = found.get("feed alone")

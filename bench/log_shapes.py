@@ -124,7 +124,7 @@ def _quiet_hours(years_ago: float) -> Times:
 
 
 def _wrong_year(years_ago: float) -> Times:
-    """One line in the middle has the next year."""
+    """Gives a line in the middle the next year."""
     inverted = _inverted(years_ago, 2)
 
     def times(random: Random, count: int) -> list[datetime]:

@@ -21,7 +21,7 @@ _MIB = 1 / 1024
 
 
 class Process(NamedTuple):
-    """One process: its parent, its name, its memory in MiB and its time in seconds."""
+    """A process: its parent, its name, its memory in MiB and its time in seconds."""
 
     pid: int
     parent: int
@@ -116,7 +116,7 @@ def processes() -> list[Process]:
 
 
 def process(pid: int) -> Process:
-    """One process."""
+    """Reads a process."""
     head, _, rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
     fields = rest.split()
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()

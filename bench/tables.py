@@ -131,7 +131,7 @@ def counting() -> ms.App:
 
 
 def _records(folder: Path, keys: int, batches: int) -> Path:
-    """One file a batch, with one order of each customer."""
+    """Writes a file for each batch, with one order of each customer."""
     if not folder.exists():
         partial = folder.with_name(f"{folder.name}.part")
         partial.mkdir(parents=True, exist_ok=True)

@@ -151,9 +151,9 @@ _SAYS = {
     "by the events. A cluster starts more JVMs and Python workers, which has nothing to do with "
     "the number of events; so `cluster_cpu_ratio` compares the times after the first batch, and "
     "`cpu_ratio` those of whole runs",
-    "readers": "A reader of a store of 1,000,000 slates in S3, until its first answer: on a host "
-    "that has nothing, and on one with a mirror that another has left; lag: from a commit to the "
-    "moment that the reader shows it, behind commits without Spark, and behind a run at a steady "
+    "readers": "A reader of a store of 1,000,000 slates in S3, until its first answer: on an "
+    "empty host, and on one with a mirror left by an earlier process; *lag* is the time from a "
+    "commit until the reader shows it, behind commits without Spark, and behind a run at a steady "
     "rate",
     "kafka": "A count of each of 100,000 keys, from files and from a topic of six partitions with "
     "the same records, the broker on the same two cores; peers count the same topic in two "

@@ -79,7 +79,7 @@ def joined(a: list[Session], b: list[Session]) -> list[Session]:
 
 
 def about(user: str, values: Sequence[list[Session]]) -> dict[str, Any]:
-    """What a window says of a user."""
+    """Returns a user's sessions, and their total length and clicks."""
     (sessions,) = values
     return _said(
         len(sessions),
@@ -100,7 +100,7 @@ def click_sessions(**asked: Any) -> ms.windows.Job:
 
 @dataclass
 class Totals:
-    """Of one window, over the users that were told so far."""
+    """Sums over the users of a window that have been answered so far."""
 
     users: int = 0
     sessions: int = 0

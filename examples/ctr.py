@@ -26,7 +26,7 @@ import millstream as ms
 SECOND = 1_000_000
 MINUTE, HOUR = 60 * SECOND, 3_600 * SECOND
 SHOWN, CLICKED = {"clicks": 0}, {"clicks": 1}
-"""What becomes of an ad."""
+"""The two events that an ad can have."""
 
 app = ms.App("ctr", order="event-time")
 app.source("serves", key="serve", ts="time", unit="ms", lateness="10s", idle="5m")
@@ -35,7 +35,7 @@ app.source("clicks", key="serve", ts="time", unit="ms", lateness="10s", idle="5m
 
 @dataclass
 class Join(ms.Element):
-    """Of one serve: gives its clicks what only the serve knows. Clicks may come before it."""
+    """Joins the clicks of a serve with the serve's data. Clicks may arrive before the serve."""
 
     within: ms.Configured[int] = HOUR // 2
     served: int = 0
@@ -72,15 +72,16 @@ class Join(ms.Element):
 
 @dataclass
 class Bots(ms.Element):
-    """Of one user: lets serves and clicks through that a person may have made. The rules:
+    """Filters bots, by user: passes serves and clicks that a person could have made. Rules:
 
-    - more than 20 serves in a minute, or more than 10 clicks: a bot; from then on nothing of it
-      passes for an hour;
-    - a click less than half a second after its serve, or before it, was not made by one who reads;
+    - more than 20 serves in a minute, or more than 10 clicks, are a bot: nothing of it passes for
+      the next hour;
+    - a click less than half a second after its serve, or before it, was not made by a person;
     - a click on an ad that the page did not show was not made on the page.
 
-    A minute is one of the clock. What passed before a bot was known stays counted. Emits an event
-    for each ad that was shown or clicked: its key is the query and the ad, its value says which.
+    A minute is a clock minute. Events that passed before the bot was detected stay counted. Emits
+    an event for each ad that was shown or clicked: its key is the query and the ad, its value is
+    `SHOWN` or `CLICKED`.
     """
 
     soonest: ms.Configured[int] = 500
@@ -115,7 +116,7 @@ class Bots(ms.Element):
 
 @dataclass
 class Rates(ms.Element):
-    """Of one query and ad: the impressions and clicks of this slot, and of the slots before it."""
+    """The impressions and clicks of a query and ad, in this slot and in earlier ones."""
 
     window: ms.Configured[int] = 24 * HOUR
     impressions: int = 0

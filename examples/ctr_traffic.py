@@ -30,7 +30,7 @@ HOUR = 60 * MINUTE
 START = 15_487 * 24 * HOUR
 """The first hour begins on 2012-05-27; milliseconds, as all times here."""
 CLICKED = (0.30, 0.12, 0.05)
-"""How often an ad is clicked at most, by its place on the page."""
+"""The highest click probability of an ad, by its place on the page."""
 AGENTS = (
     "Mozilla/5.0 (Windows NT 6.1; rv:12.0) Gecko/20100101 Firefox/12.0",
     "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_7) AppleWebKit/534.57",
@@ -44,7 +44,7 @@ Arrival = tuple[str, Record]
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """How much traffic, and of what kind."""
+    """The amount and the kind of the traffic."""
 
     events: int
     seed: int = 7

@@ -1,4 +1,5 @@
-"""What examples/ctr.py must find: the click-through rates of serves and clicks, in plain Python.
+"""The expected result of examples/ctr.py: the click-through rates of serves and clicks, in plain
+Python.
 
 Everything is in memory and in the order of its time; there are no slates, batches or timers. Tests
 and the stress test (bench/ctr.py) compare the application with it.

@@ -38,7 +38,7 @@ A_FILE = 1_000
 Record = dict[str, Any]
 
 HOURS = (3, 2, 1, 1, 1, 2, 4, 7, 9, 10, 11, 13, 15, 14, 12, 11, 11, 12, 14, 16, 15, 12, 8, 5)
-"""How busy each hour of the day is, from midnight on."""
+"""The relative traffic of each hour of the day, from midnight on."""
 
 VENUES = (
     "Walmart Supercenter", "Starbucks", "Target", "Best Buy", "McDonald's", "Central Park",

@@ -128,7 +128,7 @@ def histograms(writes: Iterable[Sequence[Any]]) -> dict[str, Histogram]:
 
 
 def suspicion(node: str, of: Mapping[str, Histogram]) -> dict[str, Any]:
-    """How a node's histogram compares with those of the others."""
+    """Compares a node's histogram with those of the other nodes."""
     tests = [compared(of[node], of[other]) for other in of if other != node]
     differs = sum(one.p < LEVEL for one in tests)
     return {
@@ -143,7 +143,7 @@ def suspicion(node: str, of: Mapping[str, Histogram]) -> dict[str, Any]:
 
 @dataclass
 class Found:
-    """Of one window: the histograms of the HDFS nodes so far."""
+    """The histograms of a window's HDFS nodes so far."""
 
     histograms: dict[str, Histogram] = field(default_factory=dict)
     alone: int = 0

@@ -23,7 +23,7 @@ import millstream as ms
 MINUTE = 60_000_000
 MINUTES_A_DAY = 1440
 THRESHOLD = 3.0
-"""How many times its average a topic must reach to be hot."""
+"""A topic is hot if it reaches its average times this."""
 
 TOPICS = {
     "earthquake": {"earthquake", "quake", "tremor", "aftershock"},
@@ -41,7 +41,7 @@ app.output("hot")
 
 @app.map("tweets", publishes="mentions")
 def classify(event: ms.Event) -> Iterator[object]:
-    """One event for each topic of the tweet, keyed by the topic and the minute of the day."""
+    """Emits an event for each topic of the tweet, keyed by topic and minute of the day."""
     words = {word.strip(".,:;!?#").lower() for word in event.value["text"].split()}
     day, minute = divmod(event.ts // MINUTE, MINUTES_A_DAY)
     for topic, telling in TOPICS.items():

@@ -21,7 +21,7 @@ for node in NODES:
 
 
 def requests(record: dict[str, object]) -> Iterator[tuple[str, list[int]]]:
-    """Of each request: its page, and [requests, errors]."""
+    """Maps a request to its page and [requests, errors]."""
     status = record["status"]
     assert isinstance(status, int)
     yield str(record["page"]), [1, int(status >= 500)]
@@ -36,7 +36,7 @@ def subtract(a: list[int], b: list[int]) -> list[int]:
 
 
 def rate(page: str, values: Sequence[list[int]]) -> dict[str, object]:
-    """What a window says of a page."""
+    """Returns the requests, the errors and the error rate of a page in a window."""
     ((count, errors),) = values
     return {"requests": count, "errors": errors, "rate": errors / count}
 

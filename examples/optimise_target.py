@@ -92,7 +92,8 @@ def check(listening: threading.Thread) -> None:
 
 
 def shown(told: Mapping[str, Any], passed: int) -> str:
-    """What is tried now, and how good the best known parameters are in truth."""
+    """Formats the parameters that are tried now, and the best known ones with their true
+    objective."""
     tried = "  ".join(_named(parameters) for parameters in told["slices"].values())
     return (
         f"cycle {told['cycle']:>3}  day {passed / (24 * 60 * MINUTE):>4.1f}  {tried}  best "

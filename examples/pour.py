@@ -26,13 +26,13 @@ app.source("visits", key="page", ts="timestamp")
 
 @app.update("visits", name="visits")
 def count(event: ms.Event, slate: dict[str, int]) -> None:
-    """How often a page was visited, and how many of these visits were from mobile phones."""
+    """Counts the visits of a page, and those from mobile phones."""
     slate["count"] = slate.get("count", 0) + 1
     slate["mobile"] = slate.get("mobile", 0) + event.value["mobile"]
 
 
 def visits(spark: SparkSession, rate: int) -> DataFrame:
-    """So many visits a second to five pages, the first ones more than the others."""
+    """Generates a number of visits a second to five pages, with more to the first ones."""
     numbers = spark.readStream.format("rate").option("rowsPerSecond", rate).load()
     return numbers.selectExpr(
         "timestamp",

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import millstream as ms
 
 SHARE = 0.1
-"""How much of the author's score an endorsement is worth."""
+"""The fraction of the author's score that an endorsement is worth."""
 HIGHEST = 100.0
 """Scores near this one hardly rise any more."""
 NAMED = re.compile(r"^(?:RT )?@(\w+)")

@@ -34,7 +34,7 @@ app.output("milestones")
 
 @app.map("checkins", publishes="retailer_checkins")
 def recognise(event: ms.Event) -> Iterator[object]:
-    """One event for the first retailer whose spelling is in the venue's name, keyed by it."""
+    """Emits an event keyed by the first retailer whose spelling is in the venue's name."""
     venue = event.value["venue"].lower()
     for retailer, spellings in RETAILERS.items():
         if any(spelling in venue for spelling in spellings):

@@ -23,7 +23,7 @@ app.aggregate("retailer_checkins", algebra=ms.algebra.distinct("user"), name="vi
 
 @app.map("checkins", publishes="retailer_checkins")
 def recognise(event: ms.Event) -> Iterator[object]:
-    """One event for each retailer whose name is in the venue's, keyed by it."""
+    """Emits an event for each retailer whose name is in the venue's, keyed by the retailer."""
     venue = event.value["venue"].lower()
     for retailer in RETAILERS:
         if retailer.lower() in venue:

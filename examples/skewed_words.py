@@ -50,7 +50,7 @@ def word_count(**asked: Any) -> ms.windows.Job:
 
 
 def shares(event: ms.Event, slate: dict[str, Any]) -> Iterator[Any]:
-    """Of one window: the counts of its words; when it is over, each word's share of them."""
+    """Collects the word counts of a window, and emits each word's share when the window is over."""
     counts: dict[str, int] = slate.setdefault("counts", {})
     if "over" not in event.value:
         counts[event.value["key"]] = event.value["answer"]

@@ -36,14 +36,14 @@ class Step:
     kind: Kind
     user: str
     other: str = ""
-    """Who is followed."""
+    """The user to follow."""
     text: str = ""
     post: int = 0
-    """Which of all posts: the number of the step that it was made in."""
+    """The post that the step is about: the number of the step that made it."""
 
 
 def traffic(users: int, seed: int) -> Iterator[Step]:
-    """What happens, for ever: first each user follows some others."""
+    """Generates steps without end. At first each user follows some others."""
     random = Random(seed)
     names = [f"user{number}" for number in range(users)]
     liked, talking, looking = (random.sample(names, users) for _ in range(3))

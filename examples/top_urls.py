@@ -28,7 +28,7 @@ app.source("tweets", key="user", ts="time")
 
 @app.map("tweets", publishes="shares")
 def find_urls(event: ms.Event) -> Iterator[object]:
-    """One event for each URL in the tweet, keyed by it, without what a sentence puts behind it."""
+    """Emits an event for each URL in the tweet, keyed by it, without trailing punctuation."""
     found = URL.findall(event.value["text"])
     for url in dict.fromkeys(url.rstrip(".,:;!?)'") for url in found):
         yield ms.emit(key=url, value=None)
@@ -36,7 +36,7 @@ def find_urls(event: ms.Event) -> Iterator[object]:
 
 @dataclass
 class Shares:
-    """How often a URL was shared."""
+    """The number of shares of a URL."""
 
     count: int = 0
 

@@ -98,7 +98,7 @@ class TopicSender(Sender):
 
 
 class Drivers:
-    """One driver after the other, over the same store and topics."""
+    """Drivers that run in turn over the same store and topics."""
 
     def __init__(self, folder: Path, servers: str, source: str, out: str, changes: str) -> None:
         self._folder = folder

@@ -39,7 +39,7 @@ HOUR = 3_600_000_000
 
 
 def late_events(seed: int, folder: Path, context: Context) -> Result:
-    """One event in ten is late by up to ten times the lateness, most others by a little."""
+    """Makes one event in ten late by up to ten times the lateness, and most others by a little."""
     random, app = Random(seed), ledger("entries", lateness=LATENESS)
     given = entries(random, COUNT)
     places = {}
@@ -52,7 +52,7 @@ def late_events(seed: int, folder: Path, context: Context) -> Result:
 
 
 def clock_skew(seed: int, folder: Path, context: Context) -> Result:
-    """Of two sources, one has its clock an hour ahead, or behind, for a part of the run."""
+    """Sets the clock of one of two sources an hour ahead, or behind, for a part of the run."""
     random, app = Random(seed), ledger("left", "right", lateness=LATENESS)
     both = entries(random, COUNT)
     given = {"left": both[::2], "right": both[1::2]}

@@ -21,7 +21,7 @@ class Result:
     recovery_s: tuple[float, ...] = ()
     """The duration of each recovery, for faults that need one."""
     note: str = ""
-    """What was disturbed; the first difference, if there is one."""
+    """The disturbance, and the first difference if there is one."""
     runs: int = 1
     """The number of times that the fault struck: each counts as a run of its own."""
     failed: str = ""

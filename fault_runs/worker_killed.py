@@ -1,4 +1,4 @@
-"""One of Spark's Python workers is killed in the middle of a batch.
+"""Kills one of Spark's Python workers in the middle of a batch.
 
 Three times a run, at moments drawn by seed: within the map, within an update of the first or the
 second layer, while a layer commits, or after it. Spark retries the task, and the commit of the new

@@ -8,7 +8,7 @@ _cases: Counter[str] = Counter()
 
 
 def count_case(suite: str) -> None:
-    """One more generated case of `suite` was run through."""
+    """Counts a generated case of `suite`."""
     _cases[suite] += 1
 
 

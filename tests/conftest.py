@@ -1,4 +1,5 @@
-"""What every test shares: the Hypothesis profiles, the Spark context, the count of generated cases.
+"""Shared fixtures and hooks: the Hypothesis profiles, the Spark context, the count of generated
+cases.
 
 Three processes share the tests (many wait for something): all that need a Spark context are in one,
 with one context; of the others, a module stays together. How many cases are generated:
@@ -46,7 +47,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is to run in one process. Those with Spark take the longest, and begin at once."""
+    """Groups tests that must run in one process. Those with Spark take the longest, and begin at
+    once."""
     for item in items:
         group = str(item.path)
         if "spark" in getattr(item, "fixturenames", ()) or _runs_on_spark(item):
@@ -57,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _runs_on_spark(item: pytest.Item) -> bool:
-    """Whether a test of several runners has Spark's."""
+    """True if a test of several runners has Spark's."""
     call = getattr(item, "callspec", None)
     return call is not None and any(
         isinstance(value, str) and value == "spark" for value in call.params.values()
@@ -66,21 +68,21 @@ def _runs_on_spark(item: pytest.Item) -> bool:
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBrokers]:
-    """One Kafka broker for all tests of a process; each makes topics of its own."""
+    """The Kafka broker of all tests in a process. Each test makes topics of its own."""
     with kafka_brokers(tmp_path_factory.mktemp("kafka") / "brokers") as brokers:
         yield brokers
 
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DatabaseServer]:
-    """One PostgreSQL server for all tests of a process; each makes tables of its own."""
+    """The PostgreSQL server of all tests in a process. Each test makes tables of its own."""
     with running(postgres_server(tmp_path_factory.mktemp("postgres") / "data")) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def cassandra(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DatabaseServer]:
-    """One Cassandra node for all tests of a process; each makes tables of its own."""
+    """The Cassandra node of all tests in a process. Each test makes tables of its own."""
     with running(cassandra_server(tmp_path_factory.mktemp("cassandra") / "data")) as server:
         yield server
 
@@ -123,7 +125,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One SparkContext for all tests that need one."""
+    """The SparkContext of all tests that need one."""
     os.environ["MILLSTREAM_TRACE"] = str(tmp_path_factory.mktemp("trace") / "points")
     from millstream.spark.context import close_context, open_context
 

@@ -1,4 +1,4 @@
-"""How many cases Hypothesis generates for a test, by HYPOTHESIS_PROFILE.
+"""The number of cases that Hypothesis generates for a test, by HYPOTHESIS_PROFILE.
 
 ci      the default: four of ten, the same in every run, so that `make test` stays short; tests
         that ask for PROFILE are smaller too

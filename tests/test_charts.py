@@ -126,7 +126,7 @@ def test_bars_are_as_high_as_their_figures(stacked: bool) -> None:
 
 
 def test_bars_that_do_not_fit_their_groups_are_refused() -> None:
-    """One value a group, or an error that names the series."""
+    """There must be a value for each group. The error names the series."""
     with pytest.raises(ValueError, match="'one' must have a value for each of 2"):
         bar_chart(["a", "b"], {"one": [1]}, title="t", y_label="y")
 

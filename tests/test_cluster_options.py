@@ -84,7 +84,7 @@ def test_a_standalone_cluster_on_this_machine_may_have_a_folder() -> None:
     ],
 )
 def test_what_does_not_go_together(flags: dict[str, Any], message: str) -> None:
-    """It is refused with what to do."""
+    """Options that contradict each other are refused, with advice."""
     with pytest.raises(DefinitionError, match=message):
         resolved(**SHARED, **flags)
 

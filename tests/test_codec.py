@@ -61,7 +61,7 @@ class Hours:
 
 @given(VALUES)
 def test_a_value_comes_back(value: Any) -> None:
-    """What is encoded is decoded to the same value, of the same types."""
+    """An encoded value is decoded to the same value, of the same types."""
     back = decode_value(encode_value(value))
     assert back == value
     assert repr(back) == repr(value) or isinstance(value, dict | list)
@@ -69,7 +69,7 @@ def test_a_value_comes_back(value: Any) -> None:
 
 @given(JSON)
 def test_canonical_bytes_are_sorted_json(value: Any) -> None:
-    """They are JSON that any reader reads, compact, and never start with the tag of bytes."""
+    """The bytes are compact JSON for any reader, and never start with the tag of bytes."""
     encoded = encode_value(value)
     assert json.loads(encoded) == value
     assert not encoded.startswith(b"\x00")

@@ -262,14 +262,14 @@ def test_settings_in_the_file_are_relative_to_it(project, monkeypatch):
     ],
 )
 def test_a_mistake_is_named_with_its_line(project, old, new, at, message):
-    """Whatever is wrong in the file is refused with the line and what to do."""
+    """Each mistake in the file is refused with its line and advice."""
     error = edited(project, old, new)
     assert message in error
     assert error.startswith(f"retail.toml:{line_of(project, at)}: "), error
 
 
 def test_a_syntax_error_has_its_line(project):
-    """What is not TOML is refused with the line, at the end of the file too."""
+    """Invalid TOML is refused with the line, at the end of the file too."""
     error = edited(project, "shards = 4", "shards = = 4")
     assert error.startswith(f"retail.toml:{line_of(project, '= = 4')}: not valid TOML: ")
     (project / "open.toml").write_text("[app]\nname = [\n")

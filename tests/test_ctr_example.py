@@ -41,7 +41,7 @@ both = pytest.mark.parametrize("app", APPS.values(), ids=APPS)
 
 
 def windows(values: Iterable[dict[str, Any]]) -> Rates:
-    """What either application put out; the sliding element also says when a window is empty."""
+    """Returns the output of either application. The sliding element also reports empty windows."""
     found = {}
     for value in values:
         counts = value["impressions"], value["clicks"]
@@ -89,7 +89,7 @@ def test_how_much_traffic_can_be_asked_for(
 
 
 def test_what_was_written_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """How many records of each source, and where."""
+    """The output names the number of records of each source, and the folders."""
     ctr_traffic.main(["--events=1500", "--out", str(tmp_path)])
     lines = {
         name: (tmp_path / name / "part-0.json").read_text().count("\n")
@@ -102,7 +102,8 @@ def test_what_was_written_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_traffic_is_as_asked_for() -> None:
-    """So many records, the same for the same seed, in order, over 26 hours, bots among them."""
+    """The traffic has the requested number of records over 26 hours, in order, with bots. It is the
+    same for the same seed."""
     arrivals = busy(3, 5_000, 0.01)
     assert arrivals == busy(3, 5_000, 0.01)
     assert arrivals != busy(4, 5_000, 0.01)
@@ -129,7 +130,7 @@ def test_no_user_does_two_things_at_once() -> None:
 
 
 def test_the_rules_find_the_bots_and_leave_people_alone() -> None:
-    """What is counted is near what people did; without the rules it is not."""
+    """With the rules the counts are close to the people's actions; without them they are not."""
     arrivals = list(ctr_traffic.traffic(Traffic(60_000, queries=10, bots=0.005)))
     bots = {
         record["serve"]
@@ -182,7 +183,8 @@ def test_rates_are_the_true_ones(app: Callable[[], App], seed: int, bots: float)
 def test_the_engine_finds_them_too(
     app: Callable[[], App], seed: int, cut: int, lane: Any, shards: int
 ) -> None:
-    """However the records are cut into batches, and out of order by less than the lateness."""
+    """This holds for any batches, and for records that are out of order by less than the
+    lateness."""
     arrivals, random = busy(seed, 300, 0.1), Random(cut)
     coming = sorted(
         (record["time"] + random.randrange(LATENESS), number)
@@ -242,7 +244,8 @@ def click(number: int, at: int, ad: str = "a") -> Arrival:
 
 
 def counted(app: Callable[[], App], *arrivals: Arrival) -> dict[str, Counts]:
-    """Of each ad of the query in the first hour; the truth agrees if the records are in order."""
+    """Returns the counts of each ad of the query in the first hour. The truth agrees if the records
+    are in order."""
     later = (serve(999, 2 * HOUR, "zoe", ["over"]), click(999, 2 * HOUR + MINUTE, "over"))
     found = on_reference(app(), [*arrivals, *later])
     in_order = sorted(arrivals, key=lambda one: one[1]["time"]) == list(arrivals)
@@ -287,7 +290,7 @@ def test_a_click_sooner_than_anyone_reads_is_not_counted(app: Callable[[], App])
 
 @both
 def test_a_click_on_what_was_not_shown_is_not_counted(app: Callable[[], App]) -> None:
-    """Whoever made it did not see the page."""
+    """The click did not come from the page."""
     assert counted(app, serve(1, 0), click(1, 700, "c")) == {"a": (1, 0), "b": (1, 0)}
 
 

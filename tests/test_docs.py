@@ -18,6 +18,7 @@ from docs.figures import filled
 from millstream.modules import import_file
 
 ROOT = Path(__file__).resolve().parent.parent
+MODULE = re.compile(r"`([\w/]+\.py)`")
 _EXAMPLE = re.compile(r"<!-- example: (?P<name>\S+) -->\n```\w*\n(?P<text>.*?)^```$", re.S | re.M)
 
 
@@ -67,6 +68,14 @@ def test_figures_are_those_of_the_results() -> None:
 def test_every_link_leads_somewhere() -> None:
     """Relative links, their anchors, and paths under src/ in backticks exist."""
     assert build.problems() == []
+
+
+def test_the_pages_about_papers_name_whole_paths() -> None:
+    """A module in backticks is a path from the root of the repository, and exists."""
+    pages = sorted((ROOT / "docs" / "papers").glob("*.md"))
+    modules = [(page, name) for page in pages for name in MODULE.findall(page.read_text())]
+    assert len(modules) > 50
+    assert [(page.name, name) for page, name in modules if not (ROOT / name).is_file()] == []
 
 
 def test_the_tour_covers_the_source() -> None:

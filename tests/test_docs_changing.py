@@ -17,7 +17,7 @@ from millstream.stores.reader import SlateReader
 
 
 def test_the_shop_goes_on_in_cents(here: Path) -> None:  # noqa: F811
-    """What version 1 has stored is read by version 2 as the page says, and its test passes."""
+    """Version 2 reads the slates of version 1 as the page says, and its test passes."""
     blocks = examples("docs/changing-an-application.md")
     paste(here, blocks, "shop_v1.py", "shop_v2.py", "test_shop.py")
     (here / "in").mkdir()

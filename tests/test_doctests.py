@@ -23,7 +23,7 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_examples_hold(name: str) -> None:
-    """What a docstring shows is what comes out."""
+    """The examples in docstrings give the shown results."""
     results = doctest.testmod(importlib.import_module(name))
     assert results.attempted > 0
     assert results.failed == 0

@@ -33,7 +33,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path, synced: bool) -> Non
 
 @pytest.mark.parametrize("content", [b"", b"1", b"00000000 1\n", b"83dcefb7 2\n", b"83dcefb7 1 \n"])
 def test_a_damaged_record_is_refused(tmp_path: Path, content: bytes) -> None:
-    """Whatever is not what was written is an error that names the file, and never a wrong value."""
+    """Any change of the file is an error that names it, and never gives a wrong value."""
     path = tmp_path / "epoch"
     path.write_bytes(content)
     with pytest.raises(StoreError, match=r"epoch: its checksum says .*: the file is damaged"):

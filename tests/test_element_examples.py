@@ -15,7 +15,7 @@ from millstream import testing
 from millstream.app_file.app_file import read_app
 from millstream.codec import encode_value
 from millstream.elements import STANDARD
-from millstream.elements.element import shape_of
+from millstream.elements.element_base import shape_of
 from millstream.elements.placement import PLACEMENT
 from millstream.modules import import_file
 from millstream.settings.settings import Settings

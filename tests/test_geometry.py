@@ -127,7 +127,8 @@ def test_every_node_edge_and_label_is_there(workflow: Workflow) -> None:
 
 
 def test_the_drawing_is_json_as_it_stands(workflow: Workflow) -> None:
-    """It comes out of JSON as it went in, so it can lie in a store and be sent to a page."""
+    """The drawing is unchanged after encoding to JSON and decoding, so it can be stored and sent to
+    a page."""
     drawing = graph.geometry(workflow)
     assert json.loads(json.dumps(drawing)) == drawing
 

@@ -136,7 +136,7 @@ def test_layout_keeps_boxes_apart_and_in_order(workflow):
 
 
 def test_an_action_is_called_one() -> None:
-    """What is carried out outside is told apart from what is only published."""
+    """The drawing distinguishes actions from outputs that are only published."""
     app = ms.App("alarms")
     app.source("readings", key="sensor")
     app.output("high")

@@ -85,7 +85,7 @@ def test_the_worst_addresses() -> None:
 
 
 def test_a_stack_trace_is_a_part_of_its_record() -> None:
-    """What is counted once is one record, with all of its lines."""
+    """A record with all of its lines counts once."""
     app, _ = read_app(EXAMPLES / "zookeeper_warnings.toml")
     result = ms.testing.run(app, clock=CLOCK).feed_text("zookeeper", text_of("zookeeper"))
     broken = [

@@ -1,4 +1,4 @@
-"""What a deployment sets, and who wins."""
+"""The settings of a deployment, and their precedence."""
 
 from pathlib import Path
 
@@ -251,7 +251,7 @@ def test_batches_are_flushed_one_by_one_or_at_intervals() -> None:
     ],
 )
 def test_what_a_source_says_of_another_format(said, address, message):
-    """It is refused, and not left aside without a word; what is sent may be text."""
+    """An option of another format is refused, not ignored. Sent events may be text."""
     app = ms.App("reading")
     app.source("lines", **said)
     app.map("lines", name="look")(lambda event: None)

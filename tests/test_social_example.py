@@ -29,14 +29,14 @@ USERS = [f"user{number}" for number in range(12)]
 
 
 def options() -> dict[str, Any]:
-    """Those of the example."""
+    """Returns the options of the example."""
     found = social.app.checked().parts["feeds"]
     assert found["kind"] == "feeds"
     return {"limit": found["limit"], "memory": found["memory"]}
 
 
 def record(step: Step, at: int) -> Record:
-    """What a step says to feeds."""
+    """Returns the record of a step for feeds."""
     told: Record = {"kind": "view" if step.kind == "read" else step.kind, "at": at}
     if step.kind in ("follow", "unfollow"):
         return told | {"consumer": step.user, "producer": step.other}
@@ -67,14 +67,14 @@ def test_its_traffic_on_the_engine() -> None:
 
 
 def test_the_same_for_the_same_seed() -> None:
-    """Whoever runs it again sees the same; with another seed, other traffic."""
+    """The same seed gives the same traffic. Another seed gives other traffic."""
     first, again, other = (list(islice(traffic(20, seed), 300)) for seed in (1, 1, 2))
     assert first == again != other
 
 
 @pytest.mark.timeout(120)
 def test_its_traffic_over_http(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It stops by itself and says how many pairs are pushed and pulled; feeds are right."""
+    """It stops by itself and reports how many pairs are pushed and pulled. The feeds are right."""
     stored, stop = FeedStore(tmp_path / "store", **options()), Event()
     stored.batch()
 
@@ -103,7 +103,7 @@ def test_its_traffic_over_http(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_no_server(capsys: pytest.CaptureFixture[str]) -> None:
-    """One sentence, no traceback."""
+    """The error is one sentence, without a traceback."""
     with pytest.raises(SystemExit, match="no server answers at"):
         social_traffic.main(["--url", "http://127.0.0.1:9", "--seconds", "1"])
 
@@ -113,14 +113,15 @@ HERE = "http://127.0.0.1:8470"
 
 
 def typed(url: str) -> list[str]:
-    """What docs/feeds.md has its readers type, in its order: commands, and blocks of Python."""
+    """Returns the commands and blocks of Python that docs/feeds.md has its readers type, in
+    order."""
     text = PAGE.read_text(encoding="utf-8").replace("\\\n        ", "").replace("|\n        ", "| ")
     blocks = re.findall(r"```python\n(.*?)```|^    (\S[^\n]*)$", text, re.S | re.M)
     return [(python or command).replace(HERE, url) for python, command in blocks]
 
 
 def call(words: list[str]) -> httpx.Response:
-    """What curl does with these words."""
+    """Makes the request of a curl command line."""
     given = iter(words)
     method, headers, body, url = "GET", dict[str, str](), None, ""
     for word in given:

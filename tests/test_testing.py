@@ -147,7 +147,7 @@ def test_wrong_names_are_told() -> None:
 
 
 def test_the_clock_is_held_by_the_test() -> None:
-    """It starts where it is told, moves only by tick, and never goes back."""
+    """It starts at the given time, moves only by tick, and never goes back."""
     run = ms.testing.run(shop(), clock=5)
     run.feed([("visits", 10**12, "", 0)])
     assert run.clock == 5
@@ -167,7 +167,7 @@ def test_a_wrong_app_is_told_before_it_runs() -> None:
 
 
 def test_dead_letters_are_read() -> None:
-    """What failed is there with its input and its error."""
+    """A failed event is there with its input and its error."""
     run = ms.testing.run(shop(), [("orders", 1, "ann", {"cost": 1})])
     assert {letter.function for letter in run.dead_letters} == {"split", "prices"}
     for letter in run.dead_letters:

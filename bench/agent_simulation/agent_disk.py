@@ -1,4 +1,4 @@
-"""What an agent keeps on its disk, in memory: it outlives the agent's process."""
+"""The disk of a simulated agent, in memory. It outlives the agent's process."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class MemoryLetters(DeadLetters):
         self._write({})
 
     def close(self) -> None:
-        """There is no file."""
+        """Does nothing: there is no file."""
 
     def _write(self, letter: dict[str, object]) -> None:
         self.kept += 1

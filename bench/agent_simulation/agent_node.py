@@ -47,7 +47,7 @@ class LogPosition:
 
     def __init__(self, offset: int) -> None:
         self.offset = offset
-        """Of the first line that was not read."""
+        """The offset of the first line that was not read."""
 
     def position(self, chunk: LineChunk | None = None, offset: int = 0) -> list[Mark]:
         at = self.offset if chunk is None else chunk.start + offset
@@ -106,7 +106,7 @@ class AgentNode:
 
 
 class Agent:
-    """One life of a node's agent."""
+    """A process of a node's agent, from its start to its end."""
 
     def __init__(self, node: AgentNode) -> None:
         world, network, placed = node._world, node._network, node._placed

@@ -35,9 +35,9 @@ LIMITS = {
     "growth_leaf": 1.5,
     "growth_root": 1.5,
 }
-"""What the figures must not exceed: what was wrong; windows that a dead parent costs a child;
-requests a second of a leaf, and of the busiest parent, made and got, when parents die; how much
-more it is for a leaf and for the root among 5,000 nodes than among 500, when nobody dies."""
+"""The limits of the figures: errors; windows that a dead parent costs a child; requests a second,
+sent and received, of a leaf and of the busiest parent while parents die; the growth of the requests
+of a leaf and of the root from 500 to 5,000 nodes, without deaths."""
 Row = dict[str, Any]
 Figures = dict[str, float]
 
@@ -98,7 +98,7 @@ WEATHERS = {"calm": calm, "deaths": deaths, "rough": rough, "outage": outage}
 
 
 def one(weather: str, nodes: int, windows: int) -> tuple[Row, list[Row]]:
-    """What a run has come to, and its rows; in a process of its own."""
+    """Makes a run in a process of its own, and returns its figures and its rows."""
     here = simulate(WEATHERS[weather](nodes, windows=windows))
     return {**outcome(here), **costs(here)}, rows(here, f"{nodes:,} nodes, {weather}")
 
@@ -146,7 +146,7 @@ def run(bench: Bench) -> Outcome:
 
 
 def _figures(by: Mapping[str, Row], found: Mapping[str, Row], sizes: Sequence[int]) -> Figures:
-    """What the rows and runs come to, of those that there are."""
+    """Returns the figures of the rows and runs that there are."""
     most, less = sizes[-1], sizes[-2]
 
     def grows(role: str) -> float:

@@ -1,4 +1,4 @@
-"""What goes wrong, and when: drawn by the seed when the run begins, struck as it goes."""
+"""The faults of a run: their times are drawn from the seed at its beginning."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Death:
     at: float
     silent: bool
     children: tuple[str, ...]
-    """Those that sent by it."""
+    """The nodes that sent through it."""
     below: tuple[str, ...]
-    """Those that sent by them, and so on."""
+    """The nodes that sent through its children, and so on down the tree."""
 
 
 class Faults:

@@ -14,7 +14,7 @@ BURST = 0.2
 
 
 class Truth:
-    """What the logs of all nodes hold, whatever becomes of it."""
+    """The contents of all nodes' logs, lost or not."""
 
     def __init__(self, pane: int) -> None:
         self._pane = pane
@@ -38,8 +38,8 @@ class Truth:
 
 
 class MadeUpLog:
-    """One file, which only grows. It is written when somebody reads it, with the times that it
-    would have been written at."""
+    """A log file that only grows. Its lines are generated when it is read, with the times at which
+    they would have been written."""
 
     def __init__(
         self,

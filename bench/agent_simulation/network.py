@@ -18,7 +18,7 @@ SCHEME = "http://"
 
 
 class Endpoint(Protocol):
-    """Whoever is asked: an agent that serves, or the root."""
+    """The receiver of a request: an agent that serves, or the root."""
 
     process: Process
 
@@ -30,12 +30,12 @@ class Endpoint(Protocol):
 
 
 class Network:
-    """Who can be reached, and how that goes."""
+    """The simulated network: which endpoints can be reached, with delays and losses."""
 
     def __init__(self, world: World, model: LinkModel, random: Random, traffic: Traffic) -> None:
         self.world, self.model, self.random, self.traffic = world, model, random, traffic
         self.calm = False
-        """Whether nothing gets lost any more."""
+        """True once no messages are lost any more."""
         self._endpoints: dict[str, Endpoint] = {}
         self._silent: set[str] = set()
         self._parted: set[tuple[str, str]] = set()

@@ -1,4 +1,4 @@
-"""What a run comes to: messages a node and second, and what the death of a parent costs."""
+"""The figures of a run: messages per node and second, and the cost of a parent's death."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def costs(here: Simulation) -> dict[str, Any]:
 
 
 def outcome(here: Simulation) -> dict[str, Any]:
-    """Whether the answers are right, and how long it took."""
+    """Returns the reasons for closing the windows, the problems found, and the size of the tree."""
     why: dict[str, int] = {}
     for said in answers(here).values():
         reason = said.summary.get("why", "open")

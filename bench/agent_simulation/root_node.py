@@ -80,11 +80,11 @@ class RootNode:
         self._news.notify_all()
 
     def summaries(self) -> list[Event]:
-        """What was said of windows that were closed, in order."""
+        """Returns the summaries of closed windows, in order."""
         return self.application.streams[f"{self._placed.name}.windows"]
 
     def answers(self) -> list[Event]:
-        """What windows have answered for their keys, in order."""
+        """Returns the answers of windows for their keys, in order."""
         return self.application.streams[self._placed.name]
 
     def tables(self) -> Iterator[dict[str, bytes]]:

@@ -1,4 +1,4 @@
-"""What is simulated: how many nodes, which job, what links and clocks are like, what goes wrong."""
+"""The scenario of a simulation: nodes, job, links, clocks, logs and faults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ JOB = "hits"
 
 @dataclass(frozen=True, slots=True)
 class LinkModel:
-    """How requests fare."""
+    """The delays and losses of requests."""
 
     delay: float = 0.02
     """Seconds that a message takes, on the average."""
@@ -26,7 +26,7 @@ class LinkModel:
 
 @dataclass(frozen=True, slots=True)
 class ClockModel:
-    """How far the clocks of nodes are from that of the root."""
+    """The offsets of the nodes' clocks from the root's."""
 
     apart: float = 0.0
     """Seconds, at most, of most of them."""
@@ -37,7 +37,7 @@ class ClockModel:
 
 @dataclass(frozen=True, slots=True)
 class LogModel:
-    """What the nodes write."""
+    """The log lines of the nodes."""
 
     every: float = 2.5
     """Seconds between two writes."""
@@ -54,7 +54,7 @@ class LogModel:
 
 @dataclass(frozen=True, slots=True)
 class FaultPlan:
-    """What goes wrong between the beginning and the end. All of it is drawn by the seed."""
+    """The faults between the beginning and the end of a run. All are drawn from the seed."""
 
     parents: int = 0
     """Parents that are killed, one after the other, each with children."""

@@ -53,7 +53,7 @@ class Simulation:
     end: float
     """When the logs end."""
     quiet: bool = False
-    """Whether all windows were closed and all outboxes empty, at the end."""
+    """True if all windows were closed and all outboxes were empty at the end."""
     cpu: float = 0.0
     parents: frozenset[str] = frozenset()
     """The nodes that had children when the logs ended."""
@@ -143,14 +143,14 @@ def _made(scenario: Scenario, world: World, random: Random) -> Simulation:
 
 
 def _apart(model: ClockModel, random: Random) -> float:
-    """How far a clock is ahead, in seconds."""
+    """Returns how far a clock is ahead, in seconds."""
     if random.random() < model.far:
         return random.choice([-1, 1]) * random.uniform(model.apart, model.farthest)
     return random.uniform(-model.apart, model.apart)
 
 
 def _is_quiet(here: Simulation) -> bool:
-    """Whether all that was written is in windows that are closed."""
+    """True if all written lines are in closed windows."""
     if any(window not in here.root.closed_at for window in written_windows(here)):
         return False
     return not any(waiting_panes(here, node) for node in here.nodes.values())

@@ -20,7 +20,7 @@ class Traffic:
         self.bytes_into: Counter[str] = Counter()
         self.since = 0.0
         self.seconds = 0.0
-        """How long was counted."""
+        """The duration of the count."""
         self._stopped = False
 
     def reset(self, now: float) -> None:

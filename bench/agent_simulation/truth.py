@@ -26,7 +26,7 @@ class WindowAnswer:
     summary: dict[str, Any] = field(default_factory=dict)
     keys: dict[str, dict[str, Any]] = field(default_factory=dict)
     times: int = 0
-    """How often the window was answered."""
+    """The number of times that the window was answered."""
 
 
 def answers(here: Simulation) -> dict[int, WindowAnswer]:
@@ -119,7 +119,8 @@ def _bound(where: str, bound: dict[str, Any], true: int, late: int) -> Iterator[
 
 
 def _accounts(here: Simulation) -> Iterator[str]:
-    """What the root knows of each node against what the node has written."""
+    """Yields the differences between the root's account of each node and the lines that the node
+    has written."""
     accounts: dict[str, Counter[str]] = {}
     for table in here.root.tables():
         for entry, value in table.items():
@@ -179,7 +180,7 @@ def _lines_of(here: Simulation, window: int) -> Counter[str]:
 
 
 def _entries(here: Simulation) -> dict[int, dict[str, Any]]:
-    """What the root's tables have of windows."""
+    """Returns the entries of windows in the root's tables."""
     return {
         window_in(entry): decode_value(value)
         for table in here.root.tables()

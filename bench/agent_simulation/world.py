@@ -13,7 +13,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 
 
 class Process:
-    """What lives and dies together: the strands of an agent's process."""
+    """A simulated process: its strands end together."""
 
     __slots__ = ("alive", "name", "strands")
 
@@ -55,9 +55,9 @@ class World:
         self.hub = getcurrent()
         self.current: Strand | None = None
         self.process = Process("world")
-        """Whose strands are being started."""
+        """The process whose strands are being started."""
         self.failures: list[tuple[str, Exception]] = []
-        """Of strands that have raised something."""
+        """Exceptions that strands have raised."""
         self.steps = 0
         self._events: list[tuple[float, int, Strand | Callable[[], None], int]] = []
         self._count = 0

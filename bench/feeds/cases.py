@@ -27,7 +27,7 @@ PARTS = {
     **{"fig7": "thresholds", "fig8": "strategies", "fig9": "fan_outs", "fig10": "flash"},
     **{"followers": "followed", "reads": "live", "reads-correct": "correct"},
 }
-"""Which part of the plan an experiment is of."""
+"""The part of the plan that each experiment belongs to."""
 
 
 def run(bench: Bench) -> Outcome:
@@ -56,7 +56,7 @@ def run_plan(bench: Bench, plan: Plan) -> Outcome:
 
 
 class _Costs:
-    """What a push and a pull cost here, measured once."""
+    """The measured cost of a push and of a pull on this machine."""
 
     def __init__(self, bench: Bench, plan: Plan) -> None:
         self._bench, self._plan = bench, plan.ratios.of

@@ -31,7 +31,7 @@ KINDS = {
     **{"post": 40, "view": 20, "follow": 14, "delete": 8, "edit": 6, "unfollow": 6},
     **{"block": 3, "unblock": 2, "seen": 1},
 }
-"""Of a hundred records."""
+"""The number of records of each kind in a hundred."""
 
 
 def run(bench: Bench, plan: Correct) -> list[Row]:
@@ -75,7 +75,7 @@ class _Disturbed:
     def _batch(
         self, driven: Driven, store: CrashingStore, records: list[Record], share: int
     ) -> None:
-        """One batch, and what may go wrong with it; reads before, amid and after."""
+        """Runs a batch with possible faults, and reads before, during and after it."""
         chance = self._random.random()
         self._reads(driven, records, share)
         if chance < 0.25:
@@ -104,7 +104,7 @@ class _Disturbed:
         self._reads(driven, [], share)
 
     def _reads(self, driven: Driven, coming: list[Record], count: int) -> None:
-        """So many reads, some of them with records that are to come."""
+        """Makes a number of reads, some of them with pending records."""
         ahead = self._random.randrange(len(coming) + 1)
         truths = [(self._truth, Pending())]
         if ahead:
@@ -173,7 +173,7 @@ class _Disturbed:
 def expected(
     feed: list[Shown], place: Position | None, limit: int, *, newer: bool
 ) -> tuple[list[Shown], bool]:
-    """What a page must be, of a whole feed that is newest first; pure."""
+    """Returns the expected page of a whole feed that is newest first. Pure."""
     if place is None:
         return feed[:limit], len(feed) > limit
     if newer:

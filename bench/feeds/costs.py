@@ -1,4 +1,4 @@
-"""What policies cost over the same network, posts and reads. Figures 4, 5 and 9, and H and L.
+"""The costs of policies over the same network, posts and reads: Figures 4, 5 and 9, and H and L.
 
 Each policy has a store of its own, laid beforehand. Posts and reads come in rounds, each policy in
 turn, so that what else the machine does meets all of them. Costs are CPU time:
@@ -56,7 +56,7 @@ PUSH, PULL, HYBRID = "push all", "push none", "hybrid"
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """What a push and a pull cost here, in microseconds."""
+    """The cost of a push and of a pull on this machine, in microseconds."""
 
     high: float
     low: float
@@ -106,7 +106,7 @@ def ratios(bench: Bench, plan: Ratios, known: Calibrated) -> list[Row]:
 
 
 def full(bench: Bench, plan: Full, known: Calibrated) -> list[Row]:
-    """One point of Figure 4 at full size."""
+    """Measures a point of Figure 4 at full size."""
     shape = Shape().scaled(plan.of.scale).at_ratio(plan.ratio)
     return policies(bench, plan.of, shape, plan.ratio, known, f"{plan.ratio:g}:1")
 
@@ -198,9 +198,9 @@ def push_cost(pull: Counted, hybrid: Counted, enough: float = ENOUGH) -> float |
 
 
 def pull_cost(looks: Sequence[tuple[int, int, float]]) -> float | None:
-    """Microseconds that a pull less would save, as a server finds it out; if that is not told apart
-    from chance, what it saves at most; None after so few reads that a server would go by the
-    application's own ratio."""
+    """The marginal cost of a pull in microseconds, estimated as a server does; its upper bound if
+    it is within the noise; None after so few reads that a server would go by the application's own
+    ratio."""
     known = Calibration()
     for pulled, size, seconds in looks:
         known.read_took(seconds, pulled, size)
@@ -209,7 +209,7 @@ def pull_cost(looks: Sequence[tuple[int, int, float]]) -> float | None:
 
 
 def _view_cost(bench: Bench, plan: Measured, of: Network) -> float:
-    """Of one look that is told and changes nothing."""
+    """Measures the cost of a reported view that changes nothing."""
     looks = stretch(of, 1, plan.reads, plan.seed + 10).consumer.tolist()
     records = [
         {"kind": "view", "at": NOW + number, "consumer": consumer(one), "count": 1}
@@ -252,7 +252,8 @@ def measured(bench: Bench, plan: Measured, of: Network, runs: Mapping[str, Run])
 
 @contextmanager
 def unseen_garbage() -> Iterator[None]:
-    """What is there now is looked through for garbage in nobody's measured time."""
+    """Freezes the objects that exist now, so that garbage collection does not add to the measured
+    times."""
     gc.collect()
     gc.freeze()
     try:

@@ -41,7 +41,7 @@ BATCH = 2_000
 
 @dataclass
 class Counted:
-    """What was done since it was last looked at."""
+    """The work since the last call of `taken`."""
 
     maintenance_s: float = 0.0
     query_s: float = 0.0
@@ -55,7 +55,7 @@ class Counted:
     took_s: list[float] = field(default_factory=list)
     """By the clock, each read."""
     looks: list[tuple[int, int, float]] = field(default_factory=list)
-    """Of each read: producers pulled from, what else makes it long, and seconds."""
+    """For each read: the producers pulled from, other causes of length, and seconds."""
 
     def __add__(self, other: Counted) -> Counted:
         return Counted(
@@ -114,11 +114,11 @@ class Driven:
 
     @property
     def is_due(self) -> bool:
-        """Whether something is under way."""
+        """True if work is under way."""
         return is_due(self.workflow, self.progress, self.progress.clock, 0, False)
 
     def batch(self, records: Sequence[Record]) -> None:
-        """One batch; its clock is the time of its last record."""
+        """Runs a batch. Its clock is the time of its last record."""
         clock = max(self.progress.clock + 1, records[-1]["at"] if records else 0)
         began = time.process_time()
         report = self._task(records, clock)
@@ -187,7 +187,7 @@ class Driven:
         )
 
     def query(self, read: Callable[[FeedQuery], Any], consumer: str, pending: Pending) -> Any:
-        """What a reader makes of a feed as of the committed batch; not counted."""
+        """Reads a feed as of the committed batch, without counting the read."""
         return self._reader.read_tables(
             lambda tables: read(FeedQuery(self.placed, tables, consumer, pending))
         )
@@ -208,7 +208,7 @@ class Driven:
         return page.pulled, len(page.items), len(page.items)
 
     def taken(self) -> Counted:
-        """What was counted since this was last asked for."""
+        """Returns the counts since the last call."""
         found, self.counted = self.counted, Counted()
         gc.collect()  # whoever is measured next does not pay for it
         return found

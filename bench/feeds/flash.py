@@ -34,7 +34,7 @@ Pair = tuple[str, str]
 
 @dataclass
 class Sides:
-    """Which side each pair is on, and how often that changed."""
+    """The side of each pair, and the number of changes."""
 
     now: dict[Pair, str] = field(default_factory=dict)
     flips: dict[Pair, int] = field(default_factory=dict)
@@ -138,7 +138,7 @@ def flash_posts(flashing: list[int], begin: int, plan: Flash, step: int) -> list
 
 
 def summary(rows: list[Row], step: float, flips: dict[Pair, int]) -> Row:
-    """What the points come to. Pure."""
+    """Summarises the points. Pure."""
     before = median(row["cpu_ms"] for row in rows if row["phase"] == "before")
     after = [row for row in rows if row["phase"] == "after"]
     costs = [row["cpu_ms"] for row in after]

@@ -49,7 +49,7 @@ def run(bench: Bench, plan: Followed) -> list[Row]:
 
 @dataclass
 class _Spread:
-    """What batches took in which a post was pushed."""
+    """The work of the batches in which a post was pushed."""
 
     batches: int = 0
     pushes: int = 0
@@ -89,7 +89,7 @@ class _Star:
         self._followers = count
 
     def post(self) -> Row:
-        """One post, until it is with all who are on push."""
+        """Makes a post, and runs batches until all followers on push have it."""
         self._posts += 1
         self._driven.taken()
         on_push = -(-self._followers // 2)
@@ -133,7 +133,7 @@ class _Star:
         self._driven.progress, self._driven.epoch = progress, epoch + 1
 
     def _wrong(self) -> int:
-        """How many feeds, of some by chance, are not what the posts make of them."""
+        """Counts the feeds, in a random sample, that differ from the posts."""
         newest = [f"n{number}" for number in range(self._posts, 0, -1)][:READ]
         some = (self._random.randrange(self._followers) for _ in range(self._plan.reads))
         return sum(self._read(consumer(one)) != newest for one in some)

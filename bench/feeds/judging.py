@@ -66,8 +66,8 @@ def diverse(rows: list[Row]) -> Figures:
 
 
 def deciding(rows: list[Row]) -> Figures:
-    """Of pairs decided one by one, and of whole consumers: the most that is gained over the better
-    of all on push and all on pull."""
+    """For pairs decided one by one, and for whole consumers: the largest gain over the better of
+    all push and all pull."""
     best = {
         decided: min(row["cpu_us"] for row in rows if row["decided"] == decided)
         for decided in {row["decided"] for row in rows}
@@ -80,7 +80,7 @@ def deciding(rows: list[Row]) -> Figures:
 
 
 def fig5(rows: list[Row]) -> Figures:
-    """How much more is gained with the most skew than with the least."""
+    """Compares the gain at the most skew with that at the least."""
     whole, policy = gains(rows, "factor", "cpu_us"), gains(rows, "factor", "policy_us")
     found: Figures = {}
     if len(whole) > 1:
@@ -91,7 +91,8 @@ def fig5(rows: list[Row]) -> Figures:
 
 
 def fig6(rows: list[Row]) -> Figures:
-    """Whether more pushing makes reads faster, and how far H/L is from the cheapest setting."""
+    """Checks whether more pushing makes reads faster, and how far H/L is from the cheapest
+    setting."""
     ordered = sorted(rows, key=lambda row: -float(row["threshold"]))
     found = {
         "fig6_latency_of_least": ordered[-1]["mean_ms"] / ordered[0]["mean_ms"],
@@ -110,7 +111,7 @@ def fig7(rows: list[Row]) -> Figures:
 
 
 def fig8(rows: list[Row]) -> Figures:
-    """What per pair costs beside per consumer, for as many pulls; the worst of the points."""
+    """Compares the cost per pair with that per consumer at equal pulls, at the worst point."""
     ratios, model = [], []
     for factor in {row["factor"] for row in rows if row["saved"] > 0}:
         point = {row["strategy"]: row for row in rows if row["factor"] == factor}
@@ -141,7 +142,7 @@ def fig10(rows: list[Row]) -> Figures:
 
 
 def followers(rows: list[Row]) -> Figures:
-    """What the most followers take beside the fewest, for each push, and in all."""
+    """Compares the cost with the most followers to that with the fewest, per push and in total."""
     ordered = sorted(rows, key=lambda row: int(row["followers"]))
     few, many = ordered[0], ordered[-1]
     return {

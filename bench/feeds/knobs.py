@@ -60,7 +60,7 @@ def pushed_parts(bench: Bench, plan: Thresholds, known: Calibrated) -> list[Row]
 
 
 def pushed_part(of: Network, pushed: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Of each consumer, the part of the events of its feed that is pushed."""
+    """Returns, for each consumer, the fraction of its feed's events that is pushed."""
     events = of.event_rates[of.producer]
     count = len(of.query_rates)
     whole = np.bincount(of.consumer, events, count)
@@ -70,8 +70,8 @@ def pushed_part(of: Network, pushed: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 def deciding(bench: Bench, plan: Deciding, known: Calibrated) -> list[Row]:
-    """What pairs cost that are decided on one by one (Lemma 1), or all of a consumer together
-    (Lemma 2), beside all on one side."""
+    """Compares the cost of deciding pairs one by one (Lemma 1), or all of a consumer's together
+    (Lemma 2), with that of all pairs on one side."""
     of = network(Shape().scaled(plan.of.scale).at_ratio(plan.ratio), plan.of.seed)
     runs, points = {PUSH: Run(PUSH), PULL: Run(PULL)}, [(PUSH, 0.0), (PULL, 0.0)]
     for factor in plan.factors:

@@ -170,7 +170,7 @@ def views(
 
 
 def known_rate(rate: float, memory: int, until: int) -> Rate:
-    """What is known of a producer that has long posted at a rate, just before its post at
+    """Returns the known rate of a producer that has long posted at a rate, just before its post at
     `until`."""
     pace = HOUR * SECOND / rate
     step = max(2 * memory / STEPS, pace)
@@ -197,4 +197,4 @@ def _last(number: int, rate: float, now: int) -> int:
 
 
 TEXT = {"text": "What is going on, in about as many characters as people write on most days."}
-"""What is posted."""
+"""The text of the posts."""

@@ -1,4 +1,4 @@
-"""Who posts to feeds over HTTP, and who reads them. Called in processes of their own (`apart`)."""
+"""Load processes that post to feeds, and read them, over HTTP (started by `apart`)."""
 
 from __future__ import annotations
 

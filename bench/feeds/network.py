@@ -20,7 +20,7 @@ HOUR = 3_600.0
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large and how skewed; the paper's unless told."""
+    """The size and the skew of a network. The defaults are the paper's."""
 
     producers: int = 67_921
     consumers: int = 200_000
@@ -28,11 +28,11 @@ class Shape:
     followers: float = 0.39
     """Zipf parameter of consumers per producer."""
     follows: float = 0.62
-    """Of producers per consumer."""
+    """The skew of the number of producers per consumer."""
     events: float = 0.57
-    """Of how often producers post."""
+    """The skew of the producers' posting rates."""
     queries: float = 0.62
-    """Of how often consumers look."""
+    """The skew of the consumers' query rates."""
     event_rate: float = 1.0
     """Posts of a producer, on average."""
     query_rate: float = 5.8
@@ -63,7 +63,7 @@ class Network:
     query_rates: Rates
 
     def pushed(self, threshold: float) -> NDArray[np.bool_]:
-        """Of each pair, whether it is on push by Lemma 1."""
+        """Returns for each pair whether it is on push by Lemma 1."""
         return self.query_rates[self.consumer] >= threshold * self.event_rates[self.producer]
 
     def pushed_whole(self, threshold: float) -> frozenset[int]:
@@ -78,14 +78,14 @@ class Network:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What happens in a while: posts in their order, and who looks meanwhile."""
+    """The posts of a period in their order, and the views between them."""
 
     hours: float
     at: Rates
     """When each post is, in hours from the beginning."""
     producer: Whole
     consumer: Whole
-    """Of each look."""
+    """The consumer of each view."""
 
 
 def network(shape: Shape, seed: int = 1) -> Network:
@@ -108,7 +108,8 @@ def rates(count: int, mean: float, zipf: float, seed: int) -> Rates:
 
 
 def stretch(of: Network, posts: int, looks: int, seed: int = 7) -> Stretch:
-    """So many posts and looks, by the rates; those of the same seed and rates are the same."""
+    """Generates a number of posts and views by the rates. The same seed and rates give the same
+    ones."""
     random = np.random.default_rng(seed)
     hours = posts / float(of.event_rates.sum())
     return Stretch(
@@ -132,7 +133,7 @@ def _shares(count: int, zipf: float) -> Rates:
 
 
 def _degrees(count: int, pairs: int, zipf: float, random: np.random.Generator) -> Whole:
-    """How many pairs each one has: at least one, `pairs` in all."""
+    """Draws the number of pairs of each member: at least one each, `pairs` in total."""
     wanted = _shares(count, zipf) * pairs
     whole = np.maximum(1, np.floor(wanted)).astype(np.int64)
     left = pairs - int(whole.sum())

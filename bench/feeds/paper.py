@@ -1,4 +1,4 @@
-"""What the paper reports of its evaluation in its text, to stand beside what was measured here.
+"""The figures that the paper gives in its text, for comparison.
 
 Its Figures 4 to 10 are pictures without figures in the text, but for these.
 """

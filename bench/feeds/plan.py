@@ -1,4 +1,4 @@
-"""Which experiments there are, and how much of everything."""
+"""The plan of the experiments: their sizes and parameters."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ RATIO = 16.0
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What each policy is run over, the same for all of them."""
+    """The parameters that are the same for all policies."""
 
     scale: float = 0.1
-    """Of the paper's network."""
+    """The size, relative to the paper's network."""
     posts: int = 6_000
     reads: int = 6_000
     """A sample: their mean is taken for that of all queries."""
@@ -29,10 +29,10 @@ class Measured:
     first batches are cheaper for it: they are written in one go."""
     seed: int = 1
     full: bool = True
-    """Whether feeds have as many items as they keep, so that for each that is pushed one goes."""
+    """True if feeds start full, so that each push evicts an item."""
     diverse: bool = False
-    """Whether feeds are read with per-producer coherency, else with global; which pairs are pushed
-    is decided pair by pair either way."""
+    """True if feeds are read with per-producer coherency, false for global. In both cases each pair
+    is decided by itself."""
     laid_at_once: int = 2
     """Networks that are laid at the same time, for the memory that each takes."""
 
@@ -67,7 +67,7 @@ class Ratios:
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """One point of Figure 4 at the paper's size."""
+    """A point of Figure 4 at the paper's size."""
 
     of: Measured = field(
         default_factory=lambda: Measured(1.0, 18_000, 36_000, 18, 1_000, 20_000, laid_at_once=1)
@@ -144,7 +144,7 @@ class Flash:
     """Points of the baseline."""
     after: int = 30
     part: float = 0.001
-    """Of all producers."""
+    """The fraction of all producers."""
     fan_out: int = 100
     every: float = 4.0
     """Seconds from one post of a flash to the next."""
@@ -189,7 +189,7 @@ class Correct:
     consumers: int = 40
     batches: int = 300
     records: int = 40
-    """Of a batch."""
+    """Records of a batch."""
     seed: int = 1
 
 

@@ -24,7 +24,7 @@ LONGEST = 600.0
 
 
 def run(bench: Bench, plan: Live) -> list[Row]:
-    """One row: how long reads took."""
+    """Measures the times of reads."""
     own, rest = split_cores()
     store, log = bench.fresh("feeds/store"), bench.work / "feeds" / "log"
     stop = bench.work / "feeds" / "stop"

@@ -38,7 +38,7 @@ def ratios(found: Record) -> str:
 
 
 def full(found: Record) -> str:
-    """One point at full size."""
+    """The table of a point at full size."""
     rows = of(found, "full")
     return text(by_policy(rows, "ratio", "queries : events", lambda at: f"{at:g} : 1"))
 
@@ -190,7 +190,7 @@ EXPERIMENTS = {
     **{"strategies": "fig8", "fan_outs": "fig9", "flash": "fig10"},
     **{"followed": "followers", "live": "reads", "correct": "reads-correct"},
 }
-"""Which experiment a part is of."""
+"""The experiment that each part belongs to."""
 
 
 def by_policy(rows: list[Row], point: str, first: str, said: Callable[[float], str]) -> list[str]:

@@ -1,4 +1,5 @@
-"""What feeds must be, by the records alone: brute force, kept up to date as records come."""
+"""The expected contents of feeds, computed from the records by brute force and updated with each
+record."""
 
 from __future__ import annotations
 

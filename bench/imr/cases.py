@@ -32,7 +32,7 @@ PARTS = {
     **{"fig11c": "click_latency", "fig12b": "hdfs_latency"},
     **{"coverage": "covering", "contract": "covering"},
 }
-"""Which part of the plan an experiment is of, if not that of its name."""
+"""The part of the plan that an experiment belongs to, if it is not that of its name."""
 
 
 def run(bench: Bench) -> Outcome:
@@ -63,7 +63,7 @@ def run_plan(bench: Bench, plan: Plan) -> Outcome:
 
 
 class _Core:
-    """How fast an agent is here, measured once."""
+    """The measured speed of an agent on this machine."""
 
     def __init__(self, bench: Bench, plan: Plan) -> None:
         self._bench, self._plan = bench, plan.shedding

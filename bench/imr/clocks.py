@@ -1,4 +1,4 @@
-"""What one node that is idle, or whose clock is an hour ahead, costs the others: how long after
+"""The cost of a node that is idle, or whose clock is an hour ahead, to the others: how long after
 their end windows are closed, with and without it."""
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ FREQUENT = 0.01
 
 @dataclass(slots=True)
 class Tally:
-    """How many intervals there were, and how many had the truth in them."""
+    """The number of intervals, and of those that contain the truth."""
 
     intervals: int = 0
     covered: int = 0
@@ -71,7 +71,7 @@ def panes(bench: Bench, plan: Covering) -> list[Row]:
 
 
 def _messages(job: Job, node: str, records: list[Row]) -> list[Message]:
-    """What an agent tells that makes only the panes that are drawn."""
+    """Returns the messages of an agent that makes only the drawn panes."""
     maker, making = Maker(job, node, live=True), Making()
     found: list[Message] = []
     for record in records:
@@ -131,7 +131,7 @@ def run(bench: Bench, plan: Covering) -> list[Row]:
 
 
 def contract(bench: Bench, plan: Covering) -> list[Row]:
-    """How often simulated windows that were closed by an error contract were within it."""
+    """Returns how often simulated windows that were closed by an error contract were within it."""
     rows = []
     for kind in ("count", "mean"):
         found = drawn_windows.contract(plan.windows, kind, Error(plan.error), seed=SEED)

@@ -126,7 +126,7 @@ def _lines(folder: Path, names: list[str], window: int) -> Counter[int]:
 
 
 def _requests(url: str) -> float:
-    """How many requests the server has answered."""
+    """Returns the number of requests that the server has answered."""
     connection = HTTPConnection(*address(url), timeout=30)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()

@@ -40,7 +40,7 @@ class Made:
     counts: Mapping[str, list[int]]
     sums: Mapping[str, list[float]]
     small: Mapping[str, list[int]]
-    """Those of the counts whose value is small: the lower of two buckets."""
+    """The counts whose value is small: the lower of two buckets."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -48,7 +48,7 @@ class Made:
 
 
 def windows(number: int, seed: int, nodes: int = NODES, panes: int = PANES) -> Iterator[Made]:
-    """So many windows, one after the other."""
+    """Generates a number of windows, one after the other."""
     random = np.random.default_rng(seed)
     names = [f"node{at}" for at in range(nodes)]
     taste = np.array(WEIGHTS) * np.exp(random.normal(0, 1, (nodes, 1, len(KEYS))))
@@ -102,7 +102,7 @@ def _either(a: Any, b: Any) -> Any:
 
 
 def values_of(kind: str, made: Made, kept: Set[Unit]) -> dict[str, dict[Unit, Any]]:
-    """What `combine` has made of these panes, by key; panes without the key are not there."""
+    """Returns the combined values of these panes by key. Panes without the key are left out."""
     found: dict[str, dict[Unit, Any]] = {}
     for key in KEYS:
         counts, sums, small = made.counts[key], made.sums[key], made.small[key]
@@ -121,7 +121,7 @@ def values_of(kind: str, made: Made, kept: Set[Unit]) -> dict[str, dict[Unit, An
 
 
 def truth(kind: str, made: Made, keys: tuple[str, ...] = KEYS) -> float:
-    """What a window says of these keys together, if nothing is missing."""
+    """Returns the answer of a window for these keys together if nothing is missing."""
     count = sum(sum(made.counts[key]) for key in keys)
     if kind in ("count", "histogram"):
         return count
@@ -136,8 +136,8 @@ def kept_of(one: Job, made: Made, under: int) -> set[Unit]:
 
 
 def manifests_of(made: Made, kept: Set[Unit], *, told: bool) -> dict[Unit, PaneManifest]:
-    """What the nodes have told; `told`: also of the panes that were left out, with how many records
-    they had."""
+    """Returns the manifests from the nodes; with `told`, also those of the omitted panes, with
+    their numbers of records."""
     manifests: dict[Unit, PaneManifest] = {}
     for unit, records in zip(made.units, made.records, strict=True):
         if unit in kept:
@@ -152,8 +152,8 @@ def manifests_of(made: Made, kept: Set[Unit], *, told: bool) -> dict[Unit, PaneM
 def covered(
     number: int, kinds: tuple[str, ...] = KINDS, *, part: float = 0.5, told: bool = True, seed: int
 ) -> list[dict[str, Any]]:
-    """How many of the intervals have the truth in them, for totals and for each key, and how wide
-    they are on average: half an interval, as a part of the truth."""
+    """Counts the intervals that contain the truth, for totals and for each key, and their mean half
+    width relative to the truth."""
     found: dict[tuple[str, str], list[tuple[bool, float]]] = {}
     jobs = {kind: job(kind, part=part) for kind in kinds}
     for made in windows(number, seed):

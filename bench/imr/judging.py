@@ -118,7 +118,7 @@ def fig12b(rows: list[Row]) -> Figures:
 
 
 def _of_everything(name: str, rows: list[Row]) -> Figures:
-    """How long a window with half of the data takes, as a part of one with all of it."""
+    """Returns the time of a window with half of the data, relative to one with all of it."""
     full = next((row["window_s"] for row in rows if row["asked"] == "full"), None)
     half = {row["asked"]: row["window_s"] for row in rows if row["part"] == HALF}
     return {f"{name}_{asked}": seconds / full for asked, seconds in half.items()} if full else {}
@@ -145,7 +145,7 @@ def clocks(rows: list[Row]) -> Figures:
 
 
 def crowd(rows: list[Row]) -> Figures:
-    """Of all windows, how many were not right; what the root was asked and had, by way."""
+    """Counts the windows that were not right, and the server's requests and memory, by way."""
     found = {"crowd_wrong": float(sum(row["windows"] - row["right"] for row in rows))}
     for row in rows:
         found[f"crowd_{row['kind']}_requests_per_s"] = row["requests_per_s"]

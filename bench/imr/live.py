@@ -142,7 +142,7 @@ def growing(
 
 @contextmanager
 def burnt(folder: Path, count: int, cores: tuple[int, ...]) -> Iterator[list[dict[str, float]]]:
-    """So many processes that burn a core; what each did, once this is left."""
+    """Runs a number of processes that each burn a core, and gives the work of each at the end."""
     stop, done = folder / "stop-burning", list[dict[str, float]]()
     stop.unlink(missing_ok=True)
     given = {"cores": list(cores), "until": time.time() + FOREVER, "stop": str(stop)}

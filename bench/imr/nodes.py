@@ -36,9 +36,9 @@ class Node:
     cores: tuple[int, ...] = ()
     once: bool = False
     serves: bool = False
-    """Whether it can be a parent of others."""
+    """True if it can be a parent of others."""
     module: tuple[str, ...] = PLAIN
-    """What is run: the agent, or one that lacks something (`lacking`)."""
+    """The module to run: the agent, or a variant that lacks a feature (`lacking`)."""
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class Agent:
         self.process.wait()
 
     def status(self) -> dict[str, Any]:
-        """What it last said of itself."""
+        """Returns the agent's last status."""
         try:
             found: dict[str, Any] = json.loads((self.node.state / "status.json").read_text())
         except (OSError, ValueError):
@@ -135,7 +135,7 @@ def split_cores() -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 @contextmanager
 def on_cores(cores: tuple[int, ...]) -> Iterator[None]:
-    """What is started meanwhile runs on these cores only."""
+    """Restricts the processes started inside it to these cores."""
     before = os.sched_getaffinity(0)
     if cores:
         os.sched_setaffinity(0, cores)

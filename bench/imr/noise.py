@@ -1,4 +1,4 @@
-"""How much of the machine a run used, and how much others did meanwhile.
+"""The load of a run on the machine, and the load of other processes during it.
 
 A run is all processes below this one. Unlike `processes.Sampler` it may begin and end while they
 go on: the root stays up from one run to the next.
@@ -18,7 +18,7 @@ EVERY = 0.5
 
 @dataclass(slots=True)
 class Shares:
-    """Of all cores, 1.0 if they were always busy; known when the run is over."""
+    """The fractions of all cores that were busy, known when the run is over."""
 
     ours: float = 0.0
     others: float = 0.0

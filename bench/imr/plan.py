@@ -1,4 +1,4 @@
-"""Which experiments there are, and how much of everything. Times in seconds."""
+"""The plan of the experiments: their sizes and parameters. Times are in seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Scaling:
     windows: int = 8
     panes: int = 5
     records: int = 100_000
-    """Of a window, at each node."""
+    """Records of a window, at each node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Shedding:
     """Processes that burn the node's core beside the agent."""
     policies: tuple[str, ...] = ("none", "cancelling", "order", "drawn")
     load: float = 0.75
-    """What the log asks of the node, of what an agent with a core to itself can do."""
+    """The load of the log, relative to the capacity of an agent with a core to itself."""
     capacity_records: int = 200_000
-    """Of the log by which that is measured."""
+    """Records of the log that measures the capacity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Beside:
     nices: tuple[int, ...] = (0, 4, 8)
     timed: Timed = Timed(6.0, 20, 4)
     alone: float = 5.0
-    """How long the other work is measured without the agent."""
+    """The duration of the other work's measurement without the agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Waiting:
     windows: int = 2
     panes: int = 20
     records: int = 500_000
-    """Of a window, at each node."""
+    """Records of a window, at each node."""
     part: float = 0.5
     error: float = 0.05
 
@@ -101,7 +101,7 @@ class HdfsLatency:
 
     agents: int = 4
     blocks: int = 800
-    """Of the cluster in an hour."""
+    """Blocks of the cluster in an hour."""
     parts: tuple[float, ...] = (0.25, 0.5, 0.75)
 
 
@@ -135,7 +135,7 @@ class Words:
     nodes: int = 10
     panes: int = 10
     lines: int = 300
-    """Of a pane."""
+    """Lines of a pane."""
     windows: int = 5
     parts: tuple[float, ...] = PARTS
 
@@ -148,7 +148,7 @@ class Clicks:
     windows: int = 4
     users: int = 1_500
     requests: int = 12
-    """Of a page at most: the site that the paper's logs are of had many pictures."""
+    """The largest number of requests of a page. The site of the paper's logs had many pictures."""
     parts: tuple[float, ...] = PARTS
 
 
@@ -158,7 +158,7 @@ class Hdfs:
 
     nodes: int = 10
     blocks: int = 300
-    """Of the cluster in an hour; each is written to three nodes."""
+    """Blocks of the cluster in an hour. Each is written to three nodes."""
     windows: int = 2
     parts: tuple[float, ...] = PARTS
 
@@ -174,7 +174,7 @@ class Covering:
     real: int = 100
     """Windows whose records are mapped and made into panes."""
     error: float = 0.05
-    """Of the contract."""
+    """The error bound of the contract."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from docs.charts import Marker, Series, bar_chart, line_chart, panels
 Record = dict[str, Any]
 Row = dict[str, Any]
 WIDTH, HEIGHT = 560, 320
-"""Of a panel."""
+"""The size of a panel."""
 
 
 def pictures(found: Record) -> dict[str, str]:

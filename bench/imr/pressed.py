@@ -31,16 +31,16 @@ this process looks every so often."""
 PATIENT = 10.0
 """A latency from which on windows are waited for, however long they take."""
 PRECISE = 1.0
-"""What a latency is rounded up to."""
+"""Latencies are rounded up to a multiple of this."""
 POLICIES = {"none": "never", "cancelling": "never", "order": "order", "drawn": "drawn"}
-"""What an agent does when it has too little time: `none`, neither sheds nor listens to what is
-closed; `cancelling`, only that; the others, what `Job.shed` says."""
+"""The agent's policies under pressure. `none`: no shedding, ignores closed windows. `cancelling`:
+stops work on closed windows. Others: the policies of `Job.shed`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """What an agent can do on its core, what is asked of it, and how long its windows take when
-    nothing disturbs it."""
+    """The capacity of an agent on its core, the load on it, and the undisturbed time of its
+    windows."""
 
     capacity: float
     rate: float
@@ -62,7 +62,8 @@ def job(name: str, timed: Timed, policy: str, latency: float | None) -> live.Job
 
 
 def calibrated(bench: Bench, timed: Timed, load: float, records: int) -> Calibrated:
-    """How fast an agent is alone, and how long its windows then take at a part of that."""
+    """Measures the speed of an agent alone, and the time of its windows at a fraction of that
+    load."""
     _, rest = nodes.split_cores()
     at_once = live.job("capacity", [NODE], by="records", range=records, pane=records // 10)
     jobs = [at_once, job("undisturbed", timed, "none", None)]
@@ -101,7 +102,7 @@ def pressed(
     burns: int = 0,
     nice: int = 0,
 ) -> tuple[Row, list[Window]]:
-    """One run: the row of it, and its windows."""
+    """Makes a run, and returns its row and its windows."""
     own, rest = nodes.split_cores()
     folder = root.folder / name
     folder.mkdir()
@@ -154,9 +155,9 @@ def end_of(window: Window, timed: Timed) -> float:
 
 
 def judged(windows: list[Window], timed: Timed, latency: float) -> Row:
-    """What became of windows that were to be closed so long after their end. `fidelity` is of what
-    was there when it was due, nothing for a window that was late; `whenever`, of what came at
-    all."""
+    """Judges windows that had to be closed a given time after their end. `fidelity` counts the data
+    that was there when the window was due, and none for a late window; `whenever` counts all data
+    that came."""
     waits = [one.closed - end_of(one, timed) for one in windows if one.closed is not None]
     in_time = [wait <= latency + SLACK for wait in waits]
     answered = [one for one in windows if one.closed is not None]

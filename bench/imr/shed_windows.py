@@ -85,8 +85,8 @@ def _due(pane: int) -> float:
 
 
 def covered(number: int, kinds: tuple[str, ...], *, seed: int) -> list[dict[str, Any]]:
-    """How many of the intervals of totals have the truth in them; windows with a node that sent no
-    sample at all are bounded by the worst case, and are counted apart."""
+    """Counts the intervals of totals that contain the truth. Windows with a node that sent no
+    sample are bounded by the worst case, and are counted separately."""
     jobs = {kind: job(kind) for kind in kinds}
     nodes = Nodes(jobs[kinds[0]], seed)
     rows: list[dict[str, Any]] = [

@@ -169,7 +169,7 @@ def _latency(found: Record, experiment: str, name: str, title: str) -> str:
 
 
 def coverage(found: Record) -> str:
-    """How often intervals have the truth in them."""
+    """The table of how often intervals contain the truth."""
     lines = head("answer", ["how", "intervals", "with the truth in them"])
     for row in of(found, "coverage"):
         lines.append(
@@ -179,7 +179,7 @@ def coverage(found: Record) -> str:
 
 
 def contract(found: Record) -> str:
-    """How often the error contract held."""
+    """The table of how often the error contract held."""
     lines = head("asked", ["windows", "within it", "data read, on average"])
     for row in of(found, "contract"):
         cells = [f"{row['windows']:,}", _part(row["held"]), f"{row['data']:.0%}"]
@@ -188,7 +188,7 @@ def contract(found: Record) -> str:
 
 
 def clocks(found: Record) -> str:
-    """What an odd node costs the others."""
+    """The table of the cost of a deviating node to the others."""
     lines = head("the last node", ["closed after, s", "longer by, s", "at most", "fidelity", "by"])
     for row in of(found, "clocks"):
         cells = [f"{row['latency_s']:.2f}", f"{row['longer_s']:+.2f}"]
@@ -264,7 +264,7 @@ EXPERIMENTS = {
     "crowd": "crowd",
     "crossover": "crossover",
 }
-"""Which experiment a part is of."""
+"""The experiment that each part belongs to."""
 
 
 def by_part(found: Record, experiment: str, columns: dict[str, str]) -> list[str]:

@@ -27,7 +27,7 @@ POOL = 1_000
 
 @cache
 def _weights(node: int, nodes: int) -> tuple[float, ...]:
-    """How likely each word is at a node, added up."""
+    """Returns the cumulative probabilities of the words at a node."""
     likely = [
         (SKEW if word % nodes == node else 1.0) / (1 + word // nodes) for word in range(VOCABULARY)
     ]

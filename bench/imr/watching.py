@@ -1,4 +1,5 @@
-"""What a job's root says of its windows, and when: followed over HTTP, as an agent does."""
+"""Follows the windows of a job at the root over HTTP, as an agent does, with the times of their
+answers."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class Window:
     closed: float | None = None
     """When the last of its reducers had closed it."""
     told: list[dict[str, Any]] = field(default_factory=list)
-    """What its reducers said: one summary each."""
+    """The summaries of its reducers, one each."""
 
     @property
     def why(self) -> str:

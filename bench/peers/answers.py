@@ -16,7 +16,7 @@ from millstream.stores.reader import SlateReader
 
 Answer = Mapping[str, Any]
 CLOSE = 1e-9
-"""How far a mean may be from the exact one, relatively: engines add in other orders."""
+"""The allowed relative difference of a mean from the exact one: engines add in different orders."""
 
 
 def written_once(folder: Path) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def written_changes(folder: Path) -> dict[str, Any]:
 
 
 def sessions(folder: Path) -> dict[str, Any]:
-    """What Millstream's element for sessions gives out."""
+    """Returns the output of Millstream's element for sessions."""
     found = [line["value"] for line in _lines(folder)]
     return gathered([(f"{one['key']} {one['from'] // 1_000}", one["events"]) for one in found])
 

@@ -27,7 +27,7 @@ from bench.peers.racing import python_of, raced
 from fault_runs.kafka_server import kafka_brokers
 
 SLOW_SECONDS = 100.0
-"""Who takes longer, or has failed, runs in the first round only."""
+"""A contestant that takes longer, or has failed, runs in the first round only."""
 
 
 @dataclass(frozen=True, slots=True)

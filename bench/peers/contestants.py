@@ -1,4 +1,4 @@
-"""Who takes part in the peers' benchmark: how each is started, and where its answers are.
+"""The contestants of the peers' benchmark: how each is started, and where its answers are.
 
 Each is written as its documentation has it, with two workers where it has workers, state on disk,
 and what its engine needs to continue after a crash. What each promises is in docs/peers.md.
@@ -65,14 +65,14 @@ class Contestant:
     environment: str = ""
     """The environment's name, or none: that of Millstream."""
     prepare: Callable[[Run], Command] | None = None
-    """What is run once before, and does not count."""
+    """Run once before, without being measured."""
     variables: Mapping[str, str] = field(default_factory=dict)
     collect: Command = field(default_factory=list)
-    """What is run once after, and does not count: it writes the answers."""
+    """Run once after, without being measured: writes the answers."""
     ends: Literal["itself", "done", "stopped"] = "itself"
     """With its input; or it says when it is done; or it is told to stop once it has all events."""
     broker: bool = False
-    """It reads a topic of Kafka."""
+    """True if it reads a topic of Kafka."""
 
 
 def _millstream(run: Run) -> Mapping[str, Any]:

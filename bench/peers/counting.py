@@ -31,14 +31,14 @@ NO_PROGRESS_SECONDS = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """How a peer is started."""
+    """The command that starts a peer."""
 
     name: str
     shown: str
     command: Callable[[int, Path], list[str]]
     """By the number of the process, and the folder of its run: the words after the Python."""
     prepare: Callable[[Path], list[str]] | None = None
-    """What is run once before, if anything."""
+    """Run once before, if anything."""
 
 
 def _bytewax(number: int, folder: Path) -> list[str]:
@@ -69,8 +69,8 @@ PEERS = (
 def measured(
     peer: Peer, folder: Path, servers: str, topic: str, records: int, first: int, most: float
 ) -> dict[str, Any]:
-    """What a run of a peer gave: the rate after the `first` records, of those that it has processed
-    in at most so many seconds after them."""
+    """Returns a peer's rate: the records after the first `first`, processed within a number of
+    seconds."""
     python, usage = interpreter(peer.name), Usage()
     folder.mkdir(parents=True, exist_ok=True)
     if peer.prepare is not None:
@@ -100,7 +100,7 @@ def followed(
     most: float,
     processes: Sequence[subprocess.Popen[bytes]] = (),
 ) -> list[tuple[int, float]]:
-    """How many records were processed, and when, each time that there were more."""
+    """Returns the numbers of processed records, with the times at which they rose."""
     marks = [(0, time.perf_counter())]
     deadline: float | None = None
     while marks[-1][0] < records:

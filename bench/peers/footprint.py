@@ -1,4 +1,4 @@
-"""What the processes of a run use: their processor time and their memory, from /proc.
+"""The processor time and the memory of a run's processes, from /proc.
 
 The processor time is that of all processes that ever were below the started ones: the last that was
 seen of each, or what the system says of those that have ended, whichever is more. Memory is the

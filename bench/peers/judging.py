@@ -16,8 +16,8 @@ def _figures(load: str) -> Callable[[list[Row]], Figures]:
 
 
 def figures(load: str, rows: list[Row]) -> Figures:
-    """How many rows failed, and Millstream beside each other row: the ratio of the warm rates, and
-    that of the whole runs' rates."""
+    """Returns the number of failed rows, and Millstream's rate relative to each other row: warm,
+    and of whole runs."""
     measured = {row["name"]: row for row in rows if "failed" not in row}
     found = {f"{load}_failed": float(len(rows) - len(measured))}
     ours = measured.pop("millstream", None)

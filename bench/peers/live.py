@@ -1,4 +1,4 @@
-"""How soon counts can be read while events come in at a fixed rate, in files every 100 ms.
+"""Measures how soon counts can be read while events come in at a fixed rate, in files every 100 ms.
 
 For those who can follow a folder: Millstream, whose slate is read, and Pathway and PySpark, whose
 files of results are. Each file ends with a marker; its latency is from the arrival of the file to
@@ -26,7 +26,8 @@ from bench.peers.racing import python_of, said_by, started_process, variables_of
 
 FOLLOWERS = ("pathway", "spark")
 BEHIND_SECONDS = 20.0
-"""Who has not shown the last markers so long after the feed has ended is too far behind."""
+"""A contestant that has not shown the last markers this long after the end of the feed is too
+slow."""
 FIRST = -1
 """The marker of the file that is there before the feed."""
 

@@ -24,7 +24,7 @@ EXPONENT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One load, and the work that is done with it."""
+    """A load, and the work that is done with it."""
 
     name: str
     work: str

@@ -1,4 +1,5 @@
-"""Which rules match a number: the user's function of ShuffleBench's shape, the same for every peer.
+"""Finds the rules that match a number: the user's function of ShuffleBench's shape, the same for
+every peer.
 
 Imports nothing of ours, since peers run it in environments of their own. The ranges of the rules
 overlap, so the numbers are cut at all of their ends; a piece knows the rules that cover it.
@@ -11,7 +12,7 @@ from random import Random
 
 RULES = 1_000
 SELECTIVITY = 0.2
-"""How many rules match a number, on average."""
+"""The mean number of rules that match a number."""
 SPACE = 2**32
 
 

@@ -41,7 +41,7 @@ def made(work: Path, bids: int, files: int) -> Path:
 
 
 def auctions_of(bids: int) -> int:
-    """How many auctions there are with so many bids."""
+    """Returns the number of auctions for a number of bids."""
     return ACTIVE_AUCTIONS + (bids - 1) // BIDS_AN_AUCTION
 
 

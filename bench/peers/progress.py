@@ -1,4 +1,4 @@
-"""How far an application is: numbers in a file that another process reads while it runs.
+"""The progress of an application: numbers in a file that another process reads while it runs.
 
 A slot for each partition, with the offset after the last record that was processed. What another
 process processes again after a rebalance does not count twice.

@@ -32,7 +32,7 @@ COLD = 0.1
 SETTLED_SECONDS = 5.0
 """For so long, answers may be on their way into files after a run has said that it is done."""
 Marks = list[tuple[int, float]]
-"""How many events were processed, and when, each time that there were more."""
+"""The numbers of processed events, with the times at which they rose."""
 
 
 def raced(contestant: Contestant, run: Run, most: float) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def _followed(
 
 
 def _wrong(contestant: Contestant, run: Run) -> str:
-    """How the answers differ from the expected ones."""
+    """Describes how the answers differ from the expected ones."""
     deadline = time.monotonic() + (0.0 if contestant.ends == "itself" else SETTLED_SECONDS)
     while True:
         try:

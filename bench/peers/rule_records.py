@@ -25,7 +25,7 @@ def made(work: Path, events: int, files: int) -> Path:
 
 
 def consumed(source: Path) -> dict[str, list[int]]:
-    """What every consumer holds: how many records, and the sum of their numbers."""
+    """Returns the records of every consumer: their number, and the sum of their numbers."""
     rules = Rules()
     states: dict[str, list[int]] = {}
     for path in sorted(source.iterdir()):

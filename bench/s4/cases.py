@@ -20,7 +20,7 @@ from bench.s4.running import Disturbed, Place, from_files, over_http, placed
 
 FILES = 16
 SMALL, LARGE = "10 MB", "100 MB"
-"""What the paper calls 200,000 and 2,000,000 words of 100 characters: 20 and 200 MB of text."""
+"""The paper's 200,000 and 2,000,000 words of 100 characters: 20 and 200 MB of text."""
 TOLD = ("words_per_s", "events_per_s", "lost", "doubled", "ratio", "behind_s", "spread", "whole_s")
 
 
@@ -81,7 +81,7 @@ class _Evaluation:
             self._attempt(f"http, {workers}, {keys}", self._http, place, workers, keys)
 
     def _attempt(self, what: str, do: Callable[..., None], *given: Any) -> None:
-        """One run of many: if it fails, that is a row, and the others go on."""
+        """Makes one of many runs. A failure becomes a row, and the others go on."""
         try:
             do(*given)
         except (RunFailedError, TimeoutError, subprocess.TimeoutExpired) as error:

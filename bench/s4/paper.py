@@ -1,4 +1,4 @@
-"""What the paper reports in its text and tables, to stand beside what was measured here.
+"""The figures that the paper gives in its text and tables, for comparison.
 
 Its Figures 3, 4 and 11 are pictures without figures in the text; what is said of them is quoted in
 docs/papers/s4-evaluation.md.

@@ -1,4 +1,4 @@
-"""Which runs there are, and how much of everything. Times in seconds."""
+"""The plan of the runs: their sizes and parameters. Times are in seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TASKS = 6
 """Tasks of a batch's stages, whatever the workers: with few keys some have nothing to do, and more
 tasks than workers let Spark give each worker its part."""
 MEMORY = "512m"
-"""Of the driver's JVM and of each executor's."""
+"""The memory of the driver's JVM and of each executor's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Plan:
     rates: tuple[int, ...] = (500, 1_000)
     """Words a second, as the paper has them."""
     seconds: float = 5.0
-    """How long each of them is held."""
+    """The duration of each rate."""
     every: float = 0.05
     """Seconds between two requests."""
     warm_up: int = 100
@@ -70,7 +70,8 @@ class Plan:
         Fault(3, 2, 8),
     )
     fault_batch: str = "2MiB"
-    """What a batch of these takes at most, so that there are some before and some after."""
+    """The most that a batch of these runs takes, so that some batches end before the fault and some
+    after."""
     returned: Return = Return(1_000_000, 4, 0.3, 0.5, 5.0, 10.0)
 
     def burst(self, keys: int) -> int:

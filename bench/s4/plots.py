@@ -171,7 +171,7 @@ def _share(row: Row, number: int) -> float | None:
 
 
 def _zero(rows: list[Row]) -> list[Marker]:
-    """What to say where there is no bar to be seen."""
+    """Returns a label for the empty plot if nothing was lost in any run."""
     return [] if any(row["lost"] for row in rows) else [Marker("y", 0.0, "0 in every run")]
 
 

@@ -14,7 +14,7 @@ from bench.s4.watching import Used, rate_between, used
 
 Row = dict[str, Any]
 BACK = 0.9
-"""Of the undisturbed rate, that is as fast as before."""
+"""The fraction of the undisturbed rate that counts as recovered."""
 NOTES = [
     "lost, doubled: against the truth of the words, each instance of Eleven and Three and "
     "Aggregation by itself; events: those that Eleven and Three took (each number makes two for "
@@ -139,7 +139,8 @@ def timeline(found: Found) -> dict[str, Any]:
 
 
 def spent_columns(parts: Mapping[str, Used], tasks: Mapping[str, int]) -> Row:
-    """What each part used, and how evenly the workers did; one that is dead is left out."""
+    """Returns the resources that each part used, and how evenly the workers did. A dead worker is
+    left out."""
     row: Row = {}
     workers = sorted(
         name for name, one in parts.items() if name.startswith("worker ") and one.memory > 0

@@ -1,4 +1,5 @@
-"""One run of the evaluation: the application on a Spark cluster of this machine, as users start it.
+"""Makes a run of the evaluation: the application on a Spark cluster of this machine, as users start
+it.
 
 Data comes from files that are all there at once (`from_files`), or over HTTP (`over_http`): at the
 paper's rates, each for a while, and then as fast as it is accepted. Executors fetch shuffled data
@@ -73,7 +74,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Disturbed:
-    """What is done to the workers when a share of the words is committed."""
+    """The fault that the workers suffer when a fraction of the words is committed."""
 
     kill_at: float
     killed: int = 1
@@ -82,7 +83,7 @@ class Disturbed:
 
 @dataclass(slots=True)
 class Found:
-    """What a run gave."""
+    """The results of a run."""
 
     counted: Counted
     seconds: float
@@ -99,7 +100,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What one of the ways to send gave."""
+    """The results of one way of sending."""
 
     rate: int
     """Words a second that were asked for; 0: as many as are accepted."""

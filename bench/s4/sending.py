@@ -1,5 +1,5 @@
-"""Who sends words to the running application, as S4's client adapter does. Called in a process of
-its own (`apart`)."""
+"""Sends words to the running application, as S4's client adapter does. Called in a process of its
+own (`apart`)."""
 
 from __future__ import annotations
 

@@ -51,7 +51,8 @@ def throughput(found: Record) -> str:
 
 
 def rates(found: Record) -> str:
-    """What was sent over HTTP: the stated rates, and as fast as it was accepted."""
+    """The table of the words sent over HTTP: at the stated rates, and as fast as they were
+    accepted."""
     http = _of(found, "http")
     asked = sorted({row["rate"] for row in http if row["rate"]})
     names = [f"{rate:,} asked: sent, behind" for rate in asked]
@@ -97,7 +98,7 @@ def resources(found: Record) -> str:
 
 
 def spread(found: Record) -> str:
-    """How even the work was: each worker's share of their CPU time, and its tasks."""
+    """The table of the balance of work: each worker's share of the CPU time, and its tasks."""
     lines = head("data, workers, keys", ["CPU, % of all workers'", "tasks", "most to mean"])
     lines[1] = lines[1].replace("---:|---:|", "---|---|", 1)
     for row in _of(found, "files"):
@@ -212,7 +213,7 @@ def _beside(
     told: dict[tuple[int, int, int], tuple[float, ...]],
     of: tuple[int, int, int],
 ) -> str:
-    """What was measured, and in brackets what the paper has, in percent."""
+    """Formats the measured value, with the paper's in brackets, in percent."""
     value = rows.get(keys, {}).get(name)
     if value is None:
         return ""

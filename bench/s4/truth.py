@@ -1,4 +1,4 @@
-"""What a run left, against the truth of the words that it was given.
+"""Compares the results of a run with the truth of its words.
 
 Each instance of Eleven and Three must have taken every number once; Aggregation must have counted
 every number divisible by three once for each key. An instance that has taken fewer has lost them,
@@ -18,7 +18,7 @@ from millstream.stores.reader import SlateReader
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What the elements counted, all keys together, and how that differs from the truth."""
+    """The counts of the elements, over all keys, and their difference from the truth."""
 
     eleven: int
     three: int
@@ -26,7 +26,7 @@ class Counted:
     lost: int
     doubled: int
     expected: int
-    """What Aggregation must have counted."""
+    """The expected count of Aggregation."""
 
     def row(self) -> dict[str, int]:
         return {

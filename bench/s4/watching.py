@@ -1,4 +1,4 @@
-"""What the processes of each worker use, and what is committed when, while a run goes on.
+"""Watches a run: the resources of each worker's processes, and the commits with their times.
 
 The parts are told by the processes that lead them: each worker of the cluster (its own JVM, its
 executor's JVM, the executor's Python), the driver (`millstream run`, its JVM, its server), the
@@ -34,11 +34,12 @@ class Commit(NamedTuple):
     deliveries: int
     """Events that Eleven and Three have taken."""
     idle: bool
-    """Whether nothing waits in the store for a later batch."""
+    """True if nothing waits in the store for a later batch."""
 
 
 class Sample(NamedTuple):
-    """What was used until a moment, by part: seconds of work; and memory then, in MiB."""
+    """The resources used until a moment, by part: seconds of work so far, and the memory then, in
+    MiB."""
 
     at: float
     busy: float
@@ -54,7 +55,7 @@ class Watch:
         self.commits: list[Commit] = []
         self.samples: list[Sample] = []
         self.part_of: dict[int, str] = {}
-        """Which part each process that was seen belongs to."""
+        """The part that each process seen belongs to."""
         self._seconds: dict[int, float] = {}
         self._stop = threading.Event()
         self._threads = [
@@ -115,7 +116,7 @@ def _own(leader: int, found: list[Process]) -> list[Process]:
 
 
 class Used(NamedTuple):
-    """What a part used over a time."""
+    """The resources that a part used over a period."""
 
     cores: float
     """1.0 for one core that was always busy."""
@@ -124,7 +125,7 @@ class Used(NamedTuple):
 
 
 def used(samples: Sequence[Sample], since: float, until: float) -> dict[str, Used]:
-    """What each part used between two moments, and what `others` did."""
+    """Returns the resources that each part used between two moments, and those of `others`."""
     first, last = _at(samples, since), _at(samples, until)
     span = max(last.at - first.at, 1e-9)
     between = [one for one in samples if first.at < one.at <= last.at]
@@ -157,7 +158,7 @@ def rate_between(commits: Sequence[Commit], since: float, until: float) -> float
 
 
 def tasks_by_part(trace: Path, part_of: dict[int, str]) -> Counter[str]:
-    """How often a Python of each part has committed a layer (`millstream.engine.points`)."""
+    """Counts the layers that a Python of each part has committed (`millstream.engine.points`)."""
     found = Counter[str]()
     if trace.exists():
         for line in trace.read_text().splitlines():

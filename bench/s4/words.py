@@ -30,7 +30,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Word(NamedTuple):
-    """A word, and the number that it is; None if it is none."""
+    """A word, and its value if it is a number."""
 
     text: str
     number: int | None
@@ -38,7 +38,7 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What is true of some words: counts, and sums of the words' places to tell them apart."""
+    """The truth about some words: counts, and sums of the words' places to tell words apart."""
 
     words: int = 0
     numbers: int = 0
@@ -64,7 +64,7 @@ class Truth:
 
 
 def words(count: int, seed: int = SEED) -> Iterator[Word]:
-    """So many words; the same for the same seed, the first ones whatever the count."""
+    """Generates a number of words. The same seed gives the same first words whatever the number."""
     random, made = Random(seed), 0
     while made < count:
         four = [_number(random, 0), _number(random, 1), _number(random, 2), _no_number(random)]
@@ -94,7 +94,7 @@ def records(given: Iterable[Word]) -> Iterator[tuple[str, int | None]]:
 
 
 def truth_of(given: Iterable[Word]) -> Truth:
-    """What is true of words."""
+    """Computes the truth about words."""
     truth = Truth()
     for place, word in enumerate(given):
         truth = truth.with_word(place, word.number)

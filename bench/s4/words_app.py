@@ -35,7 +35,7 @@ def digit_sum(digits: str) -> int:
 
 
 def divisible_by_three(digits: str) -> bool:
-    """Whether a number is divisible by three, by the sum of its digits, and of theirs.
+    """True if a number is divisible by three, by the repeated sum of its digits.
 
     >>> divisible_by_three("111111"), divisible_by_three("1000"), divisible_by_three("0")
     (True, False, True)
@@ -46,7 +46,7 @@ def divisible_by_three(digits: str) -> bool:
 
 
 def divisible_by_eleven(digits: str) -> bool:
-    """Whether a number is divisible by eleven, by the alternating sum of its digits.
+    """True if a number is divisible by eleven, by the alternating sum of its digits.
 
     >>> divisible_by_eleven("121"), divisible_by_eleven("1001"), divisible_by_eleven("111")
     (True, True, False)
@@ -73,7 +73,8 @@ class WordReceiver(ms.Element):
 
 @dataclass
 class Receiver(ms.Element):
-    """What Eleven and Three remember: enough to see one event that is lost or counted twice."""
+    """The slate of Eleven and Three: enough to detect a single event that is lost or counted
+    twice."""
 
     processed: int = 0
     divisible: int = 0

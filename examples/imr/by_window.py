@@ -28,7 +28,8 @@ def by_window(event: ms.Event) -> Iterator[Any]:
 
 
 def is_over(window: dict[str, Any], told: int) -> bool:
-    """Whether a window's event is the last one of its reducers; `told` of them have come by now.
+    """True if a window's event is the last one of its reducers; `told` is the number that have come
+    so far.
 
     >>> is_over({"reducer": "3/0"}, 1), is_over({"reducer": "3/2"}, 3)
     (False, True)
@@ -38,5 +39,5 @@ def is_over(window: dict[str, Any], told: int) -> bool:
 
 
 def bounds(window: dict[str, Any]) -> dict[str, Any]:
-    """What an answer over a whole window says of it: where it is, and how much of it there was."""
+    """Returns a window's range, its reason for closing and its coverage."""
     return {name: window[name] for name in ("from", "to", "why", "coverage")}

@@ -37,20 +37,20 @@ Click = tuple[int, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Clicks:
-    """How many users for how long, and what they do."""
+    """The users, the duration, and their behaviour."""
 
     users: int
     seed: int = 7
     hours: int = 6
     nodes: tuple[str, ...] = NODES
     sessions: float = 1.5
-    """Of a user, on average; at least one."""
+    """The mean number of sessions of a user; at least one."""
     pages: float = 5.0
-    """Of a session, on average; at least one."""
+    """The mean number of pages of a session; at least one."""
     pause: float = 100.0
     """Seconds between two pages, on average."""
     requests: int = 6
-    """Of a page at most; one at least."""
+    """The largest number of requests of a page; the least is one."""
 
 
 def clicks(given: Clicks) -> Iterator[Click]:
@@ -77,7 +77,7 @@ def _of_user(given: Clicks, random: Random, user: str) -> list[Click]:
 
 
 def _some(random: Random, mean: float) -> int:
-    """One or more, geometric."""
+    """Draws a number from a geometric distribution, 1 or more."""
     count = 1
     while random.random() > 1 / mean:
         count += 1
@@ -101,7 +101,7 @@ def rows(given: Clicks) -> Iterator[Row]:
 
 
 def record_of(line: str) -> dict[str, str]:
-    """What an agent makes of a line: who and when."""
+    """Returns the record that an agent makes of a line: its user and its time."""
     found = LINE.match(line)
     if found is None:
         raise ValueError(f"a line must be as Apache writes it; got {line!r}")

@@ -34,10 +34,10 @@ SIZE = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """How many blocks for how long, and which node is slow."""
+    """The number of blocks, the duration, and the slow node."""
 
     blocks: int
-    """Of the whole cluster in an hour."""
+    """Blocks of the whole cluster in an hour."""
     seed: int = 7
     hours: int = 48
     nodes: tuple[str, ...] = NODES
@@ -118,7 +118,7 @@ def rows(given: Cluster) -> Iterator[Row]:
 
 
 def record_of(line: str) -> dict[str, str]:
-    """What an agent makes of a line: when it was written, by what, and what it says."""
+    """Returns the record that an agent makes of a line: its time, its writer and its text."""
     found = LINE.match(line)
     if found is None:
         raise ValueError(f"a line must be as HDFS writes it; got {line!r}")

@@ -1,4 +1,4 @@
-"""What a window says when only some of its panes have come (iMR, sections 3.2 and 5.3 to 5.5).
+"""The answers of windows that received only some of their panes (iMR, sections 3.2 and 5.3 to 5.5).
 
 Which panes were received decides how far off an answer is, not how they came. So the errors of a
 specification can be worked out in memory, over many windows, with the job's own functions:
@@ -28,7 +28,7 @@ Log = Iterable[tuple[Any, int]]
 
 
 def messages_of(job: Job, node: str, log: Log) -> Iterator[Message]:
-    """What an agent that reads the log to its end tells the root."""
+    """Yields the messages of an agent that reads the log to its end."""
     maker, making = Maker(job, node, live=True), Making()
     for record, ts in log:
         yield from maker.take(making, record, ts, len(encode_value(record)))
@@ -47,7 +47,8 @@ def panes_of(job: Job, logs: Mapping[str, Log]) -> Panes:
 
 
 def answers(job: Job, panes: Panes, received: Collection[Cell]) -> dict[str, Any]:
-    """What a window of these panes says of each key; the answer is that of the job's `reduce`."""
+    """Returns the answer of a window over these panes for each key, as the job's `reduce` gives
+    it."""
     merging, found = job.merging, dict[str, Any]()
     for cell in sorted(received):
         for key, partial in panes.get(cell, {}).items():

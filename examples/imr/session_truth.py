@@ -1,4 +1,5 @@
-"""What examples/click_sessions.py must find, and how far off it is with less (iMR, Figure 11).
+"""The expected result of examples/click_sessions.py, and its errors on incomplete data (iMR, Figure
+11).
 
 - *Error per user*: |found - true| / true of the number of a user's sessions, the mean over the
   users that were found; for the length of sessions and the clicks in them likewise.
@@ -30,14 +31,15 @@ Session = list[int]
 
 @dataclass(frozen=True, slots=True)
 class SessionErrors:
-    """How far off a window is."""
+    """The errors of a window."""
 
     per_user: float
     per_user_of_all: float
     duration: float
-    """Of the mean length of a user's sessions, over the users found; of lengths over 0."""
+    """The error of the mean length of a user's sessions, over the users found; only lengths over
+    0."""
     clicks: float
-    """Of the mean clicks in a user's sessions, over the users found."""
+    """The error of the mean number of clicks in a user's sessions, over the users found."""
     total: float
     found: float
     """The part of the users that were found."""

@@ -28,20 +28,20 @@ START = 1_300_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How many records of how many words, and how skewed they are."""
+    """The number of records and of words, and their skew."""
 
     records: int
-    """Of each node."""
+    """Records of each node."""
     seed: int = 7
     nodes: tuple[str, ...] = ("node1", "node2", "node3", "node4")
     vocabulary: int = 500
     words_a_record: int = 8
     skew: float = 8.0
-    """How many times as likely a word is on its home as elsewhere."""
+    """The frequency of a word on its home node, relative to other nodes."""
 
 
 def weights(given: Words, node: int) -> list[float]:
-    """How likely each word is on a node."""
+    """Returns the relative frequency of each word on a node."""
     found = []
     for word in range(given.vocabulary):
         at_home = (7 * word + word // 10) % len(given.nodes) == node

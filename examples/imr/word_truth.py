@@ -1,4 +1,5 @@
-"""What examples/skewed_words.py must find, and how far off it is with less (iMR, Figure 9).
+"""The expected result of examples/skewed_words.py, and its errors on incomplete data (iMR, Figure
+9).
 
 - *Count error* of a word: |found - true| / true. A word that was not found is off by 1.
 - *Frequency error* of a word: the same of its share in all words of the window. If half of all
@@ -22,12 +23,12 @@ from millstream.windows.job import Job
 
 @dataclass(frozen=True, slots=True)
 class WordErrors:
-    """How far off a window is."""
+    """The errors of a window."""
 
     count: float
     frequency: float
     deviation: float
-    """Of the frequency errors."""
+    """The standard deviation of the frequency errors."""
     found: float
     """The part of the words that were found at all."""
 

@@ -1,4 +1,5 @@
-"""What examples/hdfs_writes.py must find, and how far off it is with less (iMR, Figure 12).
+"""The expected result of examples/hdfs_writes.py, and its errors on incomplete data (iMR, Figure
+12).
 
 *Rejected*: of the HDFS nodes that have a histogram, the part whose histogram from the panes that
 were received differs from its histogram from all panes, by the Kolmogorov-Smirnov test at the 5%
@@ -24,12 +25,12 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, slots=True)
 class HistogramErrors:
-    """How far off the histograms of a window are."""
+    """The errors of a window's histograms."""
 
     rejected: float
     """The part of the histograms that differ from the whole ones."""
     distance: float
-    """Of the histograms from the whole ones, on average."""
+    """The mean distance of the histograms from those of all panes."""
     found: float
     """The part of the nodes that have a histogram."""
 

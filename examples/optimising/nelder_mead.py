@@ -26,7 +26,7 @@ REFLECT, EXPAND, CONTRACT, SHRINK = 1.0, 2.0, 0.5, 0.5
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What the search knows. Plain values only: it is a field of a slate.
+    """The state of the search. It has plain values only, since it is a field of a slate.
 
     `vertices` are the simplex, the best first as far as they are in order. In phase "order" the
     vertex at `at` is on its way forward, not past `floor`; those up to `ordered` are in order
@@ -170,7 +170,7 @@ def _shrunk(search: Search) -> Search:
 
 
 def _size(search: Search) -> float:
-    """How far the furthest vertex is from the best, in first steps."""
+    """The distance of the furthest vertex from the best, in first steps."""
     return max(
         abs(part - good) / abs(step)
         for vertex in search.vertices

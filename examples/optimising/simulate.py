@@ -22,7 +22,8 @@ LONGEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """One experiment cycle as it begins: what is tried, what is known to be best, since when."""
+    """The start of an experiment cycle: the parameters on trial, the best known ones, and the
+    time."""
 
     number: int
     day: float
@@ -30,7 +31,7 @@ class Cycle:
     best: dict[str, float]
     finished: bool
     verdict: dict[str, Any] | None
-    """Of the cycle before."""
+    """The verdict of the previous cycle."""
 
 
 def cycles(app: ms.App, seed: int, start: Mapping[str, float] | None = None) -> Iterator[Cycle]:
@@ -52,7 +53,7 @@ def cycles(app: ms.App, seed: int, start: Mapping[str, float] | None = None) -> 
 
 
 def off(found: Mapping[str, float]) -> float:
-    """How far the parameters are from the optimum, as a part of the range that they may have."""
+    """The distance of the parameters from the optimum, as a fraction of their allowed range."""
     return max(
         abs(found[name] - OPTIMUM[name]) / (one["high"] - one["low"])
         for name, one in PARAMETERS.items()
@@ -60,7 +61,7 @@ def off(found: Mapping[str, float]) -> float:
 
 
 def lost(found: Mapping[str, float]) -> float:
-    """Which part of the greatest objective the parameters forgo."""
+    """The fraction of the greatest objective that the parameters lose."""
     return 1 - objective(found) / objective(OPTIMUM)
 
 

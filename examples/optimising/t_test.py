@@ -17,7 +17,8 @@ _CLOSE = 1e-14
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """What n differences say: their mean, Student's t, and how likely a |t| so great is by chance.
+    """The result of n differences: their mean, Student's t, and the probability of a |t| this large
+    by chance.
 
     `p` is of both sides.
     """

@@ -31,13 +31,13 @@ PARAMETERS: dict[str, dict[str, float]] = {
 OPTIMUM = {"reserve": 5.5, "ads": 4.4}
 MINUTE = 60_000_000
 EVERY = 10 * MINUTE
-"""How often the system tells what happened in a slice."""
+"""The interval between two reports of a slice."""
 A_DAY = 1_000_000
 """Searches of a slice a day: of 200,000 users, as in the paper, five each."""
 
 
 def objective(parameters: Mapping[str, float]) -> float:
-    """What the objective is for a search, on average over the hours and without noise.
+    """The mean objective for a search, over the hours and without noise.
 
     >>> round(objective(OPTIMUM), 9), round(objective({"reserve": 2, "ads": 8.5}), 3)
     (2.984, 1.806)
@@ -70,7 +70,7 @@ class Target:
         return self._at
 
     def hello(self) -> dict[str, Any]:
-        """What starts the search: the slices to compare, and the parameters at present."""
+        """The first message of the search: the slices to compare, and the present parameters."""
         slices, present = ":".join(SLICES), self.parameters[SLICES[0]]
         return {"comparison": slices, "time": self._at, "parameters": present}
 
@@ -85,7 +85,7 @@ class Target:
         return True
 
     def run(self, until: int) -> Iterator[dict[str, Any]]:
-        """What happens up to a time: a report of each slice every ten minutes."""
+        """Yields the reports up to a time: one for each slice every ten minutes."""
         while self._at + EVERY <= until:
             self._at += EVERY
             self._mood = 0.98 * self._mood + self._random.gauss(0, 0.02)
@@ -110,6 +110,7 @@ class Target:
         }
 
     def _drawn(self, n: float, chance: float) -> int:
-        """How many of n, each with a chance of its own; a chance over 1 is more than once."""
+        """Draws how many of n events happen, each with a given probability. A probability over 1
+        means several events."""
         spread = math.sqrt(n * chance * max(0.05, 1 - chance))
         return max(0, round(self._random.gauss(n * chance, spread)))

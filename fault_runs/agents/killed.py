@@ -31,7 +31,7 @@ PATIENCE = 30.0
 
 
 def run_killed(seed: int, folder: Path, context: Context) -> Result:
-    """Whatever the agent was doing, each line is counted once, and each window is right."""
+    """Kills an agent at drawn moments. Each line is counted once, and each window is right."""
     random = Random(seed)
     name, rotation = AXES[seed % len(AXES)], random.choice(ROTATIONS)
     log = Log(folder / "log", job_of(APPS[name]).span, Random(seed + 1), rotation)

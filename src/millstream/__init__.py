@@ -8,6 +8,8 @@ Spark.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from millstream.version import VERSION
+
 if TYPE_CHECKING:
     from millstream import algebra, elements, feeds, testing, windows
     from millstream import spark as spark
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from millstream.model.slate import Table
     from millstream.stores.reader import SlateReader
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "App",

@@ -233,8 +233,8 @@ Decode = Callable[[bytes], Any]
 
 def _decode_fields(slate: type, decode: Decode) -> Decode:
     """Returns the decoder of a dataclass: it reads former names of fields, and sets fields that
-    were not stored to their defaults in the slate itself. (The JSON library leaves the latter to
-    the class; they would not be written, and would follow a default that changes.)"""
+    were not stored to their defaults in the slate itself. (msgspec would leave such fields unset.
+    They would not be stored, and would change with the class's default.)"""
     names = former_names(slate)
     if names:
         decode = _decode_renamed(slate, decode, names)

@@ -104,8 +104,8 @@ class Description(msgspec.Struct, frozen=True):
 
     @property
     def overflows(self) -> dict[str, tuple[str, str]]:
-        """For each update that diverts events: the stream that they go to, and their stream when
-        they are given again, which is the update's own input if it reads only one stream."""
+        """By diverting update: its overflow stream, and the stream on which a retried event is
+        delivered. That is the update's input if it has only one, else the overflow stream."""
         return {
             function.name: (
                 function.overflow,

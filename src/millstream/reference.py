@@ -1,7 +1,7 @@
 """The reference interpreter: what a workflow means.
 
 One thread, one heap, no batches. Spark must give the same slates and the same streams (in
-event-time order, over the input less what was late). The rules (Muppet, section 3;
+event-time order, over the input without late events). The rules (Muppet, section 3;
 docs/concepts.md):
 
 - Everything happens in order of time. Each function is fed the events of its streams in content
@@ -17,11 +17,11 @@ docs/concepts.md):
 - A slate expires for an event, or for a timer, that comes more than `ttl` after the last event
   that updated it; its timers die with it. A timer's firing does not keep a slate alive.
 - A slate that was stored with another version than the update's is read through its migrations
-  (model/migration.py). One that cannot be read stays as it is, and what came for it fails.
-- A late event is not fed. A stream that is declared for notices of late events has one of it, just
-  later than the horizon that the event has missed (model/late_notice.py).
-- A dead letter that is given again is processed by the function that failed, as an event of its
-  stream with its own time, among whatever is to come.
+  (model/migration.py). A slate that cannot be read is left unchanged, and its events fail.
+- A late event is not fed. A stream that is declared for notices of late events gets one for it,
+  just later than the horizon that the event has missed (model/late_notice.py).
+- A retried dead letter is delivered only to the function that failed. It keeps its stream and its
+  time, and is ordered among the pending events.
 - The slate of an aggregate is the merge of what its events are lifted to (model/algebra.py).
 - An update over many events at once (`batch=True`) is called with one event after the other.
 - There is room for everything: `limit`, `keep` and `memory` are not looked at. Every update is

@@ -1,4 +1,4 @@
-"""What follows from a try: the pure decision."""
+"""The decision that follows an attempt: pure."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ waits = st.none() | st.floats(0, 1e5, allow_nan=False)
 def test_a_record_is_given_up_in_the_end(
     policy: Policy, tries: list[tuple[float | None, float]]
 ) -> None:
-    """However a receiver stalls, there are at most so many tries, within the patience; no pause is
-    shorter than was asked for; and of the own pauses none is over the longest."""
+    """Whatever a receiver answers, the number of attempts is bounded and all are within the
+    patience. No pause is shorter than the receiver asked for, and no computed pause exceeds the
+    longest."""
     spent = 0.0
     for number, (asked, chance) in enumerate(tries, 1):
         decision = decide(AttemptOutcome("again", "no", asked), number, spent, policy, chance)
@@ -49,7 +50,7 @@ def test_a_record_is_given_up_in_the_end(
 def test_an_answer_for_good_is_not_tried_again(
     policy: Policy, tries: int, spent: float, chance: float
 ) -> None:
-    """What is done is done and what is refused is refused, whatever went before."""
+    """A success or a refusal is final, whatever the earlier attempts gave."""
     assert decide(AttemptOutcome("done"), tries, spent, policy, chance) == Done()
     assert decide(AttemptOutcome("never", "HTTP 404"), tries, spent, policy, chance) == Dead(
         "HTTP 404"

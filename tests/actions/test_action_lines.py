@@ -27,7 +27,8 @@ def event(number: int) -> ActionEvent:
 
 
 def test_a_line_for_each_record(tmp_path: Path) -> None:
-    """One JSON object a line, in order; folders are made; a file that was moved is begun anew."""
+    """Each record is one line of JSON, in order. Missing folders are created, and a file that was
+    moved is started again."""
     store, path = Store(tmp_path), tmp_path / "deep" / "notes.jsonl"
     worker = store.worker(LineFile(path))
     store.ask("a", "b", value="line\nend")
@@ -53,8 +54,8 @@ def test_a_line_for_each_record(tmp_path: Path) -> None:
 def test_what_a_death_left_is_completed(
     tmp_path_factory: pytest.TempPathFactory, cut: int, before: str
 ) -> None:
-    """However much of a write reached the file when the process died, at the next start each
-    record is there once, in order, and what others had written is untouched."""
+    """However much of a write reached the file before the process died, after the next start each
+    record is there once and in order, and lines of other writers are unchanged."""
     folder = tmp_path_factory.mktemp("torn")
     store, path = Store(folder), folder / "notes.jsonl"
     path.write_text(before)
@@ -107,7 +108,8 @@ def test_what_others_write_meanwhile_stays(tmp_path: Path) -> None:
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
-    """It is tried again and then a dead letter; once it can be written, the next goes there."""
+    """A record is retried and then becomes a dead letter. Once the file can be written, the next
+    record goes there."""
     store, path = Store(tmp_path), tmp_path / "notes"
     path.mkdir()
     worker = store.worker(LineFile(path), tries=2)

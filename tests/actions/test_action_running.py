@@ -67,7 +67,7 @@ def until(true: Callable[[], object]) -> None:
 
 
 def test_a_run_that_ends_carries_out_all_there_is(tmp_path: Path) -> None:
-    """What is asked for before `finish` is done when it returns, or given up."""
+    """All requests made before `finish` are carried out or given up when it returns."""
     store = Store(tmp_path)
     with (
         Receiver([200, 404, 503]) as there,
@@ -85,8 +85,8 @@ def test_a_run_that_ends_carries_out_all_there_is(tmp_path: Path) -> None:
 
 
 def test_a_stopped_run_does_not_wait_for_an_answer(tmp_path: Path) -> None:
-    """It ends within a second; the answer that comes later is not recorded, and the next run tries
-    the same record again, under the same key."""
+    """The run ends within a second. A later answer is not recorded, and the next run retries the
+    record under the same key."""
     store, stop = Store(tmp_path), threading.Event()
     with Receiver([HANG]) as there:
         address = {"notify": to(f"webhook:{there.url}")}
@@ -122,7 +122,7 @@ def test_a_pause_does_not_hold_a_stop(tmp_path: Path) -> None:
 
 
 def test_actions_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    """One whose receiver hangs does not hold up another."""
+    """An action whose receiver hangs does not delay another action."""
     store = Store(tmp_path)
     other = Store(tmp_path, "record")
     lines = tmp_path / "lines"

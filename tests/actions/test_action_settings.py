@@ -24,7 +24,8 @@ def alerts(**more: str) -> ms.App:
 
 
 def test_an_action_is_an_output_that_is_carried_out() -> None:
-    """It can be tailed and read by a sink, and an equal output is another application."""
+    """An action's stream can be tailed and read by a sink. An equal output without an action makes
+    a different application."""
     workflow = alerts().checked()
     assert workflow.actions == ("notify",)
     assert workflow.outputs == ("notify", "rest")
@@ -105,7 +106,7 @@ def test_a_wrong_address_is_refused(address: object, error: str) -> None:
 
 
 def test_an_action_without_an_address_is_an_error_with_advice() -> None:
-    """It says which, and every way to give one."""
+    """The error names the action and every way to give an address."""
     with pytest.raises(ms.DefinitionError, match=r"'notify' .*has no address.*--action notify="):
         addresses_of("alerts", ["notify"], {})
 
@@ -142,6 +143,6 @@ def test_names_that_cannot_be() -> None:
 
 
 def test_a_secret_in_a_url_is_not_shown() -> None:
-    """What is recorded and shown of a webhook is its host."""
+    """Only the host of a webhook is recorded and shown."""
     address = parse_action_address("webhook:https://user:pw@[::1]:8/t/s3cret?x=1", "here")
     assert address.shown == "webhook:https://[::1]:8"

@@ -15,8 +15,8 @@ from millstream.errors import ClientError
 
 
 def test_a_server_tells_how_actions_are(tmp_path: Path) -> None:
-    """What is done, waits, has failed and is being retried, as of now, without the application;
-    files that are damaged are said to be, and take nothing else down."""
+    """The server shows which events are done, waiting, failed or being retried, without the
+    application. Damaged files are reported, and other parts keep working."""
     store = Store(tmp_path)
     store.home.write_progress({"batch": 0})
     again, never = AttemptOutcome("again", "HTTP 503: busy"), AttemptOutcome("never", "HTTP 404")

@@ -55,7 +55,7 @@ def test_what_may_pass_is_tried_again_with_the_same_key(store: Store, failure: i
 
 @pytest.mark.parametrize("status", [400, 401, 404, 422, 301])
 def test_a_refusal_is_a_dead_letter_at_once(store: Store, status: int) -> None:
-    """It is not tried again, and the letter says what the receiver said."""
+    """A refusal is not retried, and the dead letter has the receiver's answer."""
     with Receiver([Answer(status, body=b"no such\n  user")]) as there:
         assert carried(store, there) == []
     assert there.keys == ["a", "b"]
@@ -100,7 +100,7 @@ def test_a_receiver_that_is_not_there(store: Store) -> None:
 
 
 def test_a_long_answer_is_not_taken_whole(store: Store) -> None:
-    """What a receiver says beyond a few words is neither kept nor shown."""
+    """Only the first words of a receiver's answer are kept and shown."""
     with Receiver([Answer(400, body=b"x" * 1_000_000)]) as there:
         carried(store, there)
     ((_, letter),) = letters(store.path, "notify")

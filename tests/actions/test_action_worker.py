@@ -1,4 +1,5 @@
-"""One action, step by step, over a real store: order, tries, dead letters, and dying in between."""
+"""An action, step by step, over a real store: order, attempts, dead letters, and crashes in
+between."""
 
 from __future__ import annotations
 
@@ -130,7 +131,7 @@ def test_a_dead_letter_after_so_many_tries(store: Store) -> None:
 
 
 def test_a_refusal_is_a_dead_letter_at_once(store: Store) -> None:
-    """There is no second try, and no pause."""
+    """There is no second attempt, and no pause."""
     carrier = Told(NEVER)
     worker = store.worker(carrier)
     store.ask("a", "b")
@@ -166,8 +167,8 @@ def test_dying_between_a_letter_and_its_record_makes_one_letter(store: Store) ->
 
 
 def test_dead_letters_that_are_put_back(store: Store) -> None:
-    """They are carried out again under new ids; one that fails again is a dead letter again, and
-    can be put back once more."""
+    """Dead letters that are put back are carried out again under new ids. One that fails again is a
+    dead letter again, and can be put back again."""
     worker = store.worker(Told(NEVER, NEVER))
     store.ask("a", "b", "c")
     drain(store, worker)
@@ -204,7 +205,8 @@ def test_what_was_there_before_it_was_an_action_is_left(store: Store) -> None:
 
 
 def test_retention_waits_for_the_worker(store: Store) -> None:
-    """What is not carried out stays in the log, however old; the mark follows the position."""
+    """Events that were not carried out stay in the log, however old. The mark follows the
+    position."""
     keep = Retention(0, 0)
     worker = store.worker(Told(AGAIN))
     for key in "abc":
@@ -236,7 +238,8 @@ def test_records_that_are_gone_are_counted(store: Store) -> None:
 
 
 def test_a_disk_that_refuses_the_record_does_not_make_a_repeat(store: Store) -> None:
-    """What was carried out is known while the process lives, and recorded once that can be."""
+    """The process remembers the result while it lives, and records it as soon as the disk accepts
+    it."""
     carrier = Told()
     worker = store.worker(carrier)
     store.ask("a", "b")
@@ -319,7 +322,8 @@ def test_a_replaced_log_is_found(store: Store) -> None:
 
 
 def test_an_abandoned_try_records_nothing(store: Store) -> None:
-    """What a try brings after its run is over is not recorded: the next start tries it again."""
+    """The result of an attempt that ends after its run is not recorded: the next start repeats the
+    attempt."""
 
     class Slow(Told):
         def carry(self, asked):

@@ -55,7 +55,8 @@ def test_the_dead_letters(store: Store) -> None:
 
 
 def test_putting_back(store: Store) -> None:
-    """They are no longer failed but waiting, durably; asked again there is nothing to put back."""
+    """The letters are waiting again, durably, and no longer failed. A second call finds nothing to
+    put back."""
     where = ("--store", str(store.path))
     assert "1 dead letter is put back" in call("retry", "notify", *where).stderr
     assert "2 done, 3 waiting, 0 failed" in call(*where).stdout

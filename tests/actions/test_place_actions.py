@@ -57,7 +57,7 @@ class Host:
 
 
 def test_another_host_goes_on(tmp_path: Path) -> None:
-    """What was settled is not carried out again, dead letters are known, and can be put back."""
+    """Settled events are not carried out again. Dead letters are known, and can be put back."""
     place = MemoryPlace()
     first = Host(place, tmp_path / "first")
     carrier = Told(AttemptOutcome("done"), AttemptOutcome("dead", "refused"))

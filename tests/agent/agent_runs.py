@@ -74,7 +74,7 @@ class Agent:
         return self.status
 
     def told(self) -> dict[str, Any]:
-        """What its status file says."""
+        """The contents of the agent's status file."""
         path = self._options.state / "status.json"
         told: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
         return told
@@ -112,7 +112,7 @@ def messages(root: Root) -> list[dict[str, Any]]:
 
 
 def manifests(root: Root) -> list[tuple[int, str, str | None, int, int]]:
-    """Of each message: pane, mark, why, records and shed ones."""
+    """Returns for each message its pane, mark, reason, records and shed records."""
     return [
         (one["pane"], told["mark"], told["why"], told["records"], told["shed"])
         for one in messages(root)

@@ -30,7 +30,7 @@ class Killed(Exception):
 
 
 class Windows:
-    """What the root says."""
+    """The root's windows."""
 
     def __init__(self, closed: Callable[[int], bool]) -> None:
         self.closed = closed

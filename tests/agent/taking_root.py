@@ -48,7 +48,7 @@ def placed(*nodes: str, **options: Any) -> PlacedJob:
 def message(
     node: str, pane: int, until: int | None = None, tree: str = "", **partials: int
 ) -> Message:
-    """What a node says of a pane, or of an empty run."""
+    """Makes the message of a node about a pane, or about an empty run."""
     told = manifest("data" if partials else "empty", 0)
     told.records = sum(partials.values())
     end = pane + 1 if until is None else until
@@ -71,11 +71,12 @@ def entry(
 
 
 MOST_PANES = 10_000_000
-"""Of one message: this root keeps each of them, and the quiet ones since 1970 are too many."""
+"""The most panes of a message: this root keeps each of them, and there are too many empty ones
+since 1970."""
 
 
 class Scoreboard:
-    """What was taken, by the root's rule."""
+    """The accepted panes, by the root's rule."""
 
     def __init__(self) -> None:
         self.panes: set[tuple[str, int]] = set()

@@ -103,8 +103,8 @@ def test_a_log_that_is_idle_ends_its_panes(tmp_path: Path, log: Path, root: Root
 
 
 def test_records_that_bring_no_time(tmp_path: Path, log: Path, root: Root) -> None:
-    """They have the time at which they were first seen, also if the agent is started again before
-    their pane has ended."""
+    """Records without a time get the time at which they were first seen, also if the agent restarts
+    before their pane has ended."""
     log.write_text("a\nb\n")
     job = placed(ms.windows.Logs(format="text"), range="2s", pane="2s")
     with running(tmp_path, root, job):
@@ -136,7 +136,7 @@ def test_panes_by_count(tmp_path: Path, log: Path, root: Root, by: dict[str, Any
 
 
 def test_panes_that_are_not_drawn(tmp_path: Path, log: Path, root: Root) -> None:
-    """Of half of the panes, drawn by the seed, only the records are counted."""
+    """Half of the panes are drawn by the seed. In the others, records are only counted."""
     write(log, *((100 + number / 2, "a") for number in range(40)))
     job = placed(range="20s", fidelity=ms.windows.Area(0.5, drawn=True))
     status = once(tmp_path, root, job)
@@ -211,7 +211,7 @@ def test_memory(tmp_path: Path) -> None:
 def test_an_application_that_takes_more_than_the_limit(
     tmp_path: Path, log: Path, root: Root
 ) -> None:
-    """What is resident before the first pane is nobody's fault: nothing is given up for it."""
+    """Memory that is resident before the first pane does not count: no pane is given up for it."""
     write(log, (100, "a"))
     with running(tmp_path, root, placed(range="1s"), once=True, memory=1) as agent:
         assert agent.ended()["on_time"] == 1
@@ -221,7 +221,7 @@ def test_an_application_that_takes_more_than_the_limit(
 def test_a_pane_that_does_not_fit(
     tmp_path: Path, log: Path, root: Root, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is given up and told as lost, with its records counted."""
+    """The pane is given up and reported as lost, with its number of records."""
     monkeypatch.setattr(job_panes, "MEASURED", 0.0)
     monkeypatch.setattr(Limits, "fits", lambda limit: False)
     write(log, (100, "a"), (100, "b"), (101, "c"))
@@ -233,7 +233,7 @@ def test_a_pane_that_does_not_fit(
 
 
 def test_a_line_that_is_too_long(tmp_path: Path, log: Path, root: Root) -> None:
-    """It is a dead letter, whatever it says, and what follows is read."""
+    """The line is a dead letter, whatever its content, and the lines after it are read."""
     write(log, (100, "a"), (100, "x" * (1 << 20)), (100, "b"))
     status = once(tmp_path, root, placed())
     assert (status["on_time"], status["dead"], status["residual"]) == (2, 1, 0)
@@ -340,7 +340,7 @@ def test_which_job() -> None:
 
 @pytest.mark.parametrize("root", ["", "root:8470", "ftp://root", "http://"])
 def test_the_address_of_the_root(tmp_path: Path, root: str) -> None:
-    """What is no address is refused before anything is read."""
+    """An invalid address is refused before anything is read."""
     with pytest.raises(CommandError, match="--root must be the address of a server"):
         AgentOptions(node="web1", patterns=("x",), root=root, state=tmp_path)
 

@@ -1,4 +1,4 @@
-"""How an agent ends: what it tells the root, says, and leaves in its status."""
+"""The end of an agent: its messages to the root, its output, and its last status."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def account(root: Root) -> tuple[int, int]:
-    """What the root knows: records read, and dead letters."""
+    """Returns the root's account: records read, and dead letters."""
     told = [one["nodes"]["web1"] for one in messages(root) if one["pane"] < one["until"]]
     return max(one["total"] for one in told), sum(one["dead"] for one in told)
 
@@ -57,7 +57,7 @@ def test_a_log_of_dead_letters(tmp_path: Path, log: Path, root: Root, by: dict[s
 
 
 def test_the_last_status(tmp_path: Path, log: Path, root: Root) -> None:
-    """It has what is so at the end: nothing waits, and the agent has ended."""
+    """The last status shows the state at the end: nothing waits, and the agent has ended."""
     write(log, (100, "a"))
     with running(tmp_path, root, placed(), once=True) as agent:
         agent.ended()
@@ -67,7 +67,8 @@ def test_the_last_status(tmp_path: Path, log: Path, root: Root) -> None:
 
 
 def test_stopped_before_the_root_has_it_all(tmp_path: Path, log: Path, root: Root) -> None:
-    """What was to be read once fails then, and says what is left; what follows a log does not."""
+    """With `--once` the agent fails and says what is left. An agent that follows a log does not
+    fail."""
     write(log, (100, "a"), (101, "b"))
     root.answers.extend([503] * 1_000)
     with running(tmp_path, root, placed(range="1s"), once=True) as agent:
@@ -107,7 +108,7 @@ def test_interrupted_while_no_root_runs(tmp_path: Path, log: Path, number: int) 
 
 
 def test_records_of_windows_that_are_closed(tmp_path: Path, log: Path, root: Root) -> None:
-    """Who reads a log once more with a new state is told why nothing comes of it."""
+    """An agent that reads a log again with a new state is told why its records do not count."""
     job = placed(by="sequence", sequence="ts", range=4, pane=1)
     root.told += [{"closed": window, "reducer": "1/0", "of": 1} for window in range(24, 30)]
     with running(tmp_path, root, job) as agent:
@@ -166,7 +167,7 @@ def test_a_parent_says_whom_it_serves(tmp_path: Path, log: Path, root: Root) -> 
 
 
 def test_dead_letters_before_the_first_record(tmp_path: Path, log: Path, root: Root) -> None:
-    """Such as the head of a table: an agent that is stopped in its first pane counts it once."""
+    """Lines such as a table's header count once, even if the agent is stopped in its first pane."""
     log.write_text("a head\n")
     write(log, (time.time(), "a"))
     job = placed(range="60s", pane="60s")
@@ -202,7 +203,7 @@ def test_the_end_of_a_log_is_told_once(tmp_path: Path, log: Path, root: Root) ->
 
 
 def test_an_empty_log_ends_before_every_pane(tmp_path: Path, log: Path, root: Root) -> None:
-    """It is said once. Lines that come later may be of any time, and none is lost."""
+    """The end is reported once. Later lines may have any time, and none is lost."""
     job, before = placed(range="1s"), -placed(range="1s").job.span.furthest
     log.write_text("")
     once(tmp_path, root, job)
@@ -238,7 +239,7 @@ def test_a_log_that_is_followed_does_not_end(tmp_path: Path, log: Path, root: Ro
 def test_a_pane_of_counts_that_the_end_has_cut_off(
     tmp_path: Path, log: Path, root: Root, by: dict[str, Any], extent: dict[str, Any]
 ) -> None:
-    """It is told that it may not be full, and of no other pane is that told."""
+    """The last pane is reported as possibly not full. No other pane is."""
     write(log, *((second, "a") for second in range(100, 107)))
     once(tmp_path, root, placed(**by, pane=by["range"], **extent, logs=ms.windows.Logs()))
     told = [one["nodes"]["web1"] for one in messages(root)]

@@ -27,7 +27,8 @@ def log(tmp_path: Path) -> Path:
 
 
 def gaps(root: Root) -> list[tuple[int, int, int]]:
-    """Of each message with panes that has a gap: from where, to where, and how much is known."""
+    """Returns for each message with a gap: its first pane, the pane after its last, and how much is
+    known."""
     told = [(one["pane"], one["until"], one["nodes"]["web1"].get("gap", 0)) for one in sent(root)]
     return [one for one in told if one[2]]
 
@@ -67,7 +68,8 @@ def test_as_much_as_is_known(tmp_path: Path, log: Path, root: Root) -> None:
 
 
 def test_a_gap_and_nothing_after_it(tmp_path: Path, log: Path, root: Root) -> None:
-    """It is told though no line follows; and once, however often the agent is started."""
+    """The gap is reported although no line follows. It is reported once, however often the agent is
+    started."""
     write(log, (100, "a"))
     job = placed(range="1s")
     once(tmp_path, root, job)
@@ -93,7 +95,8 @@ def test_started_again_after_a_gap(tmp_path: Path, log: Path, root: Root) -> Non
 
 
 def test_panes_that_end_by_the_clock(tmp_path: Path, log: Path, root: Root) -> None:
-    """What is lost was written before it was missed: panes that begin after that have no gap."""
+    """Lost lines were written before they were missed, so panes that begin after that have no
+    gap."""
     now = time.time()
     write(log, (now, "a"))
     job = placed(range="1s")

@@ -46,7 +46,7 @@ def started(folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def until(found: Callable[[], T], folder: Path, seconds: float = 120) -> T:
-    """What `found` gives once that is true."""
+    """Waits until the result of `found` is true, and returns it."""
     deadline = time.monotonic() + seconds
     while not (value := found()):
         said = {path.name: path.read_text()[-2_000:] for path in folder.glob("*.err")}

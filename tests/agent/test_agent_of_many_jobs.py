@@ -57,7 +57,7 @@ def read_once(folder: Path, root: Root, *placed: PlacedJob) -> dict[str, dict[st
 
 
 def panes(root: Root, name: str) -> Panes:
-    """What was posted of a job, by pane."""
+    """Returns the posted messages of a job, by pane."""
     found: Panes = {}
     for path, _, body in root.posts:
         for line in body.splitlines() if path == f"/streams/{name}.panes" else ():
@@ -87,7 +87,7 @@ RECORDS = st.lists(
 def test_each_job_has_all_of_the_log(
     tmp_path_factory: pytest.TempPathFactory, given: Any, first: int, second: int
 ) -> None:
-    """However far each of them had come when the agent was started again."""
+    """Each job has all of the log, however far it had come when the agent was restarted."""
     folder = tmp_path_factory.mktemp("many")
     records = sorted((float(ts), line) for ts, line in given)
     cuts = sorted((min(first, len(records)), min(second, len(records))))

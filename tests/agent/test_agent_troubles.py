@@ -51,7 +51,7 @@ def _open_files(log: Path) -> set[str]:
 
 
 def test_a_buffer_of_nothing_holds_one_pane_after_the_other(tmp_path: Path) -> None:
-    """It is not full while nothing waits."""
+    """The buffer is not full while nothing waits."""
     write(tmp_path / "app.log", (1, "a"), (2, "b"))
     assert once(tmp_path, Root(), placed(), buffer=0)["on_time"] == 2
 
@@ -98,7 +98,7 @@ def test_a_clock_that_is_set_back_makes_no_record_late(
 
 
 def test_a_first_line_that_cannot_be_read(tmp_path: Path) -> None:
-    """Whatever is wrong with it, it is a dead letter and no more."""
+    """An unreadable first line is a dead letter, whatever its fault, and has no other effect."""
     first = "[" * 20_000 + "]" * 20_000
     (tmp_path / "app.log").write_text(f"{first}\n{json.dumps({'ts': 1, 'line': 'a'})}\n")
     told = once(tmp_path, Root(), placed())
@@ -108,7 +108,7 @@ def test_a_first_line_that_cannot_be_read(tmp_path: Path) -> None:
 def test_a_pane_that_is_not_the_same_when_the_log_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is lost as a whole, and its records are counted: no more, no less than were read."""
+    """The whole pane is lost. Its records are counted, exactly as many as were read."""
     monkeypatch.setattr(LogFollower, "again", lambda follower, start, end: iter(()))
     write(tmp_path / "app.log", *((second, "a") for second in range(8)))
     job = placed(range="8s", fidelity=ms.windows.Error(0.05), bounds="count")
@@ -135,13 +135,13 @@ def test_a_tree_of_nodes_that_there_are(tmp_path: Path, more: dict[str, object],
 
 
 def test_an_address_that_is_no_name() -> None:
-    """It is said in one sentence, not by a thread that dies."""
+    """The error is one sentence, not the traceback of a thread."""
     with pytest.raises(ClientError, match=r"url is not one.*http://a\.\.b:1"):
         ServerWire("http://a..b:1")
 
 
 def test_niceness_that_may_not_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who may not have it is told so."""
+    """A user without the permission gets an error that says so."""
 
     def refused(more: int) -> int:
         raise PermissionError(1, "Operation not permitted")

@@ -1,4 +1,5 @@
-"""Which group goes where: by the parent while it can be, and once to the root whatever happens."""
+"""The route of each group of messages: through the parent while that works, and at most once to the
+root."""
 
 from __future__ import annotations
 

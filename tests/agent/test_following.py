@@ -82,7 +82,7 @@ def test_a_file_is_read_as_it_grows(log: Log) -> None:
 
 
 def test_a_last_line_waits_for_its_end(log: Log) -> None:
-    """What has no line end yet is not read, and then read whole."""
+    """A line without a line end is not read yet. Later it is read whole."""
     log.path.write_text("a\nhal")
     assert log.read() == ["a"]
     with log.path.open("a") as file:
@@ -172,7 +172,7 @@ def test_cut_off_and_written_over_between_two_looks(log: Log) -> None:
 
 
 def test_cut_off_without_a_copy_is_a_gap(log: Log) -> None:
-    """What was seen and not read before a file was cut off is told, with how much it was."""
+    """Bytes that were seen but not read before a truncation are reported, with their number."""
     log.write("a")
     log.read()
     log.write("bbb", "ccc")
@@ -243,7 +243,7 @@ def test_a_merged_log_beside_it_is_no_copy(log: Log) -> None:
 
 
 def test_the_rest_is_in_a_compressed_file_and_in_a_merged_log(log: Log) -> None:
-    """Of a file that was not read to its end: the rest is read from the one that is of the log."""
+    """If a file was not read to its end, the rest is read from the file that belongs to the log."""
     log.write("1", "2")
     log.read()
     log.write("3")
@@ -285,8 +285,8 @@ def test_oldest_first(tmp_path: Path) -> None:
 
 
 def test_two_logs_are_read_pane_by_pane(tmp_path: Path) -> None:
-    """Of several files with lines to read none runs ahead of the others by more than a pane, and a
-    line that does not say its pane holds up nobody."""
+    """Of several files with lines to read, none gets ahead of the others by more than a pane. A
+    line without a pane delays no file."""
     (tmp_path / "app.log.a").write_text("".join(f"{number}\n" for number in range(0, 100)))
     (tmp_path / "app.log.b").write_text("".join(f"{number}\n" for number in range(5, 105)))
 
@@ -317,7 +317,7 @@ def test_lines_that_are_too_long(log: Log) -> None:
 
 
 def test_compressed_files_are_left_alone(log: Log) -> None:
-    """They are named, so that it can be said, and not read."""
+    """Compressed files are not read, but their names are known for a message."""
     (log.folder / "app.log.1.zst").write_bytes(b"\x28\xb5\n\n")
     assert log.read() == []
     assert {Path(name).name for name in log.follower.left_alone} == {"app.log.1.zst"}
@@ -349,8 +349,8 @@ STEPS = ("write", "half", "read", "rename", "copy", "delete-oldest", "again")
 @settings(max_examples=examples(150), deadline=None)
 @given(steps=st.lists(st.sampled_from(STEPS), max_size=25))
 def test_every_line_once(tmp_path_factory: pytest.TempPathFactory, steps: list[str]) -> None:
-    """Whatever sequence of writing, rotating in either way, reading and starting again: each line
-    is read exactly once, in the order in which it was written."""
+    """For any sequence of writes, rotations of either kind, reads and restarts, each line is read
+    exactly once, in the order of writing."""
     log = Log(tmp_path_factory.mktemp("log"))
     written: list[str] = []
     names = 0

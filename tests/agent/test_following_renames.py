@@ -90,7 +90,7 @@ def log(tmp_path: Path) -> Log:
 def test_a_rotation_while_it_starts_again(
     monkeypatch: pytest.MonkeyPatch, log: Log, when: str, at: int
 ) -> None:
-    """What was read before is not read again, nothing is missing, and no gap is told."""
+    """Nothing is read again, nothing is missing, and no gap is reported."""
     first = log.followed()
     assert lines_of(first) == [b"old 1", b"old 2", b"new 1", b"new 2"]
     position = first.position()

@@ -22,7 +22,7 @@ def log(tmp_path: Path) -> Log:
 
 
 def rotate(log: Log) -> None:
-    """Of the old files two are kept."""
+    """Rotates the log. Two old files are kept."""
     for old, new in (("app.log.1", "app.log.2"), ("app.log", "app.log.1")):
         if (log.folder / old).exists():
             (log.folder / old).rename(log.folder / new)
@@ -50,7 +50,8 @@ def test_the_number_of_a_file_that_was_deleted_comes_back(
 def test_a_file_that_may_not_be_read_when_the_agent_starts(
     log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It goes on where it was when it may be read again, also after another start meanwhile."""
+    """Reading resumes at the same position once the file is readable again, also after another
+    restart."""
     log.write("a", "b")
     assert log.read() == ["a", "b"]
     position = log.follower.position()
@@ -121,8 +122,8 @@ def test_cut_off_and_written_again_with_the_same_beginning(log: Log) -> None:
 
 
 def test_rotation_while_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is known of the times of a file that was copied and cut off is written when there is
-    room, before the time of any record that follows; and the same is known after a start."""
+    """The known times of a file that was copied and truncated are written when there is room,
+    before the time of any later record. After a restart the same times are known."""
     stamps = FirstSeenTimes(tmp_path / "stamps")
     log = Log(tmp_path, stamps=stamps)
     log.write("a", "b")
@@ -163,7 +164,7 @@ def test_times_of_a_file_that_is_gone_at_the_start_are_forgotten(tmp_path: Path)
 
 
 def again(log: Log, start: list[dict[str, Any]], end: list[dict[str, Any]]) -> list[str]:
-    """What was read between two positions."""
+    """Reads the lines between two positions again."""
     chunks = log.follower.again(start, end)
     return [line for chunk in chunks for line in chunk.data.decode().splitlines()]
 
@@ -174,8 +175,8 @@ def cut(log: Log, copy: str) -> None:
 
 
 def test_going_back_over_a_file_that_was_copied_and_cut_off(log: Log) -> None:
-    """What was read between two positions is the same lines ever after: from the copy, if there is
-    one, and never others that are in their place by now."""
+    """Reading again between two positions always gives the same lines: from the copy, if there is
+    one, and never other lines that are now at the same place."""
     log.write("a1", "b1")
     log.read()
     first = log.follower.position()

@@ -32,7 +32,7 @@ def late_job(lateness: str, **more: Any) -> Any:
 
 
 def taken(messages: list[Any]) -> tuple[Scoreboard, int, int]:
-    """What a root has taken in, and how many records were late or are missing in its books."""
+    """Returns the panes that a root accepted, and the late and missing records in its accounts."""
     board, runs, late, amiss = Scoreboard(), list[PaneRun](), 0, 0
     for message in messages:
         if board.take(json.dumps(message).encode()) and message["until"] > message["pane"]:
@@ -78,8 +78,8 @@ def test_any_disorder_up_to_lateness(
     kills: list[int],
     combine: str,
 ) -> None:
-    """However it is cut into pieces and whenever it is killed: the panes are those of sorting and
-    grouping, no record is late, and the root's books have nothing amiss."""
+    """However the log is cut into pieces and whenever the agent is killed, the panes equal those of
+    sorting and grouping, no record is late, and the root's accounts have no residual."""
     lateness, records = log
     folder = tmp_path_factory.mktemp("late")
     combines: Any = {"none": {"combine": None}, "an algebra": {"combine": ms.algebra.count()}}
@@ -149,7 +149,8 @@ def test_lateness_is_taken_back(tmp_path: Path) -> None:
 
 
 def test_a_restart_point_of_before() -> None:
-    """One that knows nothing of open panes is read, and one without any is written as it was."""
+    """A restart point without open panes is read, and one without any is written in the old
+    form."""
     before = Restart(pane=7, read=3).described()
     assert "open" not in before
     assert restart_from(before).pane == 7
@@ -157,8 +158,8 @@ def test_a_restart_point_of_before() -> None:
 
 
 def test_a_stored_restart_point() -> None:
-    """What earlier versions have written is read, and written again as it was. One with fields
-    that this version does not know is refused: it is of a later version."""
+    """Restart points of earlier versions are read, and written again in the same form. One with
+    unknown fields is refused, since it is of a later version."""
     mark = {"id": "8:1", "name": "app.log", "head": "3:9", "offset": 3, "tail": "3:9", "size": 3}
     stored = {
         "pane": 7,
@@ -193,7 +194,7 @@ def test_a_stored_restart_point() -> None:
     ],
 )
 def test_what_lateness_is_refused(logs: Any, job: Any, said: str) -> None:
-    """It must be a duration, of a job whose panes can stay open for so long."""
+    """It must be a duration, and the job's panes must be able to stay open for so long."""
     given = {"map": len, "combine": ms.algebra.count(), "range": "4s", **job}
     app = ms.App("late")
     with pytest.raises(DefinitionError, match=said):

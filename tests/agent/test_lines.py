@@ -83,7 +83,7 @@ def test_lines_by_a_pattern() -> None:
     ],
 )
 def test_times(logs: Logs, value: Any, more: int) -> None:
-    """Whatever form a time has, it is the same when it comes again."""
+    """A time in any format is parsed to the same value each time."""
     assert times(logs, {"at": value}, {"at": value}) == [NOON + more] * 2
 
 

@@ -128,7 +128,8 @@ def test_a_log_with_stack_traces(tmp_path: Path) -> None:
 def test_traces_in_any_pieces(
     tmp_path_factory: pytest.TempPathFactory, piece: int, kills: list[int], seed: int, parts: int
 ) -> None:
-    """However the log is read in pieces, rotated between two records, and its agent killed."""
+    """However the log is read in pieces, rotated between two records, or its agent killed, stack
+    traces stay whole."""
     folder, records = tmp_path_factory.mktemp("traces"), traced_log(40 + seed)
     size = -(-len(records) // parts)
     for number in range(parts):
@@ -148,7 +149,8 @@ def test_traces_in_any_pieces(
 
 
 def test_the_last_record_of_a_log_that_is_written(tmp_path: Path) -> None:
-    """It waits for its trace, until the next record begins or nothing comes for a while."""
+    """The last record waits for further lines until the next record begins or the log is silent for
+    a while."""
     log, root = tmp_path / "app.log", Root()
     form: dict[str, Any] = {"pattern": TRACED, "ts": "time", "time_format": TRACED_TIME}
     logs = ms.windows.Logs(**form, starts=STARTS, grace="4s")  # the machine may be busy

@@ -54,7 +54,7 @@ RECORDS: list[Record] = [(100 + number / 3, "ab"[number % 2]) for number in rang
 
 SOON = int(time.time()) // 60 * 60 + 1_800
 COMING: list[Record] = [(ts - 100 + SOON, word) for ts, word in RECORDS]
-"""Those of a log that is followed: their panes are not over by the clock."""
+"""The panes of a log that is followed: the clock does not end them yet."""
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def log(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bytes_read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """How many bytes of the log were read from files."""
+    """Returns the number of log bytes that were read from files."""
     read, sizes = LogFile.read, list[int]()
 
     def counting(file: LogFile) -> Any:
@@ -204,7 +204,7 @@ def test_no_job_yet(tmp_path: Path, log: Path) -> None:
 
 
 def test_a_job_that_cannot_go_on(tmp_path: Path, log: Path) -> None:
-    """It ends, and says why; the others go on."""
+    """The job ends and says why. The other jobs continue."""
     write(log, *COMING)
     following = Following(tmp_path, job("a"), job("b"))
     until(lambda: following.read("b") == 90)
@@ -226,7 +226,7 @@ def options(folder: Path, root: Root) -> AgentOptions:
 
 
 def test_the_folder_of_a_single_job(tmp_path: Path, log: Path) -> None:
-    """What was a job's alone goes on being its, when it runs beside others; and the folder has one
+    """The files of a single job stay its own when it later runs beside others. The folder has one
     agent only."""
     from threading import Event
 

@@ -143,7 +143,7 @@ def test_one_that_leaves_is_missed_by_nobody(
 
 
 def test_a_certificate_that_is_not_trusted(made: JobStore, tmp_path: Path, url: str) -> None:
-    """It is said in a sentence with what to do, once, and nothing is sent."""
+    """One sentence says what is wrong and what to do, once. Nothing is sent."""
     other = Path(__file__).parent.parent / "server" / "localhost.pem"
     agent = Agent(made, tmp_path, "web1", url, other, serve=None)
     agent.outbox.put([entry("web1", 1, x=1)])
@@ -196,8 +196,9 @@ def publish(made: JobStore, published: dict[str, Any] | None) -> None:
 def test_jobs_reach_an_agent(
     made: JobStore, tmp_path: Path, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It starts what the root publishes for its node, another version of it in its place, says what
-    it cannot run, and stops what is published no more, and says so."""
+    """The agent starts the jobs that the root publishes for its node, and replaces them when their
+    version changes. It stops jobs that are no longer published, and reports the ones that it cannot
+    run."""
 
     publish(made, {"version": "v1", "definition": {"name": "errors"}})
     with served(made.path, token=TOKEN) as url:

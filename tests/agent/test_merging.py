@@ -1,4 +1,5 @@
-"""What a parent holds and merges, and that each pane of each node counts once, whatever happens."""
+"""The messages that a parent holds and merges. Each pane of each node counts once, whatever
+happens."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def said(node: str, pane: int, until: int | None = None, **partials: int) -> byt
 
 
 def read(lines: Iterable[bytes]) -> list[tuple[set[str], int, int, dict[str, Any]]]:
-    """Of each line its nodes, panes and partials."""
+    """Returns for each line its nodes, panes and partials."""
     found = map(json.loads, lines)
     return [(set(one["nodes"]), one["pane"], one["until"], one["partials"]) for one in found]
 
@@ -35,7 +36,8 @@ def active(*nodes: str, patience: float = 5.0, **options: Any) -> ActivePanes:
 
 
 def test_a_pane_goes_on_when_all_have_said_something_of_it() -> None:
-    """It is held until the last of the nodes is heard, and goes on at once then, merged."""
+    """A pane is held until the last of the nodes has reported it, and is then merged and sent at
+    once."""
     held = active("a", "b", "c")
     held.put(heard(said("a", 7, x=1, y=1)), 0.0)
     held.put(heard(said("b", 7, x=2)), 1.0)
@@ -51,7 +53,8 @@ def test_a_pane_goes_on_when_all_have_said_something_of_it() -> None:
 
 
 def test_patience_ends() -> None:
-    """What is there when it does is merged without the others; later ones go on as they came."""
+    """When the patience ends, the messages that are there are merged. Later ones are forwarded
+    unchanged."""
     held = active("a", "b", "c", patience=5.0)
     held.put(heard(said("a", 7, x=1)), 10.0)
     held.put(heard(said("b", 7, x=2)), 12.0)
@@ -82,7 +85,7 @@ def test_a_run_says_something_of_each_of_its_panes() -> None:
 
 
 def test_a_run_goes_on_when_all_its_panes_were_told_of() -> None:
-    """One after the other counts as much as at once."""
+    """Panes reported one by one count as much as a run."""
     held = active("a", "b")
     held.put(heard(said("a", 3, 5)), 0.0)
     held.put(heard(said("b", 3)), 0.0)
@@ -106,7 +109,8 @@ def test_where_a_node_begins_goes_on_at_once() -> None:
 
 
 def test_a_repeat_is_dropped_and_half_of_one_goes_on() -> None:
-    """What is held is not held twice; what holds another's pane too cannot be merged with it."""
+    """A message that is held is not held twice. A message that overlaps with another one in part
+    cannot be merged with it."""
     held = active("a", "b", "c")
     held.put(heard(said("a", 7, x=1)), 0.0)
     size = held.bytes
@@ -134,8 +138,8 @@ def test_what_nobody_wants_is_not_held() -> None:
 
 
 def test_a_sample_needs_the_values_of_each_node() -> None:
-    """Of a job with the bounds of a sample messages with values go on together, each as it came;
-    those without any become one."""
+    """For a job with bounds from a sample, messages with values are forwarded together and
+    unmerged. Messages without values are merged."""
     lines = [said("a", 7, x=1), said("c", 7), said("b", 7, x=2), said("d", 7)]
     found = together(placed(bounds="sum", shed="drawn").job, [heard(line) for line in lines])
     assert found[:2] == [lines[0], lines[2]]
@@ -210,7 +214,7 @@ def logs_of(drawn: list[list[int]]) -> Logs:
 
 
 def plain(logs: Logs) -> Scoreboard:
-    """What a root has that each node sends its messages to once."""
+    """Returns the state of a root that gets the messages of each node directly, once."""
     board = Scoreboard()
     for line in (line for lines in logs.values() for line in lines):
         assert board.take(line)
@@ -321,7 +325,7 @@ def test_merged_values_are_those_of_plain_merging(order: list[int], values: list
 
 
 def test_children_come_and_go() -> None:
-    """One that is new is waited for from the next pane on; one that is gone, no more."""
+    """A new child is waited for from the next pane on. A child that is gone is not waited for."""
     panes = ActivePanes(placed("a", "b", "c").job, {"a", "b"}, PATIENCE)
     panes.put(heard(said("a", 1, x=1)), 0.0)
     panes.expect({"a", "b", "c"})
@@ -341,7 +345,7 @@ def test_messages_of_other_trees_stay_apart() -> None:
 
 
 def test_a_log_that_is_over_is_not_waited_for() -> None:
-    """Of a node that says so nothing follows."""
+    """A node that reports the end of its log sends nothing more."""
     panes = ActivePanes(placed("a", "b").job, {"a", "b"}, PATIENCE)
     over = body_of(replace(message("b", 1, 1), over=True))
     panes.put(heard(over), 0.0)

@@ -65,7 +65,8 @@ def test_the_restart_point_outlives_what_was_sent(tmp_path: Path) -> None:
 
 
 def test_numbers_go_on_after_a_start(tmp_path: Path) -> None:
-    """What is put in after a start is newer than all before it, also if that was sent."""
+    """After a restart, new entries have higher numbers than all earlier ones, including those that
+    were sent."""
     outbox = opened(tmp_path)
     outbox.put([entry("a", 1)])
     outbox.remove(outbox.groups()[0])
@@ -75,7 +76,7 @@ def test_numbers_go_on_after_a_start(tmp_path: Path) -> None:
 
 
 def test_thousands_of_panes_are_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is put in together costs one file and one sync of it, and is sent as one request."""
+    """Panes that are put in together cost one file and one sync, and are sent in one request."""
     synced = []
     true_fsync = os.fsync
     monkeypatch.setattr(os, "fsync", lambda handle: (synced.append(handle), true_fsync(handle)))
@@ -109,7 +110,7 @@ def test_a_group_is_no_longer_than_a_request(tmp_path: Path) -> None:
 
 
 def test_it_says_when_it_is_full(tmp_path: Path) -> None:
-    """It is full from `most_bytes` on, and no longer when something was taken."""
+    """The outbox is full from `most_bytes` on, and no longer once an entry was removed."""
     outbox = opened(tmp_path, most=300)
     while not outbox.full:
         outbox.put([entry("a", len(outbox.groups()))])
@@ -147,8 +148,8 @@ def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("harm", ["changed", "cut", "emptied"])
 def test_a_damaged_file_is_put_aside(tmp_path: Path, harm: str) -> None:
-    """It is named, the others are sent still, and reading restarts before its panes, also if the
-    agent ends at once and is started again."""
+    """The damaged file is named, and the others are still sent. Reading restarts before its panes,
+    also if the agent ends at once and is restarted."""
     outbox = opened(tmp_path)
     for pane in range(1, 6):
         outbox.put([entry("a", pane, x=pane)])
@@ -181,7 +182,7 @@ def test_damage_of_what_was_sent_last(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_never_whole_is_nothing(tmp_path: Path) -> None:
-    """What a crash left of a file that was being written does not count."""
+    """The rest of a file that was being written during a crash is ignored."""
     outbox = opened(tmp_path)
     outbox.put([entry("a", 1)])
     (tmp_path / "000000000002.tmp").write_bytes(b"half of a")
@@ -192,8 +193,8 @@ def test_a_file_that_was_never_whole_is_nothing(tmp_path: Path) -> None:
 
 @given(st.lists(st.sampled_from(["put", "first", "last", "middle", "start"]), max_size=30))
 def test_it_is_a_queue_whatever_happens(steps: list[str]) -> None:
-    """Whatever is put in, taken out and started again: what waits is what was not taken out, and
-    the restart point is that of the last put."""
+    """For any sequence of puts, removals and restarts, exactly the entries that were not removed
+    wait, and the restart point is that of the last put."""
     with TemporaryDirectory() as name:
         outbox, waiting, pane = opened(Path(name)), [], 0
         for step in steps:

@@ -1,4 +1,4 @@
-"""Which panes an agent makes: those that are wanted, and that can be in time."""
+"""The panes that an agent makes: those that are wanted and can be in time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECOND = 1_000_000
 
 
 class Told:
-    """What the root has said."""
+    """The decisions of the root that the agent knows."""
 
     def __init__(self) -> None:
         self.closed_windows: set[int] = set()
@@ -52,7 +52,7 @@ class Node:
 
 
 def test_a_pane_is_cancelled_when_all_its_windows_are_closed() -> None:
-    """Whether it has not begun or is being made; one that an open window has is made."""
+    """It is cancelled before or while it is made. A pane of an open window is made."""
     node = Node(job(slide=200))
     node.told.closed_windows = {0}
     assert node.make(1, 1) == "cancelled" or node.told.closed(-1) is False
@@ -122,15 +122,15 @@ def test_a_node_that_falls_behind_its_log_is_late() -> None:
 
 
 def test_a_log_of_the_past_has_time_from_when_its_windows_are_opened() -> None:
-    """They had ended before the agent began."""
+    """The windows had ended before the agent began."""
     node = Node(job(by="time", range="400s", pane="100s"))
     node.told.opened_windows = {0: node.clock.now}
     assert [node.make(pane, 4) for pane in range(4)] == ["made", "made", "shed", "shed"]
 
 
 def test_learning_late_that_a_window_was_opened() -> None:
-    """What the root says takes a while to come: the node's own coming to the window counts, if that
-    was not long before."""
+    """The root's news takes a while to arrive. So the time at which the node itself reached the
+    window counts, if that was shortly before."""
     node = Node(job())
     node.pacing.choose(0)
     node.clock.now += 1

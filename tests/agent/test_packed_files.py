@@ -125,7 +125,7 @@ def test_what_was_not_read_when_it_was_compressed(log: Log) -> None:
 
 
 def test_a_torn_file_waits_until_it_is_whole(log: Log) -> None:
-    """One that is still being written is not read; then all of it is, once."""
+    """A file that is still being written is not read. Later all of it is read, once."""
     log.write("5 e")
     log.write(*(f"1 {number}" for number in range(2_000)), to="app.log.1")
     whole = pack(log.folder / "app.log.1").read_bytes()

@@ -80,7 +80,7 @@ class Node:
         self.sender.step()
 
     def hears(self) -> bool:
-        """Whether the root has all that this node said."""
+        """Asks for news, and returns whether the root has all messages of this node."""
         above = self.up
         while above is not None:
             above.told.poll()
@@ -95,7 +95,7 @@ class Node:
 
 
 def heard_all(*nodes: Node, later: float = 0.0) -> bool:
-    """Whether the root has all of these nodes; their clocks go on by `later`."""
+    """True if the root has all messages of these nodes. Moves their clocks by `later`."""
     for node in nodes:
         node.clock.now += later
     heard = [node.hears() for node in nodes]
@@ -111,13 +111,13 @@ def root() -> Iterator[Root]:
 
 @pytest.fixture
 def ends() -> Iterator[ExitStack]:
-    """What has to be stopped."""
+    """Stops the registered parts at the end."""
     with ExitStack() as stack:
         yield stack
 
 
 def posted(root: Root) -> list[tuple[list[str], int, dict[str, int]]]:
-    """Of each message that came to the root its nodes, its pane and its values."""
+    """Returns for each message at the root its nodes, its pane and its values."""
     found = [json.loads(line) for _, _, body in root.posts for line in body.splitlines()]
     return [(sorted(one["nodes"]), one["pane"], one["partials"]) for one in found]
 
@@ -142,8 +142,8 @@ def test_a_tree_of_three_levels(tmp_path: Path, root: Root, ends: ExitStack) -> 
 
 
 def test_children_of_a_parent_that_died(tmp_path: Path, root: Root, ends: ExitStack) -> None:
-    """What it held is sent to the root by its nodes, and what it had sent on is not counted twice;
-    its own panes too."""
+    """Messages that it held are sent to the root by their nodes. Those that it had forwarded do not
+    count twice, nor do its own panes."""
     top = Node(tmp_path, "top", root, children=("leaf1", "leaf2"))
     leaves = [Node(tmp_path, name, root, up=top) for name in ("leaf1", "leaf2")]
     everyone = (top, *leaves)
@@ -178,7 +178,7 @@ def test_a_late_child_is_not_waited_for_for_ever(
 
 
 def test_a_parent_whose_own_parent_is_gone(tmp_path: Path, root: Root, ends: ExitStack) -> None:
-    """It sends what it has merged to the root."""
+    """The parent sends its merged messages to the root."""
     top = Node(tmp_path, "top", root, children=("mid",))
     mid = Node(tmp_path, "mid", root, up=top, children=("leaf1",))
     leaf = Node(tmp_path, "leaf1", root, up=mid)
@@ -285,7 +285,8 @@ def test_a_parent_has_its_token(tmp_path: Path, root: Root, ends: ExitStack) -> 
 
 
 def test_a_request_that_is_none(tmp_path: Path, root: Root, ends: ExitStack) -> None:
-    """One without a length, one too long, one of another kind: refused, and others are served."""
+    """A request without a length, one that is too long and one of another kind are refused. Others
+    are served."""
     top = Node(tmp_path, "top", root, children=("leaf1",))
     ends.callback(top.stop)
     assert top.network.address is not None

@@ -71,7 +71,7 @@ class Read:
 
 
 def one_by_one(job: PlacedJob, lines: list[bytes], given_up: dict[int, Why]) -> list[Message]:
-    """What the maker makes of the same records."""
+    """Returns the messages that the maker makes of the same records."""
     maker, making, messages = Maker(job.job, "web1", live=True), Making(), list[Message]()
     for line in filter(None, lines):
         size = len(line) + 1
@@ -136,8 +136,9 @@ def test_panes_are_those_of_the_maker(
     slices: list[int],
     up: set[int],
 ) -> None:
-    """However the lines are cut into slices, with bad lines, late ones and panes that are given up:
-    the messages are those of taking records one by one, and every record is in one count."""
+    """However the lines are cut into slices, with invalid and late lines and panes that are given
+    up, the messages equal those of taking records one by one. Every record is in exactly one
+    count."""
     job, given_up = placed(**AXES[axis]), dict.fromkeys(up, "shed")
     read = Read(tmp_path_factory.mktemp("read"), job, given_up)  # type: ignore[arg-type]
     read.take(lines, slices)
@@ -160,7 +161,7 @@ def lines(*records: tuple[int, str]) -> list[bytes]:
 
 
 def test_panes_of_a_skipped_count_are_not_parsed(tmp_path: Path) -> None:
-    """Of a pane that is counted in records and given up, what its lines say does not matter."""
+    """If a pane is counted in records and given up, the contents of its lines do not matter."""
     read = Read(tmp_path, placed(range=2, pane=2), {0: "shed"})
     read.reading.begin(0)
     read.take([b"{", b"{", b"{", *lines((1, "a"))], [])
@@ -184,7 +185,7 @@ def test_a_record_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_time_far_ahead_is_a_mistake(tmp_path: Path) -> None:
-    """One line with a time in the far future does not end all panes until then."""
+    """A single line with a time in the far future does not end all panes until then."""
     read = Read(tmp_path, placed(by="time", range="2s", pane="1s"))
     far = NOW + AHEAD // 2
     read.take(lines((NOW, "a"), (NOW + AHEAD + 1, "b"), (NOW, "c"), (far, "d"), (far, "e")), [])
@@ -197,7 +198,8 @@ HOUR = 3_600 * SECOND
 
 
 def wrong_time(folder: Path, times: list[int], after: list[int] | None = None) -> tuple[int, int]:
-    """How many lines with these times are dead and how many late; `after` follow in the chunk."""
+    """Returns how many lines with these times are dead letters and how many are late. `after` lines
+    follow in the chunk."""
     read = Read(folder, placed(by="time", range="2m", pane="1m"))
     given, more = lines(*((ts, "a") for ts in times)), lines(*((ts, "a") for ts in after or ()))
     read.reading.take(given, 0, ("log", 0), NOW + 400 * 24 * HOUR, more)
@@ -226,8 +228,9 @@ def test_a_jump_that_the_next_lines_confirm_is_none(tmp_path: Path) -> None:
 
 
 def read_live(folder: Path, *minutes: int, every: int = 1, behind: int = 0) -> tuple[int, int]:
-    """How many lines are dead and how many late, if each is read when it is written, `every` minute
-    one, with a time that is so many minutes after the first. The clock is `behind` hours behind."""
+    """Returns how many lines are dead letters and how many are late, if each is read when it is
+    written. There is a line every `every` minutes, with a time that is a number of minutes after
+    the first. The clock is `behind` hours behind."""
     read = Read(folder, placed(by="time", range="2m", pane="1m"))
     for number, minute in enumerate(minutes):
         [line] = lines((NOW + minute * UNITS["m"], "a"))
@@ -267,7 +270,7 @@ def test_disorder_is_not_taken_for_a_wrong_time(tmp_path: Path) -> None:
 
 
 def test_a_long_way_to_the_next_record(tmp_path: Path) -> None:
-    """However many panes without records lie between two, they are one message."""
+    """Any number of panes without records between two records makes one message."""
     read = Read(tmp_path, placed(by="time", range="1s", pane="1s"))
     far = 1_000_000_000
     read.reading.take(lines((0, "a"), (far * SECOND, "b")), 0, ("log", 0), far * SECOND)
@@ -290,8 +293,8 @@ def test_the_extent_ends_it(tmp_path: Path) -> None:
 
 
 def test_dead_letters_are_bounded(tmp_path: Path) -> None:
-    """Of what comes when the file is full only the number is kept, and after a start the file has
-    what it had at the restart point."""
+    """Dead letters that do not fit into the file are only counted. After a restart the file has its
+    contents of the restart point."""
     letters = DeadLetters(tmp_path / "letters", [0, 0, 0], most_bytes=200)
     letters.add("log", 0, b"x" * 50, "bad")
     at = letters.state

@@ -77,7 +77,7 @@ def test_all_goes_to_the_root_in_order(tmp_path: Path, root: Root) -> None:
 
 
 def test_the_thread_sends_what_is_put_in(tmp_path: Path, root: Root) -> None:
-    """It is woken by each put, and ends when it is stopped."""
+    """Each put wakes the thread. It ends when it is stopped."""
     agent = Agent(tmp_path, root)
     agent.sender.start()
     for pane in range(5):
@@ -89,8 +89,8 @@ def test_the_thread_sends_what_is_put_in(tmp_path: Path, root: Root) -> None:
 
 
 def test_an_answer_that_was_lost_counts_once(tmp_path: Path, root: Root) -> None:
-    """What the root took without our learning it is sent again, the same under the same key, also
-    by an agent that was started anew."""
+    """If the root's answer was lost, the same message is sent again under the same key, also by a
+    restarted agent. It counts once."""
     agent = Agent(tmp_path, root)
     agent.put(entry("a", 1, x=1))
     root.answers += ["cut"]
@@ -206,14 +206,15 @@ def test_a_bad_address_is_said() -> None:
 
 @pytest.fixture
 def parent() -> Iterator[Root]:
-    """What takes messages as a parent does, and tells nothing."""
+    """A parent that accepts messages and has no news."""
     server = Root(tells=False)
     yield server
     server.stop()
 
 
 def test_by_a_parent_it_is_kept_until_accepted(tmp_path: Path, root: Root, parent: Root) -> None:
-    """It is sent there once; only what the root tells to have accepted is removed."""
+    """A message is sent to the parent once. It is only removed when the root reports that it was
+    accepted."""
     agent = Agent(tmp_path, root, parent)
     agent.put(entry("a", 1, x=1), entry("a", 2, 5))
     agent.sender.step()
@@ -243,7 +244,8 @@ def test_what_a_parent_has_lost_goes_to_the_root(tmp_path: Path, root: Root, par
 
 
 def test_past_a_parent_that_is_gone(tmp_path: Path, root: Root, parent: Root) -> None:
-    """What it had and what is new goes to the root at once; it is used again when it is back."""
+    """Its waiting messages and new ones go to the root at once. The parent is used again when it is
+    back."""
     agent = Agent(tmp_path, root, parent)
     agent.put(entry("a", 1))
     agent.sender.step()
@@ -282,7 +284,8 @@ def test_past_a_parent_that_takes_nothing(tmp_path: Path, root: Root, parent: Ro
 def test_what_a_parent_refuses_for_good_goes_to_the_root(
     tmp_path: Path, root: Root, parent: Root
 ) -> None:
-    """It may be of a tree that the agent was in before; what is new is the parent's again."""
+    """The message may be of a tree that the agent was in before. New messages go to the parent
+    again."""
     agent = Agent(tmp_path, root, parent)
     agent.put(entry("a", 1), entry("a", 2), entry("a", 3))
     parent.answers += [422, 422]
@@ -297,7 +300,7 @@ def test_what_a_parent_refuses_for_good_goes_to_the_root(
 def test_where_a_node_begins_is_told_to_the_root_itself(
     tmp_path: Path, root: Root, parent: Root
 ) -> None:
-    """It is no pane that could be accepted, and a parent might lose it."""
+    """The beginning is not a pane that could be accepted, and a parent might lose it."""
     agent = Agent(tmp_path, root, parent)
     agent.put(entry("a", 7, 7), entry("a", 7, x=1))
     agent.sender.step()
@@ -308,7 +311,7 @@ def test_where_a_node_begins_is_told_to_the_root_itself(
 def test_what_was_accepted_before_a_start_is_not_sent_again(
     tmp_path: Path, root: Root, parent: Root
 ) -> None:
-    """What the root tells is heeded also for what an earlier process has sent."""
+    """The root's news also counts for messages that an earlier process sent."""
     Agent(tmp_path, root, parent).put(entry("a", 1))
     parent.told.append({"accepted": {"pane": 1, "until": 2, "nodes": ["a"]}})
     agent = Agent(tmp_path, root, parent)

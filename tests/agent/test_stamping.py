@@ -20,7 +20,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_place_keeps_its_time(path: Path) -> None:
-    """What was seen at first keeps that time, also for whoever opens the journal again."""
+    """A record keeps the time at which it was first seen, also when the journal is opened again."""
     stamps = FirstSeenTimes(path)
     assert stamps.stamp("f", 0, 10, 30, now=100) == 100
     assert stamps.stamp("f", 10, 20, 30, now=200) == 100  # it was there when first looked at
@@ -41,7 +41,7 @@ def test_times_do_not_go_back(path: Path) -> None:
 
 
 def test_a_file_that_begins_again(path: Path) -> None:
-    """What is in a file after it was cut off has times of its own."""
+    """Records of a file after its truncation get times of their own."""
     stamps = FirstSeenTimes(path)
     stamps.stamp("f", 0, 10, 10, now=100)
     stamps.begin_again("f")
@@ -49,7 +49,7 @@ def test_a_file_that_begins_again(path: Path) -> None:
 
 
 def test_a_copy_has_the_times_of_its_original(path: Path) -> None:
-    """What was seen in a file before it was copied and cut off has that time in the copy."""
+    """Records that were seen before a file was copied and truncated keep their time in the copy."""
     stamps = FirstSeenTimes(path)
     stamps.stamp("f", 0, 10, 10, now=100)
     stamps.also("f", "copy")
@@ -105,7 +105,7 @@ def test_many_entries_take_little_memory(path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_it_does_not_grow_for_ever(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What lies before the restart point goes, and what is needed stays."""
+    """Entries before the restart point are removed, and needed ones stay."""
     monkeypatch.setattr(first_seen_times, "MOST", 10)
     stamps = FirstSeenTimes(path)
     for number in range(20):

@@ -1,4 +1,4 @@
-"""What an agent hears of its job, and whom it asks."""
+"""The news that an agent gets of its job, and whom it asks for it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ def test_panes_of_this_node_that_were_accepted(root: Root) -> None:
 
 
 def test_who_sends_to_the_root_itself_asks_for_no_panes(root: Root) -> None:
-    """What the root has answered to is known to be accepted; only windows are asked for."""
+    """A message that the root has answered is known to be accepted. The agent only asks for
+    windows."""
     root.told += [accepted(3, 5, "a"), CLOSED]
     told, _ = told_of(root)
     told.poll()
@@ -73,7 +74,7 @@ def test_when_a_window_was_opened_is_when_we_first_heard_of_it(root: Root) -> No
 
 
 def test_it_asks_only_for_what_is_new(root: Root) -> None:
-    """It begins with all that is known, and goes on from there."""
+    """The first request gets all that is known. Later ones get what is new."""
     root.told += [accepted(pane, pane + 1, "a") for pane in range(500)]
     told, _ = told_of(root, merges=True)
     told.poll()
@@ -127,7 +128,7 @@ def test_a_parent_asks_for_those_that_ask_it(root: Root) -> None:
 
 
 def test_a_root_that_is_away_is_heard_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is said once that nothing is heard, and what was told meanwhile is known in the end."""
+    """The loss of contact is reported once, and all news of that time arrives in the end."""
     monkeypatch.setattr(told_module, "AFTER_SILENCE", 0.01)
     monkeypatch.setattr(told_module, "EVERY", 0.01)
     gone = Root()
@@ -147,7 +148,8 @@ def test_a_root_that_is_away_is_heard_again(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_root_without_the_job_is_said_once(root: Root) -> None:
-    """What it answers is said, and it is asked again: the application may be about to start."""
+    """The root's answer is reported, and the agent asks again: the application may be about to
+    start."""
     said: list[str] = []
     told = RootDecisions(LaidWays(ServerWire(root.url + "/other")), placed("a"), "a", said.append)
     assert not told.poll()

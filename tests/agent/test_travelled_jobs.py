@@ -20,7 +20,8 @@ from millstream.errors import DefinitionError, PackageError
 from millstream.packages.keys import Allowed
 from millstream.packages.manifest import digest
 from millstream.packages.node_jobs import job_on_node
-from millstream.windows.definition import PublishedJob, published_job, read_published
+from millstream.windows.definition import PublishedJob, read_published
+from millstream.windows.definition_reader import published_job
 from millstream.windows.placed import PlacedJob
 
 BEGAN = 1_700_000_000
@@ -78,7 +79,7 @@ def test_a_job_of_text_alone_travels_and_sums(tmp_path: Path, root: Root) -> Non
 
 
 def sums(root: Root) -> Counter[str]:
-    """What the root was sent, over all panes."""
+    """Returns the sums that were sent to the root, over all panes."""
     found = Counter[str]()
     for (_, key), value in root.board.values.items():
         found[key] += value

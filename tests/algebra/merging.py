@@ -16,7 +16,7 @@ def event(value: Any, key: str = "k") -> Event:
 
 
 def slate(algebra: Algebra, partial: Any) -> bytes:
-    """What is stored of a partial."""
+    """Returns the stored form of a partial."""
     return encode_slate(algebra.write(partial))
 
 
@@ -26,7 +26,7 @@ def stored(algebra: Algebra, partial: Any) -> Any:
 
 
 def in_order(algebra: Algebra, values: Iterable[Any]) -> Any:
-    """One after the other, as they come."""
+    """Merges the values one after the other."""
     partial = algebra.zero()
     for value in values:
         partial = algebra.merge(partial, algebra.lift(event(value)))

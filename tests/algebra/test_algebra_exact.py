@@ -29,7 +29,7 @@ def written(one: algebra.Algebra, values: list[Any]) -> Any:
 @example([1e16, 1.0, -1e16])
 @example([5e-324, 5e-324])
 def test_a_sum_of_floats_is_rounded_once(values: list[float]) -> None:
-    """What is shown is the float nearest to the true sum (or the true sum itself, if whole)."""
+    """The answer is the float nearest to the true sum, or the true sum itself if it is whole."""
     true = sum(map(Fraction, values), Fraction())
     seen = written(algebra.sum(), values)["sum"]
     if true.denominator == 1 and abs(true) < 2**128:
@@ -44,7 +44,7 @@ def test_a_sum_of_floats_is_rounded_once(values: list[float]) -> None:
 
 @given(st.lists(NUMBERS, max_size=20))
 def test_a_sum_keeps_all_of_it(values: list[int | float]) -> None:
-    """What is stored is the true sum: taking all but nothing of it away leaves exactly nothing."""
+    """The stored sum is exact: subtracting all of it leaves exactly zero."""
     one = algebra.sum()
     assert one.unmerge is not None
     total = stored(one, in_order(one, values))
@@ -85,7 +85,7 @@ def test_what_a_sum_looks_like() -> None:
 
 @given(st.lists(NUMBERS, min_size=1, max_size=20))
 def test_a_mean_is_rounded_once(values: list[int | float]) -> None:
-    """It is the float nearest to the true mean."""
+    """The answer is the float nearest to the true mean."""
     slate = written(algebra.mean(), values)
     true = sum(map(Fraction, values), Fraction()) / len(values)
     assert slate["mean"] == float(true)
@@ -95,8 +95,8 @@ def test_a_mean_is_rounded_once(values: list[int | float]) -> None:
 @given(st.lists(st.one_of(st.integers(-(2**60), 2**60), st.floats(-1e150, 1e150)), max_size=20))
 @example([1e8 + 0.1, 1e8 + 0.2, 1e8 + 0.3])
 def test_a_variance_is_rounded_once(values: list[int | float]) -> None:
-    """It is the float nearest to the true sample variance, and never below zero; the deviation is
-    its root. Below two events there is none."""
+    """The answer is the float nearest to the true sample variance, and never below zero. The
+    deviation is its root. With fewer than two events there is none."""
     slate = written(algebra.variance(), values)
     if len(values) < 2:
         assert slate["variance"] is None
@@ -119,7 +119,7 @@ def test_what_is_known_of_no_event() -> None:
 
 @given(st.lists(NUMBERS, min_size=1))
 def test_the_least_and_the_greatest(values: list[int | float]) -> None:
-    """They are Python's."""
+    """The answers are those of Python's `min` and `max`."""
     assert written(algebra.min(), values) == {"min": min(values)}
     assert written(algebra.max(), values) == {"max": max(values)}
 

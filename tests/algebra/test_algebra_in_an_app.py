@@ -56,7 +56,7 @@ def test_an_aggregate_of_an_application(name: str) -> None:
 
 @pytest.mark.parametrize("name", LIBRARY)
 def test_the_public_check_holds(name: str) -> None:
-    """What a user would try on an algebra of their own holds for ours."""
+    """The library's own algebras pass the check that users run on theirs."""
     ms.testing.check_algebra(LIBRARY[name][0], EVENTS)
 
 
@@ -72,7 +72,7 @@ def test_sketch_libraries_are_loaded_when_a_sketch_is_made() -> None:
 
 
 def test_the_same_bytes_in_every_process() -> None:
-    """What a sketch hashes does not depend on the process: Python's own hash would."""
+    """The hashes in a sketch do not depend on the process, as Python's own hash would."""
     code = (
         "from millstream import Event, algebra as a; import json; d = a.distinct(); "
         "p = d.gather(['k'] * 500, [f'u{n}' for n in range(500)])['k']; "

@@ -1,4 +1,4 @@
-"""What every algebra of the library promises: the laws of `millstream.model.algebra`."""
+"""The laws of `millstream.model.algebra`, for every algebra of the library."""
 
 from __future__ import annotations
 

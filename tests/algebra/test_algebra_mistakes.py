@@ -1,4 +1,4 @@
-"""What is wrong with an event or an argument is said: where, what must be, what came."""
+"""Errors about an event or an argument say where, what is expected and what was given."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from millstream.errors import DefinitionError, InputError
     ids=lambda given: given.words if isinstance(given, Algebra) else "",
 )
 def test_an_event_that_cannot_be_lifted(one: Algebra, value: Any, message: str) -> None:
-    """It raises InputError, so that it becomes a dead letter, and the message says why."""
+    """It raises InputError, so the event becomes a dead letter, and the message says why."""
     with pytest.raises(InputError, match=message):
         one.lift(event(value))
 
@@ -85,6 +85,6 @@ def test_where_an_algebra_looks() -> None:
     ],
 )
 def test_a_wrong_argument(make: Any, message: str) -> None:
-    """It is refused when the application is built."""
+    """The argument is refused when the application is built."""
     with pytest.raises(DefinitionError, match=message):
         make()

@@ -112,8 +112,8 @@ def test_a_second_backup_adds_what_has_changed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flush", [None, 60_000_000])
 def test_a_running_store_is_backed_up_as_of_one_batch(tmp_path: Path, flush: int | None) -> None:
-    """Whatever batches come meanwhile: every event is counted in the slates and is in the outputs,
-    or neither; a start then takes the rest in, each once."""
+    """For any batches during the backup, every event is either in both the slates and the outputs,
+    or in neither. A start then processes the rest, each event once."""
     store, place = tmp_path / "store", place_of(str(tmp_path / "backups"))
     writer = LogWriter(log_of(store, "buys"))
     stop, total = threading.Event(), 0
@@ -149,7 +149,7 @@ def test_a_running_store_is_backed_up_as_of_one_batch(tmp_path: Path, flush: int
 
 
 def test_a_file_that_is_being_written_is_no_part_of_it(tmp_path: Path) -> None:
-    """It may be gone before it is read: its writer renames it."""
+    """It may be gone before it is read, since its writer renames it."""
     store, place = tmp_path / "store", place_of(str(tmp_path / "backups"))
     send(store, "ann")
     run(shop(), settings(store))

@@ -103,7 +103,7 @@ def test_files_are_read_on(tmp_path: Path) -> None:
 def test_output_that_no_sink_has_is_published(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inline: bool
 ) -> None:
-    """What was committed and not published when the backup was taken comes out after it."""
+    """Output that was committed but not published at the backup is published after the restore."""
 
     def fail(*_: Any, **__: Any) -> None:
         raise RunError("no")

@@ -32,7 +32,7 @@ def rows() -> list[Row]:
 
 
 def record(found: list[Row], figures: dict[str, float], bars: list[Row]) -> dict[str, Any]:
-    """What a run leaves."""
+    """The recorded results of a run."""
     known = {"commit": "0123456789abcdef", "calibration": 10.0, "costs": COSTS}
     measured = {row["experiment"]: known for row in found}
     return {

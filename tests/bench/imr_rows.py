@@ -33,7 +33,7 @@ def rows() -> list[Row]:
 
 
 def record(found: list[Row], figures: dict[str, float], bars: list[Row]) -> dict[str, Any]:
-    """What a run leaves."""
+    """The recorded results of a run."""
     calibrated = {"capacity": 1e5, "rate": 6e4, "latency": 1.5, "took": 1.4}
     known = {"commit": "0123456789abcdef", "calibration": 10.0, "calibrated": calibrated}
     measured = {row["experiment"]: known for row in found}

@@ -28,7 +28,7 @@ SRC = Path(millstream.__file__).parent.parent
 
 
 def test_without_faults_every_window_is_complete_and_every_count_is_right() -> None:
-    """Of 50 nodes every window has all panes and counts each line once."""
+    """With 50 nodes, every window has all panes and counts each line once."""
     here = simulate(Scenario(nodes=50, windows=3))
     assert problems(here) == []
     said = answers(here)
@@ -55,7 +55,7 @@ def test_the_death_of_a_parent_costs_its_children_two_windows_at_most() -> None:
 
 
 def test_a_node_that_is_dead_lacks_in_its_windows() -> None:
-    """What is counted as missed is missed: an agent that never comes back is in no later window."""
+    """Missing lines are counted as missing: an agent that never returns is in no later window."""
     plan = FaultPlan(leaves=3, never_back=1.0)
     here = simulate(Scenario(nodes=20, windows=6, faults=plan))
     assert problems(here) == []

@@ -78,8 +78,8 @@ def test_what_was_put_out_is_compared_with_the_truth(
 
 
 def test_a_click_too_few_is_found(folder: Path, tmp_path: Path) -> None:
-    """One window that is wrong, one that is missing and one too many are three; the error is only
-    of the last windows."""
+    """A wrong window, a missing one and a surplus one are three errors. The error is only of the
+    last windows."""
     truth = ctr_data.truth_of(folder)
     first, last = min(truth), max(truth)
     wrong = {**truth, last: (truth[last][0] + 1, truth[last][1]), (1, "q", "a"): (1, 1)}

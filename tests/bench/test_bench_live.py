@@ -120,7 +120,7 @@ def test_a_dump_is_read_whole_and_memory_watched(tmp_path: Path) -> None:
 
 
 def test_memory_is_watched_to_its_peak() -> None:
-    """What a process takes between two looks and keeps for a while is seen."""
+    """Memory that a process allocates between two samples and keeps for a while is noticed."""
     taken = threading.Event()
     with dump.watched(os.getpid()) as most:
         before = most[0]

@@ -42,7 +42,7 @@ def test_the_rate_leaves_out_the_first_batch() -> None:
 
 @pytest.mark.parametrize("batches", [[], [Batch(5, 1.0)], [Batch(0, 1.0), Batch(5, 2.0)]])
 def test_a_rate_needs_two_batches(batches: list[Batch]) -> None:
-    """One batch alone has no rate: it is the one left out."""
+    """A single batch has no rate, since the first batch is left out."""
     with pytest.raises(ValueError, match="at least two batches"):
         rate_after_first(batches)
 
@@ -130,7 +130,7 @@ def test_memory_is_told_apart_by_process() -> None:
 
 
 def test_this_process_is_among_the_processes() -> None:
-    """What is read from /proc makes sense for a process that is known: this one."""
+    """The values from /proc are plausible for a known process: this one."""
     mine = next(p for p in processes() if p.pid == os.getpid())
     assert mine.parent == os.getppid()
     assert mine.resident >= mine.anonymous > 1

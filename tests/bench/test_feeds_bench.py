@@ -68,8 +68,8 @@ def test_a_laid_network_is_what_the_engine_comes_to(tmp_path: Path, policy: Any)
 
 
 def test_laid_rates_are_those_of_the_network() -> None:
-    """How often a producer posts and a consumer looks is known within two classes, and pairs are on
-    the side that the network says but for those near the threshold."""
+    """The rates of producers and consumers are known within two classes. Pairs are on the network's
+    side, except for those near the threshold."""
     options = ms.feeds.Feeds(ratio=3.0)
     laying, of = laid.Laying(PlacedFeeds(options, NAME)), small()
     laid.lay(laying, of)
@@ -136,7 +136,7 @@ def test_what_a_pull_costs_is_found_or_not_known() -> None:
 
 
 def test_the_part_that_is_pushed() -> None:
-    """It is of events, not of producers: one producer may be most of a feed."""
+    """It is a fraction of events, not of producers: one producer may be most of a feed."""
     of = Network(
         np.array([0, 1, 1]),
         np.array([0, 0, 1]),

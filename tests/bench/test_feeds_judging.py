@@ -1,4 +1,4 @@
-"""What is made of the rows of the evaluation of Feeding Frenzy: figures, bars, tables, pictures."""
+"""The evaluation of the rows of Feeding Frenzy's benchmark: figures, bars, tables, pictures."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_every_part_of_the_page_of_feeds_is_made() -> None:
 
 
 def test_parts_without_rows_say_so() -> None:
-    """What was not measured is named, with how to measure it."""
+    """Parts that were not measured are named, with the command that measures them."""
     found = {**judged_record(), "rows": []}
     for name, experiment in tables.EXPERIMENTS.items():
         told = tables.part(found, name)
@@ -138,7 +138,7 @@ def test_tables_of_feeds_say_what_was_measured() -> None:
 
 
 def test_reads_are_told_in_a_row() -> None:
-    """What reader and sender saw is one row; answers other than 200 of both are counted."""
+    """The results of reader and sender make one row. Answers of both other than 200 are counted."""
     found = {
         **{"reads": 9, "p50_ms": 1.0, "p95_ms": 2.0, "p99_ms": 3.0, "max_ms": 4.0, "items": 5.0},
         **{"server_p95_ms": 2.0, "server_p99_ms": 3.0, "incomplete": 0, "lag_events": 7},

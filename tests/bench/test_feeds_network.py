@@ -33,8 +33,8 @@ def test_the_full_shape_is_the_papers_table_2() -> None:
 
 
 def test_totals_are_exact(tenth: Network) -> None:
-    """There are as many pairs as asked for, none twice, and everybody has one; rates have their
-    mean."""
+    """The number of pairs is exact, none occurs twice, and every member has at least one. Rates
+    have their mean."""
     assert len(tenth.producer) == len(tenth.consumer) == SHAPE.pairs
     assert len(np.unique(tenth.producer * SHAPE.consumers + tenth.consumer)) == SHAPE.pairs
     assert np.bincount(tenth.producer, minlength=SHAPE.producers).min() >= 1
@@ -52,7 +52,7 @@ def test_the_exponents_are_those_of_the_shape(tenth: Network) -> None:
 
 
 def test_rates_say_nothing_of_followers(tenth: Network) -> None:
-    """Who has many followers posts no more often, and who follows many looks no more often."""
+    """A producer's rate does not depend on its followers, nor a consumer's on its producers."""
     followers = np.bincount(tenth.producer)
     assert abs(np.corrcoef(followers, tenth.event_rates)[0, 1]) < 0.05
     follows = np.bincount(tenth.consumer)

@@ -1,4 +1,5 @@
-"""How peers are measured: what counts as processed, and when; which answers are right."""
+"""The measurement of peers: the processed records with their times, and the comparison of the
+answers."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def test_records_that_two_processes_had_count_once(tmp_path: Path) -> None:
 
 
 def test_a_run_is_followed_to_its_end(tmp_path: Path) -> None:
-    """It ends with the last record, or once it was measured for long enough."""
+    """A run ends with the last record, or once it was measured for long enough."""
     progress = Progress(tmp_path / "a")
     progress.slots[0] = 100
     assert followed([tmp_path / "a"], 100, 20, 60.0)[-1][0] == 100
@@ -99,7 +100,7 @@ def test_the_queries_give_what_their_definitions_say(tmp_path: Path) -> None:
 
 
 def test_a_wrong_answer_is_told(tmp_path: Path) -> None:
-    """One that is missing, one too many, one that is wrong; and none of these."""
+    """`difference` reports missing, surplus and wrong answers, and nothing if all are right."""
     assert answers.difference({"a": 1, "b": [2, 3.0]}, {"a": 1, "b": (2, 3)}) == ""
     told = answers.difference({"a": 1, "b": 2}, {"b": 3, "c": 4})
     assert told.startswith("1 missing, 1 too many, 1 wrong: a: none and not 1")
@@ -163,7 +164,7 @@ def test_ratios_are_of_millstream_to_each_peer() -> None:
 
 
 def test_a_table_has_failed_rows_last() -> None:
-    """They have no figures."""
+    """Failed rows have no figures."""
     rows = [
         {"experiment": "q7", "what": "A", "failed": "WRONG ANSWERS: 1 missing"},
         {"experiment": "q7", "what": "B", "whole_s": 2.0, "events_per_s": 1_234.0},

@@ -21,7 +21,7 @@ STRATEGIES: list[Strategy] = ["per-pair", "per-consumer"]
 
 
 def gain(network: FollowNetwork, pushed: frozenset[Pair]) -> float:
-    """What stands for latency: queries a second, over all pairs that are pushed for it."""
+    """Returns the stand-in for latency: queries a second, over all pairs that are pushed for it."""
     return sum(pair.query_rate for pair in pushed - network.cheapest())
 
 
@@ -30,8 +30,8 @@ def gain(network: FollowNetwork, pushed: frozenset[Pair]) -> float:
 def test_never_below_min_cost(
     strategy: Strategy, network: FollowNetwork, latencies: list[float]
 ) -> None:
-    """Whatever reads take, what MinCost pushes stays on push; the cost is MinCost's and the
-    penalties of what was moved."""
+    """Whatever the latency of reads, MinCost's pushes stay on push. The cost is MinCost's plus the
+    penalties of the moves."""
     adapting = Adapting.begun(network, strategy)
     least = network.cost(network.cheapest())
     for latency in latencies:
@@ -82,7 +82,8 @@ def test_the_best_move_is_first(strategy: Strategy, network: FollowNetwork) -> N
 @settings(max_examples=examples(100), deadline=None)
 @given(network=networks())
 def test_each_number_of_first_pairs_is_the_cheapest_for_its_gain(network: FollowNetwork) -> None:
-    """Of all sets with as many queries a second, that of the greedy order costs the least."""
+    """Among all sets with as many queries a second, that of the greedy order has the lowest
+    cost."""
     adapting = Adapting.begun(network)
     for done in range(len(adapting.moves) + 1):
         pushed = Adapting(network, adapting.moves, done).pushed

@@ -56,8 +56,8 @@ def test_the_truth_is_that_of_the_text() -> None:
 
 
 def test_the_papers_data_has_the_papers_counts() -> None:
-    """Of 200,000 words 50,000 are numbers divisible by three, as the paper says; of 2,000,000 ten
-    times as many, since every four words are alike."""
+    """Of 200,000 words 50,000 are numbers divisible by three, as in the paper. Of 2,000,000 there
+    are ten times as many, since every four words are alike."""
     assert (Plan().small, Plan().large) == (200_000, 2_000_000)
     assert TRUTH.by_three / TRUTH.words == 50_000 / 200_000
 

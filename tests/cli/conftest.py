@@ -1,4 +1,4 @@
-"""What the command line's tests share: a runner and a directory to stand in."""
+"""Fixtures of the command line's tests: a runner and a working directory."""
 
 import sys
 from pathlib import Path

@@ -49,7 +49,7 @@ class Developed:
         until(lambda: self.log.read_text().count(words) >= times, self.log)
 
     def send(self, expected: int) -> None:
-        """One word more, counted."""
+        """Sends another word, and counts it."""
         self.client.send("words", [{"word": "x"}])
         until(lambda: self.count() == expected, self.log)
 

@@ -74,7 +74,8 @@ def test_feeds_that_are_right(stored: FeedStore, millstream: Command) -> None:
 
 
 def test_a_sample(stored: FeedStore, millstream: Command) -> None:
-    """So many consumers, and by another seed others; not with --all."""
+    """The sample has the given number of consumers, and another seed gives other ones. With --all
+    there is no sample."""
     done = millstream("feeds", "verify", "--sample", "4", "--store", str(stored.path))
     assert done.stdout.startswith("looked at the feeds of 4 consumers")
     damage(stored, "x3", item_entry(START + 1_000_000, "ann", "p0"), None)
@@ -115,7 +116,8 @@ def test_many_differences_of_one_consumer(stored: FeedStore, millstream: Command
 
 
 def test_while_events_are_on_their_way(stored: FeedStore, millstream: Command) -> None:
-    """What producers are told in the next batch is not held against them; it is said."""
+    """Messages to producers that are due in the next batch do not count as differences. The command
+    says so."""
     stored.append({"kind": "follow", "consumer": "new", "producer": "ann", "at": START + 10**9})
     stored.batch()
     assert stored.engine.progress.feedback == 1
@@ -152,8 +154,8 @@ def test_which_feeds(stored: FeedStore, millstream: Command, tmp_path: Path) -> 
 
 
 def test_feeds_of_a_server(stored: FeedStore, millstream: Command) -> None:
-    """What a server gives is compared too, while nothing that changes feeds is on its way; looking
-    so changes nothing."""
+    """The answers of a server are compared too, if no change of the feeds is pending. The
+    comparison changes nothing."""
     with served(stored.path) as url:
         words = ("feeds", "verify", "--all", "--store", str(stored.path), "--url", url)
         done = millstream(*words)
@@ -199,8 +201,8 @@ def test_doing_things(stored: FeedStore, millstream: Command) -> None:
 
 
 def test_a_server_that_cannot_be_compared(stored: FeedStore, millstream: Command) -> None:
-    """One that does not answer is an error; if all is skipped since a record is pending, that is
-    said, and is no success."""
+    """A server that does not answer is an error. If everything is skipped because a record is
+    pending, the command says so, and does not succeed."""
     gone = millstream("feeds", "verify", "--store", str(stored.path), "--url", "http://127.0.0.1:9")
     assert gone.exit_code != 0
     assert "all is well" not in gone.output

@@ -31,7 +31,8 @@ def live(clock) -> LiveLines:
 
 
 def test_two_lines():
-    """They have the address, the rate, the latency, the lag, the slates and the dead letters."""
+    """The lines have the address, the rate, the latency, the lag, the slates and the dead
+    letters."""
     now = [0.0]
     lines = live(lambda: now[0])
     try:
@@ -50,7 +51,7 @@ def test_two_lines():
 
 
 def test_the_rate_falls_when_nothing_comes():
-    """It is over the last five seconds, and nothing after them."""
+    """The rate is that of the last five seconds, and falls to nothing after them."""
     now = [10.0]
     rate = EventRate(lambda: now[0])
     assert rate() == 0

@@ -76,7 +76,7 @@ def test_unknown_commands_are_usage_errors(millstream):
 
 
 def test_our_own_messages_are_one_line_and_exit_2(millstream, retail):
-    """What Millstream itself finds wrong with the command is `error: ...`, without the usage."""
+    """An error that Millstream finds in a command is one line, `error: ...`, without the usage."""
     for words, message in (
         (("new", "retail"), "retail exists already and is not empty; choose another name"),
         (

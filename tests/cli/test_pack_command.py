@@ -18,7 +18,7 @@ from millstream.service.app_description import describe_app
 from millstream.settings.settings import resolve
 from millstream.stores.home import Home
 from millstream.stores.package_files import package_path, put_package
-from millstream.windows.definition import published_job
+from millstream.windows.definition_reader import published_job
 
 DATA = """
 import millstream as ms

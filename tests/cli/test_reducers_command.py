@@ -42,7 +42,7 @@ def test_a_job_that_is_not_there(live: LiveServer, millstream: Callable[..., Res
 
 
 def test_a_number_that_cannot_be(live: LiveServer, millstream: Callable[..., Result]) -> None:
-    """It is refused before anything is sent."""
+    """An impossible number is refused before anything is sent."""
     done = millstream("reducers", "counts", "0", "--url", live.url)
     assert done.exit_code == 2
     assert "1<=x<=1000" in done.stderr

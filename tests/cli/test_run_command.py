@@ -92,7 +92,7 @@ def test_dead_letters_are_pointed_to(millstream, retail, spark):
 
 
 def test_the_first_line_comes_before_spark(millstream, retail, spark):
-    """What is wrong is found, and the first line printed, before Spark is asked."""
+    """Errors are found, and the first line is printed, before Spark is started."""
     spark.raises = AssertionError("not to be reached")
     assert millstream("run", "retail/app.py", "--final").exit_code == 2
     assert millstream(*RUN, "--host", "0.0.0.0").exit_code == 2
@@ -187,7 +187,7 @@ class Later:
 
 
 def test_the_last_of_a_burst_is_shown(capsys):
-    """What was held back is shown two seconds after the last batch, once, or at the close."""
+    """A line that was held back is shown once, two seconds after the last batch or at the close."""
     later = Later()
     lines = Lines(lambda: later.now, later=later)
     for batch, (at, total) in enumerate([(0.0, 1000), (1.0, 2000), (2.0, 5000)]):

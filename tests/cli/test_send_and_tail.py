@@ -169,7 +169,7 @@ def test_no_server(command):
 
 
 def test_tail(command, live):
-    """One JSON value a line; with --json the record's number too."""
+    """Each line is a JSON value. With --json it also has the record's number."""
     hot = next(UNUSED)
     live.emit(hot, {"key": "é"}, 2, 3)
     result = command("tail", hot, "--from", "start", "--limit", "2")

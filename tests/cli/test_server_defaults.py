@@ -1,4 +1,4 @@
-"""What is said of a server when nothing is said: the same in every place that says it."""
+"""The defaults of a server are the same in every place that states them."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_verify(millstream, shop: str, here: Path) -> None:
 
 
 def test_vacuum(millstream, shop: str, here: Path) -> None:
-    """What no commit names goes; with --dry-run it is only said."""
+    """Objects that no commit names are removed. With --dry-run they are only listed."""
     left = here / "place" / "changes" / "000000000000" / "1-1-left"
     left.parent.mkdir(exist_ok=True)
     left.write_bytes(b"of a task that died")

@@ -46,8 +46,9 @@ def test_a_signal_that_another_thread_was_given_is_handled() -> None:
 
 @pytest.mark.parametrize("signals", [1, 2, 3])
 def test_signals_that_come_together_end_it(signals: int) -> None:
-    """However many come at the same moment, the process ends: in order after one, at once after
-    more. A handler that waits for a lock of the one that it has interrupted would never end."""
+    """However many signals arrive at the same moment, the process ends: in order after one, at once
+    after more. A handler that waited for a lock of the handler that it interrupted would never
+    end."""
     for _ in range(5):
         with subprocess.Popen([sys.executable, "-c", WORK], stdout=subprocess.PIPE) as process:
             assert process.stdout is not None

@@ -41,7 +41,8 @@ def test_verify_a_damaged_store(store: Path, millstream) -> None:
 
 
 def test_vacuum(store: Path, millstream) -> None:
-    """It says how many slates and tombstones went, and how many bytes there are now."""
+    """The command reports the number of removed slates and tombstones, and the size of the
+    store."""
     result = millstream("vacuum")
     assert result.exit_code == 0, result.output
     assert "count: 66 expired slates deleted" in result.output
@@ -62,7 +63,7 @@ def test_vacuum_leaves_slates_whose_changes_are_published(here: Path, millstream
 
 
 def test_vacuum_while_the_application_runs(store: Path, millstream) -> None:
-    """It is refused, and nothing is changed."""
+    """The command is refused, and nothing changes."""
     with (store / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         result = millstream("vacuum")

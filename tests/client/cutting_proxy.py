@@ -20,11 +20,11 @@ class CuttingProxy:
     def __init__(self, target: tuple[str, int] | None) -> None:
         self.target = target
         self.lose_answers = 0
-        """So many answers are lost: the request arrives, its answer does not, the connection ends.
-        """
+        """The number of answers to lose: the request arrives, its answer does not, the connection
+        ends."""
         self.lost = 0
         self.connections = 0
-        """How many got through to the server."""
+        """The number of connections that reached the server."""
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))

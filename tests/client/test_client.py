@@ -68,7 +68,7 @@ def test_ten_thousand_events(own):
 
 
 def test_refused_events_are_named(live, client):
-    """What is refused is named by its place in the call, also past the first batch; the rest is
+    """Refused events are named by their place in the call, also past the first batch. The rest is
     accepted."""
     bad = {3: {"n": 1}, 700: "text"}
     events = [bad.get(n, {"venue": "refusals"}) for n in range(1, 1001)]
@@ -85,7 +85,7 @@ def test_all_refused(client):
 
 
 def test_one_event(live, client):
-    """One event is accepted or raises what the server has against it."""
+    """An event is accepted, or raises the server's error."""
     client.send_one("checkins", {"venue": "one"})
     assert {"venue": "one"} in live.records("checkins")
     with pytest.raises(ClientError, match=r"^source 'checkins': key: the record has no") as error:
@@ -179,7 +179,7 @@ def test_dump(client):
 
 
 def test_the_application(client):
-    """What the server says of itself and of the application."""
+    """The client returns the server's information about itself and the application."""
     assert client.status().app == "retail"
     assert client.graph()["outputs"][0] == "hot"
     posts = {stream.name: stream.posts for stream in client.streams()}
@@ -245,7 +245,7 @@ def test_no_server():
 
 
 def test_urls():
-    """What is not the address of a server is refused when the client is made."""
+    """An invalid address is refused when the client is made."""
     for url in ("127.0.0.1:8470", "ftp://x", "http://", "http://x:port", "nonsense"):
         with pytest.raises(ClientError, match="url"):
             Client(url)

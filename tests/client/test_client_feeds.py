@@ -107,7 +107,7 @@ def test_unread(client: Client) -> None:
 
 
 def test_blocks(client: Client) -> None:
-    """Who is blocked is not seen, and cannot be followed until it is unblocked."""
+    """A blocked producer is not shown, and cannot be followed until it is unblocked."""
     feeds = client.feeds
     feeds.follow("xena", "ann")
     feeds.post("ann", "hello")
@@ -214,7 +214,7 @@ def test_live(client: Client) -> None:
 
 
 def test_the_network(stored: FeedStore, client: Client) -> None:
-    """How many there are of what, and on which side the pairs are."""
+    """The answer counts the members of the network, and the pairs on each side."""
     client.feeds.follow("xena", "ann")
     client.feeds.post("ann", 1)
     stored.batch()

@@ -30,7 +30,7 @@ def test_every_line_is_in_one_batch(sizes):
 
 
 def test_a_batch_is_full():
-    """There are at most 500 events in one, and a None ends it early; an empty one is not sent."""
+    """A batch has at most 500 events. A None ends it early, and an empty batch is not sent."""
     sizes = [len(batch.lines) for batch in batches([b"1"] * (2 * MAX_EVENTS + 1))]
     assert sizes == [MAX_EVENTS, MAX_EVENTS, 1]
     parts = [batch.numbers for batch in batches([None, b"1", None, None, b"", b"3", b"4"])]

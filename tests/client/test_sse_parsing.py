@@ -1,4 +1,4 @@
-"""How server-sent events are read: by the standard, however the bytes are cut."""
+"""The parsing of server-sent events: by the standard, however the bytes are cut."""
 
 from itertools import pairwise
 

@@ -57,7 +57,7 @@ def end_own_executor(flag: str) -> None:
 
 
 def records(count: int, first: int = 1) -> list[dict[str, Any]]:
-    """So many words, some of them often."""
+    """Generates a number of words, some of them often."""
     return [
         {"word": f"{'abcdefghij'[n % 10]}{n * n % 97}", "ts": n}
         for n in range(first, first + count)

@@ -1,4 +1,4 @@
-"""One cluster of hosts for all tests that need it; each mends what the one before it broke."""
+"""The cluster of hosts that all tests share. Each test repairs what the previous one broke."""
 
 from __future__ import annotations
 

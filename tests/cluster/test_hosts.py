@@ -26,7 +26,7 @@ ASK = (
 
 
 def reaches(host: Host, address: str) -> bool:
-    """Whether something answers on port 8000 of an address, asked from a host."""
+    """True if something answers on port 8000 of an address, as seen from a host."""
     command = host.command([sys.executable, "-c", ASK, address])
     return subprocess.run(command).returncode == 0
 

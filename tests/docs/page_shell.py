@@ -88,7 +88,7 @@ class Going:
         return self.out.read_text()
 
     def wait_for(self, text: str) -> str:
-        """What it has printed, once that has this text."""
+        """Waits until the output contains the text, and returns it."""
         deadline = time.monotonic() + PATIENCE
         while text not in self.said():
             assert self.process.is_alive() or text in self.said(), self.said()
@@ -115,7 +115,7 @@ class PageShell:
     page: str
     here: Path
     swaps: dict[str, str] = field(default_factory=dict)
-    """What stands on the page, and what is used instead."""
+    """The texts on the page, and their replacements."""
 
     def __post_init__(self) -> None:
         self.port = free_port()
@@ -138,7 +138,7 @@ class PageShell:
         return text
 
     def run(self, command: str, *, code: int = 0) -> str:
-        """What a command of the page prints; it must end with this exit code."""
+        """Returns the output of a command of the page. It must end with this exit code."""
         return self.do(self._taken(command), code=code)
 
     def do(self, command: str, *, code: int = 0) -> str:
@@ -170,7 +170,7 @@ class PageShell:
             yield going
 
     def until(self, command: str, wanted: str) -> str:
-        """What any command prints, asked again until it has what is wanted."""
+        """Repeats a command until its output has the text, and returns it."""
         deadline = time.monotonic() + PATIENCE
         while wanted not in (found := self._asked(command)[1]):
             assert time.monotonic() < deadline, found

@@ -70,7 +70,7 @@ def answered(shell: PageShell) -> None:
 
 
 def test_a_root_and_three_agents(shell: PageShell) -> None:
-    """What the agents read is answered, and the job's scoreboard has all nodes."""
+    """The lines that the agents read are answered, and the job's scoreboard has all nodes."""
     with root(shell), ExitStack() as agents:
         for node, command in PLAIN.items():
             agents.enter_context(agent(shell, node, command))
@@ -147,7 +147,7 @@ def test_jobs_that_reach_the_agents(shell: PageShell) -> None:
 
 
 def test_an_agent_without_a_file_runs_no_code_unasked(shell: PageShell) -> None:
-    """It asks the root for its jobs; one that is Python, and not allowed, is not run."""
+    """It asks the root for its jobs. A job in Python that is not allowed is not run."""
     command = "millstream agent --node web1 --log '/var/log/app.log*' --root http://root:8470"
     with root(shell):
         shell.swaps[LOG] = f"{shell.here}/web1/app.log*"

@@ -19,7 +19,8 @@ ELSEWHERE = {
         "tests/services/test_kafka_sink_runs.py"
     ),
 }
-"""What is not run as it stands: where it is done, with Java or with a broker."""
+"""Commands that are not run as they stand, and where they are tested, with Java or with a
+broker."""
 
 
 @pytest.mark.parametrize("page", PAGES)

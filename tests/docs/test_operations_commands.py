@@ -156,7 +156,7 @@ class Hook(BaseHTTPRequestHandler):
 
 
 def test_actions(shell: PageShell) -> None:
-    """What a receiver refuses is given up, is shown, and is carried out again when asked."""
+    """A refused action is given up, shown, and carried out again on request."""
     (shell.here / "alerts.py").write_text(examples("docs/tour.md")["alerts.py"])
     handler = type("Here", (Hook,), {})
     with HTTPServer(("127.0.0.1", 0), handler) as receiver:

@@ -33,7 +33,7 @@ def shell(tmp_path: Path) -> PageShell:
 
 
 def shown(after: str, lines: int) -> str:
-    """What the tour prints below a command."""
+    """Returns the output that the tour shows below a command."""
     text = (ROOT / TOUR).read_text()
     rest = text[text.index(after) + len(after) :].splitlines()[1 : lines + 1]
     return "\n".join(line[4:] for line in rest) + "\n"

@@ -75,7 +75,7 @@ class Made:
         )
 
     def kinds(self) -> list[str]:
-        """One file of each kind."""
+        """Returns a file of each kind."""
         return [name for name in self.files() if not any(part in name for part in ALIKE)]
 
     def files(self) -> list[str]:
@@ -119,7 +119,7 @@ def _flush_unless_ended(
 
 
 def slates(store: Path) -> dict[str, Any]:
-    """What a reader finds in the store."""
+    """Returns the slates that a reader finds in the store."""
     with SlateReader(store) as reader:
         return {slate.key: slate.value for slate in reader.scan("count")}
 

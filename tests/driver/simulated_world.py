@@ -46,7 +46,7 @@ class Shard:
 
 @dataclass
 class Disk:
-    """What outlives the process."""
+    """The durable state, which outlives the process."""
 
     records: int
     progress: Progress = field(default_factory=Progress)
@@ -75,19 +75,20 @@ class Disk:
 
 @dataclass
 class World:
-    """One process over a disk."""
+    """A process over a disk."""
 
     disk: Disk
     choose: Callable[[int], int]
-    """Which of so many things happens next."""
+    """Chooses which of a number of possible steps happens next."""
     cut_after: int
-    """How many steps the process lives."""
+    """The number of steps for which the process lives."""
     layered: bool = False
     fails: frozenset[str] = frozenset()
     """Steps that fail for good: `run`, `stage`, `publish`, `flush`, `tell`."""
     stop_after: int = 1 << 30
     rests: bool = False
-    """It is a live application, which rests after each batch, and is stopped when it has all."""
+    """True for a live application, which rests after each batch and is stopped when it has
+    everything."""
     steps: int = 0
     pending: list[tuple[str, Callable[[], cycle.Happening | None]]] = field(default_factory=list)
     flushes: int = 0
@@ -248,7 +249,7 @@ def woken(machine: cycle.Cycle) -> cycle.Happening | None:
 
 
 def taken(progress: Progress) -> int:
-    """How many records the batches up to here have."""
+    """Returns the number of records of the batches up to this one."""
     source = progress.sources.get("numbers")
     return source.position[0] if source is not None and source.position else 0
 

@@ -33,7 +33,7 @@ def assert_each_once(disk: Disk) -> None:
 def test_a_cut_at_any_point_loses_and_doubles_nothing(
     choose: Callable[[int], int], rests: bool, layered: bool
 ) -> None:
-    """Whatever step the process ends after, the next one brings each record in once."""
+    """After whatever step the process ends, the next one processes each record once."""
     for cut in count():
         disk = Disk(RECORDS)
         first = lived(disk, cut, choose, layered=layered, rests=rests)
@@ -86,7 +86,7 @@ def test_a_step_that_fails_ends_the_run_and_loses_nothing(
 
 
 def test_a_flush_that_fails_is_not_tried_again_at_the_end() -> None:
-    """It was tried for as long as it may be: the next start flushes."""
+    """It was retried for the allowed time. The next start flushes."""
     disk = Disk(RECORDS)
     failed = lived(disk, FOR_EVER, FIRST, layered=True, fails=frozenset({"flush"}))
     assert isinstance(failed.error, RuntimeError)

@@ -41,7 +41,7 @@ def put_back(stores: Made, store: Path, ways: Ways) -> None:
 def outcome(
     stores: Made, store: Path, ways: Ways, expected: dict[str, Any], *, check: bool
 ) -> str | None:
-    """What is wrong with a start over a store that was damaged in these ways; None: nothing."""
+    """Returns the fault of a start over a store with this damage. None: the start is right."""
     try:
         stores.start(store, check=check)
     except MillstreamError:

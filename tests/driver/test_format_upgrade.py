@@ -34,8 +34,8 @@ def as_format_2(stores: Made, store: Path, *, batches: int = BATCHES) -> Home:
 
 
 def test_a_store_of_format_2_is_carried_over_once(stores: Made, tmp_path: Path) -> None:
-    """It can be read before; the first start removes Spark's files and says so; the second says
-    nothing. The slates are the same throughout."""
+    """The store is readable before. The first start removes Spark's files and says so; the second
+    says nothing. The slates stay the same."""
     store = tmp_path / "store"
     as_format_2(stores, store)
     expected = slates(stores.after(BATCHES))

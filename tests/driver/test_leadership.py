@@ -33,7 +33,7 @@ def test_a_leader_that_beats_leads() -> None:
 
 
 def test_a_leader_that_has_ended_is_not_waited_for() -> None:
-    """One that ended in order says so."""
+    """A leader that ends in order records its end."""
     assert LeaderWatch(lease=10.0).may_lead(beat(9, ended=True), 5, now=0.0)
 
 
@@ -58,7 +58,7 @@ def test_the_leader_says_so_and_says_when_it_ends() -> None:
 
 
 def test_a_standby_can_be_stopped() -> None:
-    """It does not lead then."""
+    """It does not become the leader then."""
     stop = threading.Event()
     stop.set()
     assert not stand_by(MemoryPlace(), 0.0, stop, lambda sentence: None)
@@ -85,7 +85,8 @@ def test_a_standby_says_when_it_is_ready() -> None:
 
 
 def test_a_standby_that_could_not_run_anything_ends() -> None:
-    """What keeps its batches from running is said at once, not when the leader is gone."""
+    """Conditions that would prevent its batches are reported at once, not when the leader is
+    gone."""
 
     def started() -> bool:
         raise RunError("no executor came")

@@ -58,7 +58,7 @@ def in_place(folder: Path, keep: Retention = KEEP) -> PourStorage:
 
 @pytest.fixture(params=[in_folder, in_place])
 def storage(request: pytest.FixtureRequest) -> Storage:
-    """What opens the storage, in a folder and in a place."""
+    """A function that opens the storage, in a folder and in a place."""
     opens: Storage = request.param
     return opens
 
@@ -118,7 +118,8 @@ def cut(log: PouredLog, monkeypatch: pytest.MonkeyPatch, where: str, calls: int 
 
 
 def test_a_batch_is_known_by_its_query_and_its_number(storage: Storage, tmp_path: Path) -> None:
-    """What was poured is known, also after reopening; a later batch, and another query, are not."""
+    """A poured batch is known, also after reopening. A later batch and a batch of another query are
+    not."""
     with closing(opened(storage, tmp_path)) as log:
         assert not log.has("q", 0)
         log.pour("q", 3, [piece(numbered(0, 2)), piece(numbered(2, 3))])
@@ -264,8 +265,8 @@ def test_a_log_in_a_folder_that_was_replaced_is_refused(tmp_path: Path) -> None:
 def test_two_processes_that_pour_the_same_batch_into_a_place(
     tmp_path: Path, pieces: Callable[[PouredLog], list[Piece]]
 ) -> None:
-    """One was paused, and another has taken over: the batch is there once, the first one is told,
-    and takes nothing away from the other."""
+    """One process was paused, and another took over. The batch is there once. The first process
+    gets an error, and removes nothing of the other's."""
     with closing(opened(in_place, tmp_path)) as paused, closing(opened(in_place, tmp_path)) as log:
         given, of_paused = pieces(log), pieces(paused)
         with pytest.raises(LogLocked, match="another process pours into source 'clicks'"):
@@ -280,7 +281,7 @@ def test_two_processes_that_pour_the_same_batch_into_a_place(
 def test_a_large_batch_of_a_paused_process_is_finished_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the paused one still appends when it goes on is there already."""
+    """The parts that the paused process appends when it resumes are there already."""
     with closing(opened(in_place, tmp_path)) as paused:
         append, others = paused._append, list[PouredLog]()
 

@@ -80,7 +80,8 @@ def test_a_batch_without_records_is_not_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_run_that_fails_says_so_and_goes_on_when_it_is_mended(tmp_path: Path) -> None:
-    """Whoever waits is told what ended it; nothing is lost or doubled by the next start."""
+    """A waiting caller gets the error that ended the run. The next start neither loses nor repeats
+    anything."""
     with running(tmp_path, counting(fails=True)) as run:
         run.wait_for("words", pour(tmp_path, 0, "a"))
         with pytest.raises(RunError, match=r"update 'count'.*key 'poison'.*ValueError"):

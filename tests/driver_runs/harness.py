@@ -123,7 +123,7 @@ def outcome_of(
 
 
 def reference_outcome(app: App, events: Iterable[Event], late: Iterable[Event]) -> Outcome:
-    """What the reference makes of the records of `events`, less those that were late."""
+    """Returns the reference's result for the records of `events` without the late ones."""
     records = [Event(f"raw_{e.stream}", e.ts - 1, "", record_of(e)) for e in events]
     return reference_over(app, records, late)
 

@@ -112,7 +112,7 @@ def test_batches_do_not_wait_for_actions_and_a_stop_ends_both(tmp_path: Path) ->
 
 
 def test_an_action_without_an_address(tmp_path: Path) -> None:
-    """It is refused before the store is touched."""
+    """The run is refused before the store is touched."""
     visits(tmp_path, "1.json", "a")
     given = Settings("alerts", tmp_path / "store", {"visits": f"json:{tmp_path / 'in'}"})
     with pytest.raises(DefinitionError, match="action 'notify' of app 'alerts' has no address"):

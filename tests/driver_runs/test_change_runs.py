@@ -44,7 +44,7 @@ def application() -> ms.App:
 
 
 def applied(rows: Rows) -> dict[tuple[str, str], Any]:
-    """What is left once all changes are applied; batches rise."""
+    """Applies all changes, and returns the result. Batch numbers must rise."""
     held: dict[tuple[str, str], Any] = {}
     batches = [row["batch"] for row in rows]
     assert batches == sorted(batches)

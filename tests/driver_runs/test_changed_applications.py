@@ -99,7 +99,7 @@ def slates(tmp_path: Path, update: str, kind: str = "local") -> dict[str, Any]:
 
 
 def states(tmp_path: Path, app: ms.App, **options: Any) -> dict[tuple[str, str], bool]:
-    """What the plan finds: whether it is a loss, by name and state."""
+    """Returns the findings of the plan: whether each is a loss, by name and state."""
     found = planned(app.checked(), tmp_path / "store", options.get("sample"))
     return {(one.name, one.state): one.loss for one in found.consequences}
 
@@ -149,7 +149,7 @@ def test_an_update_is_renamed(tmp_path: Path, kind: str) -> None:
 
 
 def test_events_that_wait_follow_a_rename(tmp_path: Path) -> None:
-    """They are processed by the update under its new name."""
+    """Waiting events are processed by the update under its new name."""
     go(tmp_path, first(order="event-time"))
     go(tmp_path, first(name="visits", formerly="count", order="event-time"), final=True)
     assert slates(tmp_path, "visits") == {"ann": {"n": 4}, "bob": {"n": 2}}
@@ -208,7 +208,7 @@ def test_an_update_is_put_between_two(tmp_path: Path) -> None:
 
 
 def test_a_field_that_is_gone_is_a_loss_unless_it_was_renamed(tmp_path: Path) -> None:
-    """What is in it would be dropped when the slate is next written."""
+    """Its values would be dropped when the slate is next written."""
     go(tmp_path, first())
     with pytest.raises(StoreError, match=r"field 'n' is gone.*formerly=\"n\""):
         go(tmp_path, first(Visits))
@@ -239,8 +239,8 @@ def test_slates_that_do_not_fit_are_found_before_a_start(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", ["local", "shared"])
 def test_slates_migrate_when_they_are_used_and_in_bulk(tmp_path: Path, kind: str) -> None:
-    """One that an event comes to when it does, the others with `migrate`, after which the migration
-    is not needed any more; a second time there is nothing to do."""
+    """A slate migrates when an event reaches it, or with all others by `migrate`. After that the
+    migration is not needed any more. A second `migrate` has nothing to do."""
     go(tmp_path, first(), kind)
     app = first(Visits, version=2, migrations={(1, 2): lambda slate: {"visits": slate["n"]}})
     done = migrate(app, given(tmp_path, kind), lambda text: None)
@@ -255,7 +255,8 @@ def test_slates_migrate_when_they_are_used_and_in_bulk(tmp_path: Path, kind: str
 
 @pytest.mark.parametrize("kind", ["local", "shared"])
 def test_a_migration_in_bulk_needs_no_sources(tmp_path: Path, kind: str) -> None:
-    """Whoever runs with `--source buys=json:in` may migrate without it, and goes on with it."""
+    """An application that runs with `--source buys=json:in` can be migrated without that option,
+    and runs with it afterwards."""
     go(tmp_path, first(), kind)
     app = first(Visits, version=2, migrations={(1, 2): lambda slate: {"visits": slate["n"]}})
     elsewhere = replace(given(tmp_path, kind), sources={"buys": "log:"})

@@ -62,7 +62,8 @@ def test_waiting_events_keep_their_stream(tmp_path: Path) -> None:
 
 
 def test_an_update_that_events_wait_for_cannot_be_renamed(tmp_path: Path) -> None:
-    """They would be lost without a word: the start is refused, and says how to go on."""
+    """The events would be lost silently. So the start is refused, and the error says how to go
+    on."""
     put(tmp_path, "b", "1.json", {"ts": 10})
     run(listening("b"), settings(tmp_path, "b"))
     with pytest.raises(StoreError, match=r"events wait for 'hear'.*--final"):

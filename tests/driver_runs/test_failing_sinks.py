@@ -68,7 +68,7 @@ def settings(tmp_path: Path, **more: Any) -> Settings:
 
 
 def published(tmp_path: Path) -> tuple[list[str], list[str]]:
-    """What the sink has, and the store's own log."""
+    """Returns the records of the sink and of the store's own log."""
     sink = [row["value"] for row in read_rows(str(tmp_path / "out"))]
     return sink, [row["value"] for row in read_log_rows(log_of(tmp_path / "store", "loud"))]
 

@@ -67,7 +67,7 @@ def test_a_torn_gzip_that_is_written_again_counts_once(folder: Path) -> None:
 
 @pytest.mark.parametrize("batch_bytes", [1, 40, 1 << 20])
 def test_records_of_several_lines_over_small_batches(folder: Path, batch_bytes: int) -> None:
-    """Wherever batches and splits end, a record is whole and comes once; also over two runs."""
+    """Wherever batches and splits end, each record is whole and comes once, also over two runs."""
     lines = [f"{n:02} failed\n  at f{n}\n\n  at g\n" for n in range(30)]
     (folder / "in" / "a.log").write_text("".join(lines))
     app = counting("n", pattern=r"(?P<n>\d\d) (?P<text>(?s:.*))", starts=r"\d\d ")
@@ -92,7 +92,7 @@ def test_a_json_array_as_a_file(folder: Path, indent: int | None) -> None:
 
 
 def test_all_of_it_in_a_file(folder: Path) -> None:
-    """What a source is told in Python it can be told in TOML: the same application."""
+    """All options of a source are available in TOML too, and give the same application."""
     (folder / "app.toml").write_text(
         r"""
 [app]

@@ -39,7 +39,7 @@ def an_app(order: Any = "event-time") -> ms.App:
 
 
 def put(folder: Path, clicks: list[Click]) -> None:
-    """One more file of clicks."""
+    """Adds a file of clicks."""
     (folder / "in").mkdir(exist_ok=True)
     name = f"{len([*(folder / 'in').iterdir()])}.json"
     rows = [{"user": user, "at": minute * MINUTE} for user, minute in clicks]
@@ -171,8 +171,8 @@ def test_an_end_that_was_begun_is_finished_first(tmp_path: Path) -> None:
 def test_stopped_anywhere_it_comes_to_the_same(
     tmp_path_factory: Any, clicks: list[Click], stops: list[tuple[int, bool]], lane: str
 ) -> None:
-    """However often a final run is stopped, and whether or not the starts between say `final`,
-    every session of the input comes out once."""
+    """However often a final run is stopped, and whether or not the starts between use `final`,
+    every session of the input is emitted once."""
     folder = tmp_path_factory.mktemp("stopped")
     clicks = sorted(clicks, key=lambda click: click[1])
     put(folder, clicks)

@@ -66,7 +66,7 @@ def never_flushed(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) ->
 
 
 def cut_power(store: Path, random: Random, progress: bytes | None) -> None:
-    """What the disk may be left with: anything in the files that were not flushed."""
+    """Simulates a power cut: leaves anything in the files that were not flushed."""
     soft = msgspec.json.decode(read_record(store / SOFT) or b"", type=Soft)
     write_record(store / SOFT, msgspec.json.encode(msgspec.structs.replace(soft, boot="earlier")))
     for path in soft.folder(store).rglob("*"):
@@ -100,8 +100,8 @@ def test_the_result_is_the_same(tmp_path: Path, lane: str) -> None:
 def test_a_power_cut_goes_back_to_the_last_flush(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress: bytes | None
 ) -> None:
-    """Whatever is left of the files that were not flushed: readers see the last flush, the next
-    start says how much is done again, and the end is the reference's, each output once."""
+    """Whatever is left of the files that were not flushed, readers see the last flush. The next
+    start says how much is processed again. The result is the reference's, with each output once."""
     given = records(2)
     put(tmp_path, 0, given[:200])
     run_chain(tmp_path, HOUR)
@@ -121,7 +121,7 @@ def test_a_power_cut_goes_back_to_the_last_flush(
     assert len(said) == 1
     assert f"at the end of batch {flushed}; " in said[0]
     if progress is None:
-        assert "batches with 200 records that were not flushed are done again" in said[0]
+        assert "batches with 200 records that were not flushed are processed again" in said[0]
     check(tmp_path, given)
     assert published(tmp_path)[: len(told)] == told
 
@@ -136,7 +136,7 @@ def test_a_power_cut_before_the_first_flush(
     cut_power(tmp_path / "store", Random(5), None)
     assert Home.open(tmp_path / "store").committed() == -1
     (said,) = run_chain(tmp_path, HOUR, final=True)
-    assert "with 400 records that were not flushed are done again" in said
+    assert "with 400 records that were not flushed are processed again" in said
     check(tmp_path, given)
 
 

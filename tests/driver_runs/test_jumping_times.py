@@ -104,7 +104,8 @@ def test_without_it_the_records_after_are_late(tmp_path: Path) -> None:
     cuts=st.sets(st.integers(1, 400)),
 )
 def test_any_cut_gives_the_same(tmp_path: Path, times: list[int | None], cuts: set[int]) -> None:
-    """Wherever a file is cut, and with a look back that is too short at first."""
+    """The result is the same wherever a file is cut, also if the look back is too short at
+    first."""
     path = tmp_path / "a.jsonl"
     path.write_text("".join(json.dumps({"t": t, "n": n}) + "\n" for n, t in enumerate(times)))
     size = path.stat().st_size
@@ -129,7 +130,7 @@ def test_any_cut_gives_the_same(tmp_path: Path, times: list[int | None], cuts: s
 
 
 def test_the_reference_sets_the_same_aside() -> None:
-    """What a text means does not depend on who reads it."""
+    """The meaning of a text does not depend on the reader."""
     app = app_of(jump="1h", pattern=r"(?P<t>\d+)")
     times = [NOON + n for n in range(20)]
     times[5] += 5 * HOUR

@@ -42,7 +42,7 @@ def settings(store: Path, sources: dict[str, str], **more: Any) -> Settings:
 
 
 def append(path: Path, *words: str) -> list[int]:
-    """One block; the position behind it."""
+    """Appends a block, and returns the position behind it."""
     writer = LogWriter(path)
     writer.append([Entry([json.dumps({"word": word}).encode() for word in words])])
     writer.close()
@@ -77,7 +77,7 @@ def test_a_source_that_is_an_output_too_is_not_written_to(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("stream", ["loud", "late", "deadletters"])
 def test_a_source_must_not_read_the_log_of_an_output(tmp_path: Path, stream: str) -> None:
-    """What the run writes by itself would be read as events; it is refused before Spark starts."""
+    """The run would read its own output as events. It is refused before Spark starts."""
     store = tmp_path / "store"
     app = counting("words", outputs=("words",))
     app.output("loud")
@@ -146,7 +146,7 @@ def test_a_store_may_be_moved(tmp_path: Path) -> None:
 def test_a_sink_may_name_the_streams_own_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However its path is written: it is one log, written once."""
+    """However its path is written, it is the same log, and is written once."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     store = Path("..") / "store"

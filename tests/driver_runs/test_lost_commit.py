@@ -33,7 +33,7 @@ def filled(path: Path) -> tuple[Home, Progress]:
 
 
 def recovered(home: Home, progress: Progress) -> None:
-    """What a start does with the shards."""
+    """Makes the changes of a start to the shards."""
     check_recoverable(home)
     flushing = Flushing(home, None)
     try:
@@ -44,8 +44,8 @@ def recovered(home: Home, progress: Progress) -> None:
 
 
 def test_a_commit_that_was_lost_is_found(tmp_path: Path) -> None:
-    """One flipped byte makes the commit before the last one the last: verify names the shard, and
-    a start refuses."""
+    """A flipped byte makes the commit before the last one the last. verify names the shard, and a
+    start refuses."""
     home, progress = filled(tmp_path / "store")
     assert progress.last_batches == [0, 1]
     path = home.shards / "shard-0001" / "data.mdb"

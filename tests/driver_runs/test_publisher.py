@@ -48,8 +48,8 @@ def report(batch: int, number: int) -> Report:
 def test_batches_come_in_order_and_once(
     publisher: Publisher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    """However many are published together: batch after batch, within each in content order; and
-    again, as after a crash, nothing comes twice."""
+    """However many batches are published together, they come in order, and within each in content
+    order. Publishing again, as after a crash, repeats nothing."""
     monkeypatch.setattr(module, "TOGETHER_BYTES", size)
     wanted = [100 - 10 * batch + number for batch in range(BATCHES) for number in (0, 1)]
     for _ in range(2):

@@ -44,7 +44,8 @@ def quietly(sentence: str) -> None:
 )
 @given(cases() | cases(cyclic=True, delays="feedback"), lanes, st.integers(1, 9))
 def test_a_run_goes_on_after_resharding(case: Case, lane: str, shards: int) -> None:
-    """Whatever waits when the store is resharded: waiting events, feedback, timers, tables."""
+    """Everything that waits during the resharding is kept: waiting events, feedback, timers,
+    tables."""
     folder = Path(tempfile.mkdtemp(prefix="millstream-case-", dir=IN_MEMORY))
     try:
         app = wrapped(case.app())

@@ -95,8 +95,9 @@ def retry(tmp_path: Path, **wanted: Any) -> tuple[int, int]:
 
 
 def test_a_dead_letter_goes_to_the_function_that_failed_once(tmp_path: Path) -> None:
-    """Whoever else reads the stream has had it. Asked for again it is not given again; one that
-    fails once more is a new letter; every delivery is accounted for."""
+    """Other readers of the stream have processed the event already. A second request does not
+    deliver it again. A retried event that fails again is a new letter. Every delivery is
+    counted."""
     BROKEN.update({1, 2})
     put(tmp_path, *buys(0, 4))
     run(shop(), settings(tmp_path))

@@ -1,4 +1,4 @@
-"""How a run ends while a batch is running: by a stop, and by an error beside the batch."""
+"""The end of a run during a batch: by a stop, and by an error beside the batch."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_batch_that_ends_in_time_after_a_stop_is_committed(
 def test_a_batch_that_takes_too_long_after_a_stop_never_happened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: int | None
 ) -> None:
-    """What it did is undone by the next start, which does it again, once."""
+    """The next start undoes its changes and processes it again, once."""
     monkeypatch.setattr(driver, "STOP_PATIENCE", 0.0)
     put(tmp_path, "first", "hold")
     held = Held()

@@ -131,7 +131,7 @@ def test_a_shared_resharding_that_is_cut_off_goes_on(
 def test_a_resharding_goes_on_after_its_last_shard(
     counts: SharedCounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was moved before the cut is not moved again."""
+    """Shards that were moved before the interruption are not moved again."""
     counts.run()
     before = counts.slates()
 

@@ -152,7 +152,7 @@ class SharedRuns:
         return None if self.away else read_log_mirror(folder)
 
     def check(self) -> None:
-        """What is there is byte for byte the reference's."""
+        """Checks that the result is byte for byte the reference's."""
         mirror = StoreMirror(self.place, self.folder / "store", 0.0)
         mirror.close()
         for stream in {listed.name.split("/")[1] for listed in self.place.list("logs/")}:

@@ -1,4 +1,4 @@
-"""What a run says of slates that are large or have no priority."""
+"""The warnings of a run about slates that are large or have no priority."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_what_an_earlier_batch_saw_is_not_spoken_of_again() -> None:
 
 
 def test_many_large_slates_do_not_fill_the_log() -> None:
-    """Of one update a few keys are named; they are told again when they double, others not."""
+    """A few keys of an update are named. They are named again when they double; others are not."""
     large = LargeSlates(MIB, {})
     told = [
         sentence
@@ -55,7 +55,7 @@ def test_an_update_is_spoken_of_once() -> None:
     assert list(unranked.sentences({"count": Unranked(1, "k", "KeyError: 'n'", 3)}, 4)) == []
     (sentence,) = unranked.sentences({"count": Unranked(2, "k", "KeyError: 'n'", 4)}, 4)
     assert sentence.startswith(
-        "update 'count', key 'k': its priority could not be told (KeyError: 'n'); slates without "
-        "one are the first to go"
+        "update 'count', key 'k': its priority could not be computed (KeyError: 'n'); slates "
+        "without a priority are evicted first"
     )
     assert list(unranked.sentences({"count": Unranked(3, "k", "KeyError: 'n'", 5)}, 5)) == []

@@ -15,14 +15,15 @@ _BLOCK = re.compile(r"^```toml\n(.*?)^```$", re.S | re.M)
 
 
 def run_example(name: str) -> ms.testing.Run:
-    """What `millstream run examples/elements/NAME.toml` comes to, as the file says to run it."""
+    """Runs `millstream run examples/elements/NAME.toml` as the file says, and returns the
+    result."""
     app, given = read_app(ROOT / "examples" / "elements" / f"{name}.toml")
     records = {source: _records(address) for source, address in given["sources"].items()}
     return ms.testing.run(app, records, final=is_final(name))
 
 
 def is_final(name: str) -> bool:
-    """Whether an example is to be run with `--final`."""
+    """True if an example is to be run with `--final`."""
     return "--final" in (ROOT / "examples" / "elements" / f"{name}.toml").read_text()
 
 

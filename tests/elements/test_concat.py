@@ -75,7 +75,7 @@ def test_what_cannot_be_text_is_a_dead_letter(value: Any, message: str) -> None:
     ],
 )
 def test_a_wrong_configuration_is_refused(configured: dict[str, Any], message: str) -> None:
-    """It is found when the element is made."""
+    """The error is raised when the element is made."""
     with pytest.raises(DefinitionError, match=f"^element Concat: {re.escape(message)}"):
         Concat(**configured)
 

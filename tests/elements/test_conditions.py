@@ -41,7 +41,7 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def defined(found: Any, word: str, operand: Any) -> bool:
-    """What a word says of a field, as a definition; None is no field."""
+    """True if a condition holds for a field, by definition. None is a missing field."""
     text = type(found) is str and type(operand) is str
     number = type(found) in (int, float) and type(operand) in (int, float)
     match word:
@@ -68,7 +68,7 @@ def defined(found: Any, word: str, operand: Any) -> bool:
 
 
 def holds(value: dict[str, Any], table: dict[str, Any]) -> bool:
-    """Whether a whole table holds, as a definition."""
+    """True if a whole table of conditions holds, by definition."""
     results = []
     for path, words in table.items():
         found: Any = value
@@ -130,6 +130,7 @@ def test_they_can_be_sent() -> None:
     ],
 )
 def test_what_means_nothing_is_refused(table: Any, message: str) -> None:
-    """It is found when it is built, and the error says what must be and what came."""
+    """The error is raised when the condition is built, and says what is expected and what was
+    given."""
     with pytest.raises(DefinitionError, match=f"^here: where .*{message}"):
         conditions(table, "here: where")

@@ -52,7 +52,7 @@ def events_of(given: Clicks, closing: bool = True) -> list[ms.Event]:
 
 
 def counts(given: Clicks, schedule: Schedule, later: int) -> list[tuple[int, str, int]]:
-    """What count is to emit, as a definition: (ts, key, count)."""
+    """The definition of count's output: (ts, key, count)."""
     every, every_events = schedule
     emitted = []
     for key in {user for _, user in given}:
@@ -91,7 +91,7 @@ def test_it_counts_as_defined(given: Clicks, schedule: Schedule, keyed: bool) ->
 def test_the_engine_counts_as_the_reference(
     given: Clicks, schedule: Schedule, cuts: list[int], shards: int, lane: Lane, lateness: str
 ) -> None:
-    """Whatever the batches and shards are, in event-time order the engine gives the same."""
+    """For any batches and shards, in event-time order the engine gives the same."""
     app = app_of(schedule, {"clicks": "user"}, lateness)
     check_engine_is_reference(app, events_of(given, closing=False), cuts, shards, lane)
 
@@ -108,7 +108,7 @@ def test_it_publishes_to_all_that_it_was_told() -> None:
 
 
 def test_an_event_without_its_key_is_a_dead_letter() -> None:
-    """What has no keyed attribute is counted for nobody, and kept as a dead letter."""
+    """An event without the keyed attribute is not counted, and kept as a dead letter."""
     run = ms.testing.run(app_of((None, 1), {"clicks": "user"}), [("clicks", 1, "", {"name": "a"})])
     assert run.stream("counts") == []
     (letter,) = run.dead_letters

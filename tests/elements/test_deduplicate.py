@@ -20,7 +20,7 @@ from millstream.model.event import Event
 
 SHARDS = st.integers(1, 5)
 LATENESSES = st.sampled_from(["0s", "10us", "1m"])
-"""Of the sources: some events are late, or few, or all wait for the end."""
+"""The lateness of the sources: some events are late, few are, or all wait for the end."""
 some_events = st.lists(
     st.builds(
         lambda ts, key, name, n: Event("orders", ts, key, {"shop": key, "id": name, "n": n}),
@@ -121,7 +121,7 @@ def test_on_the_engine(
 
 
 def test_a_busy_key_is_bounded_by_time() -> None:
-    """Of a key whose ids never stop, at most those of twice the bound are kept."""
+    """For a key with a steady flow of ids, at most the ids of twice the bound are kept."""
     events = [("orders", ts, "a", {"id": ts}) for ts in range(100)]
     run = ms.testing.run(deduplicating(of="id"), events)
     assert min(run.slate("deduplicate", "a").passed.values()) > 100 - 2 * 10 - 2

@@ -13,7 +13,7 @@ from elements.one_element import Fraction, placed, sales
 
 import millstream as ms
 from millstream.elements import Count
-from millstream.elements.element import configuration, shape_of, slate_of
+from millstream.elements.element_base import configuration, shape_of, slate_of
 from millstream.spark.function_pickle import dumps, loads
 
 
@@ -44,7 +44,7 @@ def test_the_prototype_is_left_as_it_was() -> None:
 
 
 def test_the_shape_of_a_class() -> None:
-    """What is configured and what is the slate; inherited fields belong to it."""
+    """Fields are either configured or part of the slate, inherited ones too."""
 
     @dataclass
     class More(Fraction):
@@ -86,7 +86,8 @@ def test_what_is_not_a_field_is_not_lost_in_silence() -> None:
 
 @pytest.mark.parametrize("changed", ["step", "_twice"])
 def test_what_is_configured_is_not_changed_in_silence(changed: str) -> None:
-    """What the prototype has, and what it has made of that, is not kept either: so it is said."""
+    """Changes of configured attributes, and of values made from them, would be lost too, so they
+    are an error."""
 
     @dataclass
     class Stepping(ms.Element):
@@ -111,7 +112,7 @@ def test_what_is_configured_is_not_changed_in_silence(changed: str) -> None:
 
 
 def test_a_memoryless_element_keeps_nothing_either() -> None:
-    """It runs as a map, and says so of what it sets on itself."""
+    """It runs as a map. Attributes that it sets on itself are an error."""
 
     class Passes(ms.Element):
         def process_event(self, event: ms.Event) -> Iterator[Any]:

@@ -31,7 +31,8 @@ def test_a_configuration_of_another_type_is_refused(given: dict[str, Any], messa
 
 
 def test_a_field_of_the_slate_is_not_set_in_the_prototype() -> None:
-    """It would be another default than the class says, and gone when the file is read again."""
+    """The value would differ from the class's default, and would be lost when the file is read
+    again."""
     message = refused(Fraction(1, seen=5))
     assert (
         "element Fraction: seen must be left out: it belongs to the slate, and begins with"

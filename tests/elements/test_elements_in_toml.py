@@ -90,7 +90,7 @@ def project(tmp_path: Path) -> Any:
 
 
 def edited(path: Path, old: str, new: str) -> str:
-    """What is said of the file with a mistake in it."""
+    """Returns the error for a file with a mistake in it."""
     assert FILE.count(old) >= 1
     path.write_text(FILE.replace(old, new, 1))
     with pytest.raises(ms.DefinitionError) as error:
@@ -189,7 +189,7 @@ def test_another_file_is_another_application(project: Path, old: str, new: str) 
 def test_a_mistake_is_named_with_its_line(
     project: Path, old: str, new: str, at: str, message: str
 ) -> None:
-    """Whatever is wrong in a table of an element is refused with its line and what to do."""
+    """Each mistake in a table of an element is refused with its line and advice."""
     error = edited(project, old, new)
     assert message in error
     lines = project.read_text().splitlines()

@@ -88,7 +88,7 @@ def test_what_is_no_text_is_a_dead_letter(value: Any) -> None:
     ],
 )
 def test_a_wrong_configuration_is_refused(configured: dict[str, Any], message: str) -> None:
-    """It is found when the element is made."""
+    """The error is raised when the element is made."""
     with pytest.raises(DefinitionError, match=f"^element Extract: {message}"):
         app_of(**configured)
 

@@ -53,7 +53,8 @@ def as_json(one: object) -> str:
 @settings(max_examples=examples(60))
 @given(given=some_events, drop=st.booleans())
 def test_it_passes_on_as_defined(given: list[Any], drop: bool) -> None:
-    """What the conditions hold for is passed on as it is, a microsecond later; or what not."""
+    """Events for which the conditions hold are passed on unchanged, a microsecond later. With
+    `drop`, the other ones are."""
     run = ms.testing.run(
         app_of("sales", where=WHERE, drop=drop), [("sales", *one) for one in given]
     )
@@ -92,7 +93,7 @@ def test_it_may_publish_to_several() -> None:
     ],
 )
 def test_a_wrong_configuration_is_refused(configured: dict[str, Any], message: str) -> None:
-    """It is found when the element is made."""
+    """The error is raised when the element is made."""
     with pytest.raises(DefinitionError, match=f"^element Filter: {message}"):
         Filter(**configured)
 

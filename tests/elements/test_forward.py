@@ -40,7 +40,7 @@ def at(value: Any, path: str) -> list[Any]:
 
 
 def defined(value: Any, select: list[str] | None, rename: Any, add: Any) -> Any:
-    """What becomes of a value, as a definition."""
+    """The definition of the result for a value."""
     out: Any = deepcopy(value) if select is None else {}
     for path in select or []:
         for found in at(value, path):
@@ -79,7 +79,7 @@ def test_fields_as_defined(value: Any, select: Any, rename: Any, add: Any) -> No
 @settings(max_examples=examples(60))
 @given(value=values, select=st.lists(paths), rename=st.dictionaries(names, paths))
 def test_the_input_is_left_as_it_is(value: Any, select: Any, rename: Any) -> None:
-    """What other functions get of the same event is not changed."""
+    """Other functions get the same event unchanged."""
     before = deepcopy(value)
     for chosen in (select, None):
         element = Forward(select=chosen, rename=rename, add={"new": 1})
@@ -116,7 +116,7 @@ def test_a_value_without_fields_is_a_dead_letter() -> None:
     ],
 )
 def test_a_wrong_configuration_is_refused(configured: dict[str, Any], message: str) -> None:
-    """It is found when the element is made."""
+    """The error is raised when the element is made."""
     with pytest.raises(DefinitionError, match=f"^element Forward: {message}"):
         Forward(**configured)
 

@@ -29,7 +29,7 @@ def event(stream: str, ts: int, key: str, n: int) -> Event:
 
 SHARDS = st.integers(1, 5)
 LATENESSES = st.sampled_from(["0s", "10us", "1m"])
-"""Of the sources: some events are late, or few, or all wait for the end."""
+"""The lateness of the sources: some events are late, few are, or all wait for the end."""
 some_events = st.lists(
     st.builds(
         event,
@@ -129,7 +129,7 @@ def test_what_comes_later_may_be_older() -> None:
 
 
 def test_a_busy_key_is_bounded_by_time() -> None:
-    """Of a key whose events never stop, at most those of twice the bound are kept."""
+    """For a key with a steady flow of events, at most the events of twice the bound are kept."""
     run = ms.testing.run(joining(), [event("clicks", ts, "a", ts) for ts in range(100)])
     assert min(when for when, _, _ in run.slate("join", "a").lefts) > 100 - 2 * 10 - 2
 

@@ -54,7 +54,7 @@ def test_events_reach_the_element_of_their_key() -> None:
 
 
 def test_only_streams_keep_the_key_that_events_have() -> None:
-    """One name, or a list of them; then there is no map in front of the element."""
+    """With one stream's name, or a list of them, there is no map in front of the element."""
     for keys in ("sales", ["sales"], {"sales": OWN}):
         run = counted(keys, {"item": "pen"}, {"item": "cup"})
         assert list(run.slates("count")) == ["own"]
@@ -80,7 +80,8 @@ def test_only_streams_keep_the_key_that_events_have() -> None:
 def test_an_event_without_its_key_is_a_dead_letter(
     attribute: Any, value: Any, message: str
 ) -> None:
-    """It says which element and stream, and what is missing; the other events are counted."""
+    """The letter names the element, the stream and the missing field. The other events are
+    counted."""
     whole = {"item": "pen", "shop": {"city": "Ulm"}}
     run = counted(
         {"sales": attribute}, value, {**whole, "shop": "x"} if attribute != "shop.city" else whole
@@ -129,6 +130,6 @@ def test_keys_that_say_nothing_are_refused(keys: Any) -> None:
 
 @given(fields=st.lists(st.text("a|\\b", max_size=5), min_size=1, max_size=4))
 def test_a_key_of_several_fields_can_be_split(fields: list[str]) -> None:
-    """Whatever the fields hold, `split_key` gives them back; so no two lists share a key."""
+    """For any values of the fields, `split_key` returns them, so no two lists share a key."""
     value = {str(number): text for number, text in enumerate(fields)}
     assert split_key(key(tuple(value), value)) == fields

@@ -96,7 +96,7 @@ def test_times_before_1970() -> None:
 
 
 def test_output_every_so_many_events() -> None:
-    """Of a key; with 1, at each; `time` is the event's."""
+    """The events are counted by key. With 1, each event triggers it. `time` is the event's."""
     events = [sale(ts, item) for ts, item in enumerate(["pen", "cup", "pen", "pen", "pen", "cup"])]
     run = ms.testing.run(placed(Told(), every_events=2, publishes="out"), events)
     assert [(key, time, len(heard)) for key, time, heard in out(run)] == [
@@ -165,7 +165,7 @@ def test_time_to_live() -> None:
 
 
 def test_own_timers() -> None:
-    """What a method sets is handled by `on_timer`, beside the timer of `output`."""
+    """Timers that a method sets are handled by `on_timer`, besides the timer of `output`."""
 
     @dataclass
     class Alarm(Count):

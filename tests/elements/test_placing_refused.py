@@ -68,7 +68,7 @@ class Late(Count):
     ],
 )
 def test_mistakes(element: Any, options: dict[str, Any], message: str) -> None:
-    """Whatever is wrong is found when the application is built, with what to do."""
+    """Each mistake is found when the application is built, with advice."""
     assert message in refused(element, **options)
 
 
@@ -82,14 +82,14 @@ def test_what_it_publishes_is_streams(element: Any) -> None:
 
 
 def test_keys_must_be_said() -> None:
-    """They have no default."""
+    """Keys have no default."""
     app = ms.App("shop")
     with pytest.raises(ms.DefinitionError, match="element 'Count': keys must say by stream"):
         app.add(Count())
 
 
 def test_a_property_among_the_options_is_pointed_out() -> None:
-    """What is configured is given to the class."""
+    """Configured fields are arguments of the class."""
 
     @dataclass
     class Sized(Count):

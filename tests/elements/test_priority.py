@@ -85,7 +85,7 @@ def test_the_least_important_elements_go(
 
 
 def test_another_configuration_is_another_order() -> None:
-    """What is configured in the prototype may change between runs: the order follows at once."""
+    """The prototype's configuration may change between runs. The order follows at once."""
     first = InProcess(app_of(3).checked(), shards=1)
     first.batch(events_of([("a", 1), ("b", 2), ("c", 3), ("vip", 0)]))
     assert users(first) == {"b", "c", "vip"}

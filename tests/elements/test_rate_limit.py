@@ -21,7 +21,7 @@ from millstream.model.event import Event
 
 SHARDS = st.integers(1, 5)
 LATENESSES = st.sampled_from(["0s", "10us", "1m"])
-"""Of the sources: some events are late, or few, or all wait for the end."""
+"""The lateness of the sources: some events are late, few are, or all wait for the end."""
 some_events = st.lists(
     st.builds(
         lambda ts, key, n: Event("calls", ts, key, {"user": key, "n": n}),
@@ -135,7 +135,7 @@ def test_what_comes_later_may_be_older() -> None:
 
 
 def test_it_passes_on_to_all_streams_but_the_one_for_the_rest() -> None:
-    """What is within the limit goes to every stream that is published but overflow_to."""
+    """Events within the limit go to all published streams except overflow_to."""
     app = limiting(overflow_to="over", publishes=["a", "over", "b"])
     run = ms.testing.run(app, [("calls", ts, "k", ts) for ts in range(3)])
     assert [[one.value for one in run.stream(to)] for to in ("a", "b", "over")] == [

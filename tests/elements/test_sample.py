@@ -77,7 +77,7 @@ def test_none_and_all(given: list[Any], by: str, seed: int) -> None:
 
 
 def test_it_is_about_the_fraction() -> None:
-    """Of 4,000 events, by either, a quarter is taken but for a few; another seed takes others."""
+    """Of 4,000 events about a quarter is taken with either hash. Another seed takes others."""
     given = [(ts, f"user{ts}", None) for ts in range(4_000)]
     for by in ("event", "key"):
         first = sampled(given, fraction=0.25, by=by)
@@ -101,7 +101,7 @@ def test_it_is_about_the_fraction() -> None:
     ],
 )
 def test_a_wrong_configuration_is_refused(configured: dict[str, Any], message: str) -> None:
-    """It is found when the element is made."""
+    """The error is raised when the element is made."""
     with pytest.raises(DefinitionError, match=f"^element Sample: {message}"):
         Sample(**configured)
 

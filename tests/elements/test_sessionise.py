@@ -20,7 +20,7 @@ from millstream.model.event import Event
 
 SHARDS = st.integers(1, 5)
 LATENESSES = st.sampled_from(["0s", "10us", "1m"])
-"""Of the sources: some events are late, or few, or all wait for the end."""
+"""The lateness of the sources: some events are late, few are, or all wait for the end."""
 some_events = st.lists(
     st.builds(
         lambda ts, key, page: Event("views", ts, key, {"user": key, "at": {"page": page}}),

@@ -93,7 +93,7 @@ def values(inside: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def windows(given: Given, size: Size) -> list[tuple[int, str, dict[str, Any]]]:
-    """What sliding is to emit, as a definition: (ts, key, value)."""
+    """The definition of sliding's output: (ts, key, value)."""
     slot, slots, every = size
     emitted = []
     for key in sorted({ad for _, _, ad, _ in given}):
@@ -125,7 +125,7 @@ def test_it_emits_the_windows_as_defined(given: Given, size: Size) -> None:
 def test_the_engine_emits_what_the_reference_does(
     given: Given, size: Size, cuts: list[int], shards: int, lane: Lane
 ) -> None:
-    """Whatever the batches and shards are, in event-time order the engine gives the same."""
+    """For any batches and shards, in event-time order the engine gives the same."""
     check_engine_is_reference(app_of(size), events_of(given), cuts, shards, lane)
 
 
@@ -252,7 +252,7 @@ def test_what_a_condition_means() -> None:
 
 
 def test_a_sum_without_its_number_is_a_dead_letter() -> None:
-    """What an aggregate cannot take changes none of them."""
+    """An event that one aggregate cannot take changes none of them."""
     app = app_of((10, 1, 1), {"n": "count", "spent": {"name": "sum", "of": "price"}})
     events = [ms.Event("serves", 1, "x", {"price": 2}), ms.Event("serves", 2, "x", {})]
     run = ms.testing.run(app, [*events, ms.Event("serves", 15, "end", {"price": 0})])

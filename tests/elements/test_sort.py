@@ -61,7 +61,7 @@ def best(given: Scores, until: int, size: int) -> list[list[Any]]:
 
 
 def changes(lists: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:
-    """Those that differ from the one before; the first is before all, and empty."""
+    """Returns the lists that differ from their predecessor. The first predecessor is empty."""
     tops = [[], *(top for _, top in lists)]
     return [one for before, one in zip(tops, lists, strict=False) if one[1] != before]
 
@@ -113,13 +113,13 @@ def _rank(one: list[Any]) -> tuple[int, str]:
 def test_the_engine_gives_what_the_reference_gives(
     given: Scores, spare: int, options: Any, cuts: list[int], lane: Lane, shards: int
 ) -> None:
-    """Whatever the batches and shards are, in event-time order the engine gives the same."""
+    """For any batches and shards, in event-time order the engine gives the same."""
     app = app_of(2, spare=spare, **options)
     check_engine_is_reference(app, events_of(given), cuts, shards, lane)
 
 
 def test_lists_of_two_elements_with_the_same_key_are_merged() -> None:
-    """Who sent a list is told by its stream and its key: one does not take the other's place."""
+    """Lists are told apart by their stream and key, so one does not replace the other."""
     app = ms.App("merging")
     app.source("mine")
     app.source("yours")
@@ -166,7 +166,7 @@ def test_what_is_no_list_is_a_dead_letter(value: Any) -> None:
 
 
 def test_wrong_configurations_are_refused() -> None:
-    """They are found when the elements are made."""
+    """The errors are raised when the elements are made."""
     with pytest.raises(DefinitionError, match=r"^element Merge: size must be 1 or more; got 0"):
         Merge(size=0)
     with pytest.raises(DefinitionError, match=r"^element Sort: item_ttl must be a duration"):

@@ -37,7 +37,8 @@ def app_of(**configured: Any) -> ms.App:
     pattern=st.sampled_from([None, r"\S+", "(t)(h)e", "x*"]),
 )
 def test_it_splits_as_defined(given: Any, lower: bool, pattern: str | None) -> None:
-    """One event for each different word of each text, with how often it is there, keyed by it."""
+    """There is an event for each different word of each text, keyed by the word, with its number of
+    occurrences."""
     configured = {"lower": lower} | ({} if pattern is None else {"pattern": pattern})
     run = ms.testing.run(
         app_of(**configured), [("quotes", ts, "k", {"text": text}) for ts, text in given]
@@ -78,7 +79,7 @@ def test_what_is_no_text_is_a_dead_letter(value: Any) -> None:
     ],
 )
 def test_a_wrong_configuration_is_refused(configured: dict[str, Any], message: str) -> None:
-    """It is found when the element is made."""
+    """The error is raised when the element is made."""
     with pytest.raises(DefinitionError, match=f"^element Split: {message}"):
         Split(**configured)
 

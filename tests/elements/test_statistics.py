@@ -65,7 +65,7 @@ def events_of(given: Sales) -> list[ms.Event]:
 
 
 def defined(name: str, some: list[Any]) -> dict[str, Any]:
-    """What each of the elements says of some numbers, by definition."""
+    """The definition of each element's result for some numbers."""
     if name in ("min", "max"):
         return {name: min(some) if name == "min" else max(some)}
     total = sum(map(Fraction, some), Fraction(0))
@@ -78,7 +78,7 @@ def defined(name: str, some: list[Any]) -> dict[str, Any]:
 
 
 def totals(name: str, given: Sales, schedule: Schedule) -> list[tuple[int, str, dict[str, Any]]]:
-    """What an element is to emit, as a definition: (ts, key, value)."""
+    """The definition of an element's output: (ts, key, value)."""
     every, every_events = schedule
     emitted = []
     for key in {user for _, user, _ in given}:
@@ -102,7 +102,7 @@ def _content(event: ms.Event) -> tuple[int, bytes]:
 @settings(max_examples=examples(80))
 @given(name=st.sampled_from(NAMES), given=sales, schedule=schedules)
 def test_they_say_what_is_defined(name: str, given: Sales, schedule: Schedule) -> None:
-    """They emit the exact sum, the mean rounded once, the least and the greatest so far."""
+    """The elements emit the exact sum, the mean rounded once, the least and the greatest so far."""
     closing = ms.Event("sales", END, "end", {"paid": {"price": 0}})
     run = ms.testing.run(app_of(name, schedule), [*events_of(given), closing])
     emitted = [(e.ts, e.key, dict(e.value)) for e in run.stream("totals") if e.key != "end"]
@@ -126,7 +126,7 @@ def test_they_say_what_is_defined(name: str, given: Sales, schedule: Schedule) -
 def test_the_engine_says_what_the_reference_says(
     name: str, given: Sales, schedule: Schedule, cuts: list[int], shards: int, lane: Lane
 ) -> None:
-    """Whatever the batches and shards are, in event-time order the engine gives the same bytes."""
+    """For any batches and shards, in event-time order the engine gives the same bytes."""
     app = app_of(name, schedule)
     check_engine_is_reference(app, events_of(given), cuts, shards, lane)
 
@@ -134,7 +134,7 @@ def test_the_engine_says_what_the_reference_says(
 @settings(max_examples=examples(40))
 @given(name=st.sampled_from(NAMES), given=sales)
 def test_the_slate_is_that_of_the_aggregate(name: str, given: Sales) -> None:
-    """What an element holds is what an aggregate of the same algebra has as its slate."""
+    """The slate of an element equals that of an aggregate with the same algebra."""
     app = app_of(name, (None, 1))
     built = getattr(ms.algebra, name)
     app.aggregate("sales", algebra=built("paid.price"), name="aggregate")

@@ -1,4 +1,4 @@
-"""What users get to read when they have made a mistake with a standard element."""
+"""The messages for mistakes with a standard element."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_the_line_and_the_element(tmp_path: Path, text: str, line: str, message:
 
 @pytest.mark.parametrize("element", ["deduplicate", "rate_limit", "sessionise", "filter", "split"])
 def test_what_emits_on_its_own_takes_no_every(tmp_path: Path, element: str) -> None:
-    """It is named as in the file; there is no method that a user could write for it."""
+    """The element is named as in the file. There is no method that a user could write for it."""
     of = {"deduplicate": 'within = "1h"', "sessionise": 'gap = "1h"', "filter": "where = { n = 1 }"}
     of |= {"rate_limit": 'most = 1\nper = "1h"', "split": ""}
     text = f'[elements.e]\nelement = "{element}"\nkeys = "clicks"\npublishes = "out"\n'
@@ -193,7 +193,7 @@ def test_a_stream_that_is_not_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("address", ["jsonn:x", "sqlite:x.db", "zip:x"])
 def test_the_formats_of_a_source(tmp_path: Path, address: str) -> None:
-    """Whatever was wrong, the same formats are offered, and only those that a source reads."""
+    """Whatever the mistake, the same formats are offered, and only those that a source reads."""
     line, message = told(tmp_path, f'[streams.more]\nsource = "{address}"\n')
     assert line == f'source = "{address}"'
     formats = "json, csv, text, parquet, log, kafka"
@@ -238,7 +238,7 @@ def test_an_event_without_its_key(value: Any, message: str) -> None:
 
 
 def test_a_field_within_a_field() -> None:
-    """Of a path it is told which step is missing."""
+    """The error names the missing step of a path."""
     app = ads(Count(), {"clicks": "at.page"}, every_events=1)
     assert "no field 'at.page'; did you mean 'at.pgae'?" in letter(app, {"at": {"pgae": 1}})
     assert "no field 'at.page': 'at' is text, not an object" in letter(app, {"at": "/a"})

@@ -93,7 +93,7 @@ def best(
 
 
 def changes(lists: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:
-    """Those that differ from the one before; the first is before all, and empty."""
+    """Returns the lists that differ from their predecessor. The first predecessor is empty."""
     before: list[Any] = []
     changed = []
     for at, top in lists:
@@ -104,7 +104,7 @@ def changes(lists: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:
 
 
 def exact_lists(run: ms.testing.Run) -> list[tuple[int, list[Any]]]:
-    """What was emitted, once it is known to be said to be exact."""
+    """Returns the emitted lists, after checking that each is marked exact."""
     events = run.stream("tops")
     assert run.dead_letters == []
     assert all(e.value == {"key": "", "top": e.value["top"], "exact": True} for e in events)
@@ -239,8 +239,8 @@ def test_the_engine_gives_what_the_reference_gives(
     lane: Lane,
     stored: int,
 ) -> None:
-    """Whatever the batches, the plan and the shards of either kind, slates and lists are the same
-    in event-time order."""
+    """For any batches, plans and shards of either kind, slates and lists are the same in event-time
+    order."""
     options = schedule | ({} if ttl is None else {"ttl": f"{ttl}us"})
     app = app_of(size=size, shards=shards, spare=spare, options=options)
     check_engine_is_reference(app, events_of(given), cuts, stored, lane)
@@ -279,7 +279,7 @@ def lists_of(given: list[Told], **how: Any) -> list[tuple[list[Any], bool]]:
 
 
 def test_what_falls_below_what_is_not_kept_is_not_exact() -> None:
-    """It stays in the list with its new value, which is called exact again once it is."""
+    """An item stays in the list with its new value. The list is marked exact again once it is."""
     given: list[Told] = [(1, "a", 5), (10, "b", 3), (20, "a", 1), (30, "b", 4), (40, "b", 2)]
     wanted = [([["a", 5]], True), ([["a", 1]], False), ([["b", 4]], True), ([["b", 2]], False)]
     assert lists_of(given, size=1) == wanted
@@ -341,7 +341,7 @@ def test_what_tells_nothing_is_a_dead_letter(value: Any) -> None:
     ],
 )
 def test_a_wrong_configuration_is_refused(configured: dict[str, Any], message: str) -> None:
-    """It is found when the element is made."""
+    """The error is raised when the element is made."""
     with pytest.raises(DefinitionError, match=f"^element Top: {message}"):
         Top(**configured)
 
@@ -358,7 +358,8 @@ def test_a_wrong_configuration_is_refused(configured: dict[str, Any], message: s
     ],
 )
 def test_a_wrong_placement_is_refused(options: dict[str, Any], message: str) -> None:
-    """What would break a list, or means nothing, is found when the element is added."""
+    """Options that would break a list, or have no meaning, are refused when the element is
+    added."""
     with pytest.raises(DefinitionError, match=message):
         app_of(options=options)
 

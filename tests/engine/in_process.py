@@ -59,7 +59,7 @@ class InProcess:
     def batch(
         self, events: Sequence[Event], *, final: bool = False, step: FinalStep | None = None
     ) -> None:
-        """One batch, its clock a second after the last."""
+        """Runs a batch. Its clock is a second after that of the last one."""
         self.clock += 1_000_000
         number = self.progress.batch + 1
         beat = next_beat(
@@ -118,7 +118,7 @@ class InProcess:
         return reports
 
     def _layer_task(self, beat: Any, layer: int, owned: Any, inboxes: Placed) -> Task:
-        """One task of a layer, run and committed."""
+        """Runs and commits a task of a layer."""
         with self._task(beat, owned) as task:
             task.run_layer(layer, inboxes, beat)
             task.commit()

@@ -1,4 +1,4 @@
-"""What an update with limited room must keep and store, worked out from all of its slates.
+"""The expected slates and rows of an update with limited room, computed from all of its slates.
 
 The oracle of a batch is the same batch without the limits, over a copy of the store: from what that
 leaves, the slates to keep are found by sorting them all, and the rows to store by writing them all.

@@ -1,4 +1,4 @@
-"""What a run came to, in a form that two runs can be compared in, byte for byte.
+"""The result of a run, in a form in which two runs can be compared byte for byte.
 
 The reference's outcome is written as the store would hold it: the rows of slates, of table entries
 and of the index of timers, each in its shard. So a comparison also finds rows that were left behind
@@ -51,7 +51,7 @@ class Outcome:
     ttls: dict[str, int]
     """The updates whose slates expire."""
     end: int | None
-    """How far event time has come."""
+    """The event time that was reached."""
 
     def without_shards(self) -> Outcome:
         """The same, whatever the number of shards."""
@@ -67,7 +67,7 @@ class Outcome:
     __hash__ = None  # type: ignore[assignment]
 
     def _as_of(self, end: int | None) -> tuple[Any, ...]:
-        """What is to be equal: all but the slates that have expired by then."""
+        """Returns the part that must be equal: all but the slates that have expired by then."""
         return self.living(end), self.streams, self.letters, self.counts
 
     def living(self, end: int | None) -> Rows:
@@ -93,8 +93,10 @@ def of_reference(
     shards: int,
     late: Iterable[tuple[Event, int]] = (),
 ) -> Outcome:
-    """What the reference makes of the events, to the end of event time; and of those that were
-    late, each with the horizon that it has missed."""
+    """Returns the reference's outcome at the end of event time.
+
+    `late` has late events, each with the horizon that it has missed.
+    """
     reference = Reference(workflow)
     reference.feed(events)
     for event, missed in late:
@@ -127,7 +129,7 @@ def _end(reference: Reference) -> int | None:
 
 
 def of_engine(run: InProcess) -> Outcome:
-    """What the engine has come to so far."""
+    """Returns the engine's outcome so far."""
     assert run.store is not None
     letters = [
         (

@@ -31,7 +31,7 @@ lanes = st.sampled_from(LANES)
 
 
 def generated(count: int) -> settings:
-    """So many cases in a full run, of which Hypothesis may take long to make one."""
+    """Settings for a number of cases in a full run. Hypothesis may take long to make a case."""
     return settings(
         max_examples=examples(count),
         # A case is a whole application, made from some hundred draws: now and then one is slow

@@ -223,7 +223,7 @@ def test_a_crash_makes_no_difference(case: Made, lane: Lane, commits: int) -> No
 @settings(max_examples=examples(60))
 @given(case=made(), lane=lanes, size=st.integers(1, 5))
 def test_small_buffers_give_the_same(case: Made, lane: Lane, size: int) -> None:
-    """How many events are merged at a time makes no difference."""
+    """The number of events that are merged at a time makes no difference."""
     whole = replace(case, batches=(tuple(case.events),))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(combiner, "BUFFERED", size)
@@ -243,7 +243,7 @@ def _events(*numbers: int, key: str = "x") -> list[Event]:
 
 
 def test_a_hot_key_is_one_partial() -> None:
-    """However many events a key has, a task sends one partial of it."""
+    """However many events a key has, a task sends one partial for it."""
     engine = InProcess(_app(COUNT).checked(), shards=2, lane="shuffled")
     sent: list[int] = []
     layer_task = engine._layer_task
@@ -288,7 +288,8 @@ def test_a_merge_that_raises_is_a_dead_letter_for_its_events(lane: Lane) -> None
 
 
 def test_an_algebra_without_values_must_not_fail() -> None:
-    """One that says it needs no values has promised not to fail: the run stops and says so."""
+    """An algebra that declares that it needs no values must not fail: if it does, the run stops and
+    says so."""
 
     def broken(keys: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
         raise ValueError("no")

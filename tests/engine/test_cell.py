@@ -1,4 +1,4 @@
-"""One function in one shard: what it reads and what it changes."""
+"""A function in a shard: its reads and its changes."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_the_index_of_timers_follows_the_slates() -> None:
 
 
 def test_due_timers_are_found_without_reading_the_others() -> None:
-    """Of 10,000 timers only those that are due are read."""
+    """Of 10,000 timers only the due ones are read."""
     index = timers_of("u", "event")
     stored = {timer_row(index, 100 + n, "later"): b"" for n in range(10_000)}
     stored[timer_row(index, 3, "k")] = b""

@@ -100,7 +100,7 @@ def test_by_key(rows: list[Delivery]) -> None:
 
 @given(deliveries)
 def test_content_order_leaves_equal_events_in_place(rows: list[Delivery]) -> None:
-    """It is stable."""
+    """The sort is stable."""
     order = content_order(columns(rows), STREAMS).tolist()
     assert order == sorted(
         range(len(rows)), key=lambda i: (rows[i][1], STREAMS[rows[i][0]], canonical(rows[i][3]))

@@ -106,7 +106,7 @@ def test_many_failures_with_timers_cost_as_many_calls() -> None:
 
 
 def test_a_failing_event_leaves_nothing() -> None:
-    """What it did to the slate, the streams and the timers is taken back; the letter says why."""
+    """Its effects on the slate, the streams and the timers are undone. The letter says why."""
 
     def update(event: ms.Event, slate: dict[str, Any]) -> Iterator[Any]:
         slate[f"at{event.ts}"] = 1

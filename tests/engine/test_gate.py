@@ -45,7 +45,7 @@ def test_a_higher_horizon_in_the_same_batch_lets_more_through() -> None:
 
 
 def test_waiting_events_are_there_in_the_next_batch() -> None:
-    """What waits is stored, and comes out once the horizon has passed it."""
+    """Waiting events are stored, and released once the horizon has passed them."""
     shard = new_shard()
     first = gate_of(shard, 0, None)
     first.take(columns(7, 5, 9), 1)
@@ -73,8 +73,8 @@ def test_a_chunk_that_is_half_done_is_not_written_again() -> None:
 
 
 def test_an_event_far_ahead_does_not_keep_its_chunk_being_read() -> None:
-    """What is left of a chunk that is more than half done is a chunk of its own, which is not read
-    before its time: a stray event in every batch does not make every later batch slower."""
+    """Once more than half of a chunk is released, the rest becomes a chunk of its own, which is not
+    read before its time. So a stray event in every batch does not slow down every later batch."""
     shard = new_shard()
     for batch in range(30):
         gate = gate_of(shard, batch, batch * 10 - 10 if batch else None)

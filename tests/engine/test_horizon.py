@@ -1,4 +1,4 @@
-"""How far event time has come, what is due, and which lane a batch takes."""
+"""The progress of event time, due work, and the lane of a batch."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_an_idle_source_does_not_hold_the_others_back() -> None:
 
 
 def test_a_source_that_brings_records_now_is_not_idle() -> None:
-    """However long the last batch took, a source with records in this one counts."""
+    """However long the last batch took, a source with records in this batch is not idle."""
     both = workflow(a={"idle": "10s"}, b={"idle": "2s"})
     progress = seen(a=(50, 5 * SECOND), b=(30, 3 * SECOND))
     assert horizon_of(both, progress, 9 * SECOND, 0, False, fresh=["b"]) == 30
@@ -147,7 +147,8 @@ def test_without_delayed_feedback_there_are_no_steps() -> None:
 
 
 def test_the_shuffled_lane_steps_once_a_batch() -> None:
-    """One task loops over its steps; the shuffled lane takes one, and lateness is the target's."""
+    """In the single lane a task loops over its steps. The shuffled lane takes one step, and
+    lateness is the target's."""
     progress = seen(a=(200, 0))
     progress.horizon, progress.least_waiting = 100, 101
     given: dict[str, Any] = {"epoch": 1, "batch": 1, "clock": 1, "started": 0, "final": False}
@@ -185,7 +186,7 @@ def test_what_makes_a_batch_due(progress: Progress, due: bool) -> None:
 
 
 def test_progress_and_horizon_together() -> None:
-    """What a batch has seen moves the next batch's horizon, not its own."""
+    """The events of a batch move the horizon of the next batch, not its own."""
     one = workflow()
     progress = advanced(Progress(), [], 0, 5, {})
     assert horizon_of(one, progress, 6, 0, False) is None

@@ -47,8 +47,7 @@ def test_a_hot_key_waits_in_its_own_lane() -> None:
 
 
 def test_an_immediate_update_holds_no_key_back() -> None:
-    """However many events a key has and whatever they cost, the batch that brings them processes
-    them all."""
+    """However many events a key has and whatever they cost, their batch processes all of them."""
     app = ms.App("immediate")
     app.source("in")
 
@@ -79,8 +78,8 @@ def test_shares_change_when_not_what(given: list[list[tuple[str, int, int]]], la
 
 
 def test_an_update_once_thought_dear_is_found_to_be_cheap() -> None:
-    """One slow batch (a first import, a pause) makes the share of a key small. With one key only,
-    no batch feeds more than that share: it must be enough to learn the cost anew."""
+    """A slow batch (a first import, a pause) makes the share of a key small. With a single key, no
+    batch feeds more than that share. It must be enough to measure the cost again."""
     app = folding("arrival", None)
     engine = InProcess(app.checked(), shards=1)
     engine.progress.costs = {"fold": 1e9}

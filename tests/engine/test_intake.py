@@ -30,7 +30,7 @@ def intake_of(late: int | None = None, **source: Any) -> Intake:
 
 
 def taken(intake: Intake, records: list[Any], raw: list[bytes] | None = None) -> list[Any]:
-    """What the records became: (ts, key, value)."""
+    """Returns the events of the records: (ts, key, value)."""
     intake.take(records, raw, "in.jsonl", lambda index: index + 10)
     inbox = intake._router.placed.get((0, 0))
     return list(zip(inbox.ts, inbox.keys, inbox.values, strict=True)) if inbox else []
@@ -93,7 +93,7 @@ def test_the_fast_way_and_the_slow_way_agree(
 
 
 def test_a_record_that_cannot_become_an_event() -> None:
-    """It is a dead letter with its file and line; the others of its chunk are not held up."""
+    """It is a dead letter with its file and line. The others of its chunk are processed."""
     intake = intake_of(key="user", ts="at", unit="s")
     raw = [b'{"user":"ann","at":1}', b'{"at":2}', b'{"user":"bob","at":"soon"}']
     found = taken(intake, [{"user": "ann", "at": 1}, {"at": 2}, {"user": "bob", "at": "soon"}], raw)
@@ -121,7 +121,7 @@ def test_a_record_that_cannot_become_an_event() -> None:
     ],
 )
 def test_a_time_that_is_far_ahead(given: list[Any], source: dict[str, Any]) -> None:
-    """It is set aside as a dead letter that says what it may be; those after it are not late."""
+    """The record is a dead letter that names the likely cause. Later records are not late."""
     intake = intake_of(ts="at", **source)
     found = taken(intake, [{"at": at} for at in given])
     (letter,) = intake._router.dead
@@ -159,7 +159,7 @@ def test_a_time_that_cannot_be_stored(ts: int) -> None:
 
 
 def test_late_events() -> None:
-    """What is at or below the limit goes to the late stream and nowhere else."""
+    """Events at or below the limit go to the late stream only."""
     intake = intake_of(late=10, ts="at", unit="us")
     found = taken(intake, [{"at": 9}, {"at": 10}, {"at": 11}])
     assert [ts for ts, _, _ in found] == [11]
@@ -168,7 +168,7 @@ def test_late_events() -> None:
 
 
 def test_late_events_count_for_the_highest_time_of_the_source() -> None:
-    """Whether late or not, the source has come that far."""
+    """Late events raise the highest time of their source too."""
     intake = intake_of(late=10, ts="at", unit="us")
     assert taken(intake, [{"at": 9}]) == []
     assert intake.highest == 9

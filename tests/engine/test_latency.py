@@ -1,4 +1,4 @@
-"""How long events take, with what they wait for the horizon."""
+"""The latency of events, including their wait for the horizon."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_what_is_fed_at_once_has_not_waited() -> None:
 
 @given(st.integers(1, 300))
 def test_few_batches_are_remembered_and_no_wait_is_shown_too_short(count: int) -> None:
-    """However many batches wait, few are kept, and a batch that is forgotten counts as one before
-    it, never as a later one."""
+    """However many batches wait, few are kept. A forgotten batch counts as an earlier one, never as
+    a later one."""
     arrivals: list[Arrival] = []
     for batch in range(count):
         arrivals = thinned([*arrivals, Arrival(batch, batch, batch, 10**9)])

@@ -193,7 +193,7 @@ def test_a_few_overdue_events_do_not_stop_the_sources() -> None:
 
 
 def test_conservation_holds_for_a_function_that_is_added() -> None:
-    """What was late or no event before a function was there is not among its deliveries."""
+    """Late and invalid records from before a function existed are not among its deliveries."""
     app = ms.App("grows", order="event-time")
     app.source("in", key="k", ts="ts", unit="us", idle="1h")
 
@@ -278,7 +278,7 @@ def test_what_does_not_go_together_is_refused(how: dict[str, Any], words: str) -
 
 
 def test_an_overflow_must_not_lead_back() -> None:
-    """What an update could not take must not come to it again, by whatever way."""
+    """An event that an update could not take must not reach it again on any path."""
     app = ms.App("round")
     app.source("in")
 

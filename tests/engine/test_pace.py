@@ -1,4 +1,4 @@
-"""How much a batch takes, and how much of it one key may have: decisions without a clock."""
+"""The intake of a batch, and the share of a key: decisions without a clock."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def simulated(loads: Iterable[float], cost: float, overhead: float = 0.2) -> lis
 
 @pytest.mark.parametrize("cost", [1e-7, 2e-7, 1e-6, 2e-5])
 def test_batches_stay_near_the_target_when_the_load_rises_tenfold(cost: float) -> None:
-    """From half of what it can bear, the load rises tenfold: within a few batches they take about
-    the target or less, not ten times as long; when it falls again, so do they."""
+    """When the load rises tenfold from half of capacity, batches return to about the target time
+    within a few batches, and shorten again when it falls."""
     bears = 1.8 / 2.0 / cost
     calm, storm = 0.5 * bears, 5 * bears
     times = simulated([calm] * 20 + [storm] * 40 + [0.1 * bears] * 200, cost)
@@ -65,8 +65,8 @@ def test_batches_stay_near_the_target_when_the_load_rises_tenfold(cost: float) -
 def test_the_intake_stays_within_bounds(
     intake: int | None, taken: int, seconds: float, warm: bool
 ) -> None:
-    """Whatever was measured: never over the setting, never so little that nothing moves, and never
-    more than four times the last."""
+    """For any measurements the intake is never over the setting, never too small to progress, and
+    never more than four times the last."""
     after = next_intake(intake, taken, seconds, target=2.0, most=MOST, warm=warm)
     if not taken:
         assert after == intake

@@ -47,7 +47,8 @@ def keeping(key: Any, ts: Any, unit: Any) -> App:
 def outcome(
     app: App, lines: list[bytes], pick: bool, stamps: list[int] | None = None
 ) -> tuple[Any, ...] | None:
-    """What became of the lines; None if they should have been picked from and were not."""
+    """Returns the results of the lines; None if the fast path should have been taken and was
+    not."""
     workflow = app.checked()
     plan, store = Plan(workflow, 2, frozenset(workflow.outputs)), MemoryStore(2)
     beat = next_beat(

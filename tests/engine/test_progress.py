@@ -1,4 +1,4 @@
-"""What the driver knows after a batch."""
+"""The driver's state after a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What generated cases, or reading, once found: each the smallest application that shows it."""
+"""Faults that generated cases or reviews once found: each with the smallest application that shows
+it."""
 
 from __future__ import annotations
 
@@ -98,7 +99,7 @@ def test_a_value_that_was_changed_before_the_failure() -> None:
 
 @pytest.mark.parametrize("kind", [dict, ms.Table])
 def test_an_event_that_fails_after_its_slate_expired(kind: type) -> None:
-    """It leaves the old slate as if it had not come."""
+    """The old slate is left as if the event had not come."""
 
     def update(event: ms.Event, slate: Any) -> None:
         slate["ts"] = event.ts

@@ -86,7 +86,7 @@ def test_with_room_enough_it_is_the_reference(
 def test_tasks_tried_again_and_crashes_change_nothing(
     batches: list[list[Event]], keep: int, memory: int, lane: Any, share: int, commits: int
 ) -> None:
-    """Whatever is repeated or rolled back, every row and every count is as without it."""
+    """Retried tasks and roll-backs leave every row and every count as without them."""
     workflow = an_app(keep, memory).checked()
     engines = [
         InProcess(workflow, lane=lane),
@@ -139,7 +139,7 @@ def test_what_goes_is_as_if_forgotten() -> None:
 
 
 def test_without_a_priority_the_last_update_decides() -> None:
-    """Those that were updated longest ago go; of the same time, the first by key."""
+    """The slates that were updated longest ago are evicted; among equal times, the first by key."""
     engine = InProcess(an_app(2, ranked=False).checked(), shards=1)
     engine.batch([event(5, "a"), event(3, "b"), event(4, "c"), event(4, "d")])
     assert keys(engine) == {"a", "d"}

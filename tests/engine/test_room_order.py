@@ -1,4 +1,4 @@
-"""What slates are ordered by: numbers as bytes, the mark of a priority, and rows in words."""
+"""The order of slates: numbers as bytes, the mark of a priority, and rows in words."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ranked_by(priority: Priority) -> bytes:
 
 
 def test_marks() -> None:
-    """What a priority says tells its mark: its code, constants, defaults and closure."""
+    """The mark of a priority depends on its code, constants, defaults and closure."""
 
     def scaled(by: Any) -> Priority:
         return lambda key, slate: slate["n"] * by

@@ -104,7 +104,7 @@ def test_feedback_goes_to_the_outbox() -> None:
 
 
 def test_several_streams_in_one_call() -> None:
-    """What a function emits to several streams is sent on stream by stream."""
+    """Events that a function emits to several streams are sent stream by stream."""
     app = app_of()
     app.map("s", publishes=("a", "b"), name="m")(nothing)
     app.update("a", name="on_a")(nothing)
@@ -163,7 +163,7 @@ def test_delivering_to_one_function() -> None:
 
 
 def test_taking_the_inboxes_empties_the_router() -> None:
-    """What was taken does not come again."""
+    """The same events are not returned again."""
     app = app_of()
     app.update("s", name="u")(nothing)
     router = router_of(app)

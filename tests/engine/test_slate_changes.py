@@ -74,7 +74,7 @@ class FollowedCrashing(Followed, Crashing):
 
 
 def assert_is_stored(engine: InProcess, name: str, held: Held, changed: set[Any]) -> None:
-    """What was applied is what the store has, as of the last batch."""
+    """Checks that the applied changes equal the store as of the last batch."""
     assert engine.store is not None
     rows = stored(engine.store, engine.progress.batch)
     prefix = slates_of(name)

@@ -145,7 +145,7 @@ def test_a_small_limit_is_held_as_the_reference_holds_it(
 def test_timers_that_take_a_slate_over_the_limit_fail(
     given: list[tuple[str, Op]], cuts: list[int], limit: int, lane: Lane
 ) -> None:
-    """What a timer's function leaves is held to the limit as what an event's does."""
+    """The limit holds for slates after timers as it does after events."""
     events = events_of(given)
     check(run(app_of("event-time", limit, timers=True), events, cuts, lane), events)
 
@@ -199,7 +199,8 @@ def test_a_table_may_be_large_if_its_entries_are_not() -> None:
 
 @pytest.mark.parametrize("lane", ["one-task", "shuffled"])
 def test_the_largest_slate_over_the_soft_limit_is_reported(lane: Lane) -> None:
-    """One a update, with its key, its bytes and its batch; it goes when it has not been seen."""
+    """One slate is reported for each update, with its key, its bytes and its batch. It is removed
+    if it is not seen again."""
     app = app_of("arrival", 100_000, slate_warn=1_000)
     sizes = {"k": 3_000, "l": 5_000, "m": 10}
     events = events_of([(key, ("put", "a", size)) for key, size in sizes.items()])

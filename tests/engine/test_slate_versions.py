@@ -143,8 +143,8 @@ KEYS = st.sampled_from(["a", "b", "c", "d"])
 def test_older_slates_are_those_of_the_reference(
     kind: type, timers: bool, lane: Lane, slates: Any, batches: Any
 ) -> None:
-    """Whatever versions are stored and however events come, the slates and the dead letters are
-    those of the reference: migrated once, untouched where a migration or an event fails."""
+    """For any stored versions and any order of events, the slates and the dead letters are those of
+    the reference. Slates are migrated once, and unchanged where a migration or an event fails."""
     app = app_of(kind, timers=timers)
     workflow = app.checked()
     reference = Reference(workflow)
@@ -211,7 +211,7 @@ def test_a_new_field_is_stored_when_an_old_slate_is_written_again() -> None:
 
 @given(st.sets(st.one_of(st.text(max_size=3), st.integers()), max_size=8))
 def test_a_set_is_stored_in_one_order(items: set[Any]) -> None:
-    """However a set came about, a slate with it is stored as the same bytes."""
+    """However a set was built, a slate with it is stored as the same bytes."""
 
     @dataclass
     class Seen:

@@ -1,4 +1,4 @@
-"""What the functions of a generated workflow do, decided by plain parameters.
+"""The functions of a generated workflow, decided by plain parameters.
 
 Everything a function does follows from its `MapSpec` or `UpdateSpec`, so functions are
 deterministic, a failing case prints as something that can be read and pasted, and
@@ -23,10 +23,10 @@ from millstream.model.slate import Table
 
 MOST_HOPS = 3
 MOST_ALARMS = 3
-"""How many timers a slate's timer function may set, unless it is endless."""
+"""The most timers that a slate's timer function may set, unless it is endless."""
 PERIOD = 200
-"""How far ahead it then sets them: further than what comes of a timer, which else would take event
-time on to the next one, for ever."""
+"""How far ahead it then sets them. It is longer than the effects of a timer take, which would
+otherwise move event time on to the next timer for ever."""
 
 Sends = Literal["left out", "changed, left out", "dict", "tuple", "bytes", "memory"]
 Keeps = Literal["chain", "list", "tuple", "int keys", "passing tuple", "shared", "event", "large"]
@@ -46,7 +46,7 @@ class Send:
     key: str | None = None
     """None: the input's; "*": one of its own for each of three residues; else this one."""
     later: int | None = None
-    """How much later than its input; None: left out."""
+    """The delay after the input; None: left out."""
     every: int = 1
 
 
@@ -98,12 +98,12 @@ class UpdateSpec(MapSpec):
     ttl: int | None = None
     alarms: tuple[Alarm, ...] = ()
     timed: bool = False
-    """Whether it has a timer function."""
+    """True if it has a timer function."""
     timer_failure: Failure | None = None
     forgets: int = 0
     """Forget the slate for one in so many inputs (and timers); 0: never."""
     endless: bool = False
-    """Whether the timer function always sets a timer again."""
+    """True if the timer function always sets another timer."""
 
 
 Spec = MapSpec | UpdateSpec
@@ -372,7 +372,7 @@ def number_of(value: Any) -> int:
 
 
 def hops_of(value: Any) -> int:
-    """How many functions an event has come through."""
+    """Returns the number of functions that an event has passed through."""
     if isinstance(value, dict):
         value = value.get("h", 0)
     elif isinstance(value, list | bytes):

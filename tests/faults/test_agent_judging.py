@@ -1,4 +1,4 @@
-"""What the fault runs of agents count as lost and doubled."""
+"""The records that the agents' fault runs count as lost and doubled."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def lines_of(folder: Path) -> list[bytes]:
 
 
 def messages_of(lines: list[bytes]) -> list[Message]:
-    """What a node without faults tells of the lines."""
+    """Returns the messages of a node without faults about the lines."""
     maker, making = Maker(JOB, NODE), Making()
     found: list[Message] = []
     for line in lines:
@@ -107,7 +107,8 @@ def test_lines_that_are_counted_twice_are_doubled(tmp_path: Path) -> None:
 
 
 def test_late_lines_are_counted_and_not_lost(tmp_path: Path) -> None:
-    """What a manifest says is late is neither; a window may be smaller by it, and never larger."""
+    """Lines that a manifest counts as late are neither. A window may lack them, but never has
+    more."""
     log = logged(tmp_path)
     lines = lines_of(tmp_path)
     at = next(n for n, line in enumerate(lines) if n > 50 and b'"line"' in line)

@@ -23,7 +23,7 @@ SEEDS = range(int(ASKED[0]), int(ASKED[2] or int(ASKED[0]) + 1))
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_record_is_counted_once_or_accounted_for(seed: int) -> None:
-    """Whatever the seed draws of nodes, links, clocks and faults."""
+    """It holds for any nodes, links, clocks and faults that the seed draws."""
     assert problems(simulate(drawn(seed))) == []
 
 

@@ -1,4 +1,4 @@
-"""What the runs over the ledger count as lost and doubled."""
+"""The events that the runs over the ledger count as lost and doubled."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class FeedRun:
         self.taken: list[Record] = []
 
     def batch(self, records: Iterable[Record] = ()) -> None:
-        """One batch that takes these records in."""
+        """Runs a batch that takes in these records."""
         records = list(records)
         self.taken += records
         source = self.placed.events

@@ -52,8 +52,8 @@ def begun(options: ms.feeds.Feeds, *records: Record) -> FeedRun:
 
 @pytest.mark.parametrize("policy", ["push", "pull"])
 def test_posts_of_sources_come_with_their_producer(policy: Any) -> None:
-    """Who follows an aggregated producer sees its own posts and its sources', with the origin as
-    their producer; posts that were there before and posts that come, pushed or pulled."""
+    """A follower of an aggregated producer sees its own posts and its sources', with the origin as
+    their producer. This holds for earlier and later posts, pushed or pulled."""
     told = Told()
     run = begun(
         ms.feeds.Feeds(policy=policy),
@@ -119,8 +119,8 @@ def test_what_is_no_more_is_gone_at_once(policy: Any) -> None:
 
 
 def test_who_joins_again_brings_its_newest_posts_only() -> None:
-    """What was referred to before a source left is not shown when it joins again, but for the
-    newest posts, and all that were posted since it joined."""
+    """When a source joins again, its posts from before it left are hidden, except for the newest
+    ones. All posts since it joined are shown."""
     told = Told()
     run = begun(
         ms.feeds.Feeds(policy="push", backfill=2),
@@ -161,8 +161,8 @@ def test_what_a_former_source_brought_is_swept_out() -> None:
 
 
 def test_references_are_not_passed_on() -> None:
-    """One level deep: an aggregated producer that is a source brings its own posts only; also when
-    two have each other as sources."""
+    """Aggregation is one level deep: an aggregated producer that is a source brings its own posts
+    only. Two may have each other as sources."""
     told = Told()
     run = begun(
         PUSHED,

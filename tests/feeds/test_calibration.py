@@ -57,8 +57,8 @@ def test_the_cost_of_a_pull_is_found(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_outliers_hardly_count(seed: int) -> None:
-    """One read of fifty takes a hundred times as long, also among the first: the slope is within a
-    sixth of what it is without them."""
+    """One read of fifty takes a hundred times as long, also among the first. The slope is within a
+    sixth of its value without them."""
     line = CostLine(READS)
     measure(line, 3_000, Random(seed), odd=0.02)
     assert line.slope == pytest.approx(PULL, rel=0.17)
@@ -87,8 +87,8 @@ def test_what_cannot_be_told_is_not_known() -> None:
 
 
 def test_what_cannot_be_told_is_bounded() -> None:
-    """Of a pull that costs next to nothing it is known what it costs at most, the better the more
-    reads there were; of reads that all pull as many, nothing."""
+    """If pulls cost next to nothing, the upper bound shrinks with more reads. If all reads pull the
+    same number, nothing is known."""
     random, line, same = Random(6), CostLine(READS), CostLine(READS)
     bounds = []
     for number in range(4_000):
@@ -175,7 +175,7 @@ def test_the_ratio_follows_its_bound() -> None:
 
 
 def test_reads_that_come_as_often_change_nothing() -> None:
-    """Of two coherencies that are asked for alike the one that was first stays."""
+    """Of two coherencies with equally many reads, the earlier one stays."""
     random, found = Random(10), Calibration()
     found.spent(Spent(0, 0, 0.0, 60e-6))
     seen = set()
@@ -234,7 +234,8 @@ def test_the_ratio_is_known_with_both_and_rests() -> None:
 
 @given(before=st.none() | st.floats(LEAST, MOST), found=st.floats(1e-6, 1e6))
 def test_a_ratio_is_kept_unless_it_is_off(before: float | None, found: float) -> None:
-    """It is within bounds, changes only by a fifth or more, and asking again changes nothing."""
+    """The ratio is within bounds, and changes only by a fifth or more. Asking again changes
+    nothing."""
     now = kept(before, found)
     assert LEAST <= now <= MOST
     assert kept(now, found) == now
@@ -277,8 +278,8 @@ def test_steps_come_to_rest_between_too_slow_and_too_fast() -> None:
 
 
 def test_percentiles_of_the_last_reads() -> None:
-    """So many percent took no longer; old reads are forgotten; a decision needs enough new ones,
-    and looks only at those."""
+    """The percentiles are right, and old reads are forgotten. A decision needs enough new reads,
+    and uses only those."""
     found = Latencies()
     assert found.percentiles(50, 95) == [None, None]
     assert found.since_decision(95) is None
@@ -323,7 +324,7 @@ def test_wholesale_takes_who_looks_often_for_few_pulls_first() -> None:
 
 
 def test_wholesale_remembers_not_too_many() -> None:
-    """Who has not read for long is forgotten when there are too many."""
+    """When there are too many consumers, those that have not read for longest are forgotten."""
     found = Wholesale()
     found.read("first", 5)
     found.choose(MOST_STEPS)

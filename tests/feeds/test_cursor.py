@@ -33,7 +33,7 @@ def test_what_was_written_is_read(cursor: Cursor) -> None:
 
 @given(CURSORS, st.data())
 def test_a_changed_cursor_is_refused(cursor: Cursor, data: st.DataObject) -> None:
-    """One character that is another, or is missing, is noticed."""
+    """A changed or missing character is noticed."""
     text = cursor.text()
     at = data.draw(st.integers(0, len(text) - 1))
     other = data.draw(st.sampled_from(["", "A", "b", "_", "=", "é", "\n"]))
@@ -45,7 +45,7 @@ def test_a_changed_cursor_is_refused(cursor: Cursor, data: st.DataObject) -> Non
 
 @given(st.text(max_size=80))
 def test_no_text_that_is_no_cursor_breaks_anything(text: str) -> None:
-    """Whatever a client sends is refused in the same words."""
+    """Any invalid text gets the same error."""
     with pytest.raises(InputError, match="cursor must be what an answer of this feed gave"):
         Cursor.read(text)
 

@@ -165,7 +165,7 @@ def test_what_is_posted_later_is_no_part_of_these_pages() -> None:
 
 
 def test_a_post_that_is_ahead_of_the_clock_is_shown() -> None:
-    """What was acknowledged is in the first page, and the further ones know of it too."""
+    """An acknowledged post is on the first page, and the further pages know of it."""
     run = FeedRun()
     run.batch(follows("ann"))
     run.batch(posts(("ann", "a1"), ("ann", "a2")))

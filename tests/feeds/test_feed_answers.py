@@ -108,7 +108,8 @@ def test_an_empty_feed() -> None:
 
 
 def test_why_gives_the_side_and_both_rates() -> None:
-    """Who looks far more often than is posted has the pair on push, and is told so."""
+    """A consumer that looks far more often than the producer posts has the pair on push, and the
+    answer says so."""
     run = FeedRun(ms.feeds.Feeds(ratio=2.0))
     run.batch([*follow("ann"), post(1)])
     before = ask(run, why=1)["items"][0]
@@ -300,7 +301,7 @@ def test_a_wrong_parameter_is_refused(given: dict[str, str], says: str) -> None:
 
 
 def test_a_cursor_goes_on_as_it_began() -> None:
-    """What it says of coherency, k and t may be repeated, in any spelling, and not be changed."""
+    """Coherency, k and t may be repeated with a cursor, in any spelling, but not changed."""
     run = with_posts(5)
     cursor = ask(run, coherency="per-producer", k=4, t="90m", limit=2)["next"]
     same = ask(run, cursor=cursor, limit=2)
@@ -333,7 +334,7 @@ def test_what_was_a_lead_stays_one() -> None:
 
 
 def test_no_cursor_asks_for_more_than_a_request_may() -> None:
-    """One that was made by hand does not have the server read all of every producer."""
+    """A forged cursor does not make the server read all of every producer."""
     cursor = Cursor.read(ask(with_posts(3), coherency="per-producer", limit=1)["next"])
     assert cursor.diverse is not None
     text = replace(cursor, diverse=replace(cursor.diverse, k=10**6)).text()
@@ -342,7 +343,7 @@ def test_no_cursor_asks_for_more_than_a_request_may() -> None:
 
 
 def test_options_may_be_above_what_requests_may() -> None:
-    """Who runs the application may let pages be longer, by their own default."""
+    """The operator may allow longer pages by the application's defaults."""
     asked = Request.read({}, FeedOptions(limit=900, k=300))
     assert (asked.limit, asked.k) == (900, 300)
     assert Request.read({"limit": "900", "k": "300"}, FeedOptions(limit=900, k=300)) == asked

@@ -49,9 +49,9 @@ def test_feeds_after_every_recovery(
     given: list[Record],
     after: int,
 ) -> None:
-    """Whatever is tried again and wherever the driver dies: after each batch that was committed,
-    feeds have all that is followed directly and nothing that must not be there, and what has not
-    settled yet goes on where it was; when it has, feeds and tables are what they must be."""
+    """With retried tasks and killed drivers, after every committed batch each feed has all posts of
+    directly followed producers and no others, and unfinished passes resume. At the end, feeds and
+    tables are as expected."""
     run = FeedRun(options, lane)
     run.engine = disturbed(run, after)
     left = list(given)

@@ -74,7 +74,7 @@ def test_the_first_of_all_streams(
 
 @given(posts=st.sets(POSTS, max_size=40), of=st.integers(1, 4), most=st.integers(1, 12))
 def test_streams_that_have_nothing_in_common(posts: set[Post], of: int, most: int) -> None:
-    """They are put in order without looking for repetitions."""
+    """They are sorted without a search for duplicates."""
     streams = [[post for post in posts if hash(post) % of == number] for number in range(of)]
     found = Merged(most)
     read_into(found, Counted(streams).streams(None, None, True))
@@ -84,7 +84,7 @@ def test_streams_that_have_nothing_in_common(posts: set[Post], of: int, most: in
 
 @pytest.mark.parametrize("streams", [1, 2, 5, 50])
 def test_little_more_is_read_than_is_shown(streams: int) -> None:
-    """Of streams that have much, no more than a page and some of each."""
+    """Of long streams, no more than a page and a few rows of each are read."""
     posts = [[(n * 100 + of, f"p{of}", "x") for n in range(200)] for of in range(streams)]
     tables = Counted(posts)
     found = Merged(21)
@@ -94,7 +94,7 @@ def test_little_more_is_read_than_is_shown(streams: int) -> None:
 
 
 def test_a_stream_that_has_it_all() -> None:
-    """It is read on, a little at a time, until no more of it is wanted."""
+    """It is read on in small steps until the page is full."""
     tables = Counted(
         [[(1_000 + n, "a", "x") for n in range(50)], [(n, "b", "x") for n in range(50)]]
     )
@@ -107,7 +107,7 @@ def test_a_stream_that_has_it_all() -> None:
 @pytest.mark.parametrize("newest_first", [True, False])
 @given(shown=st.sets(st.integers(0, 60)), other=st.sets(st.integers(0, 60), max_size=30))
 def test_rows_that_are_not_shown(newest_first: bool, shown: set[int], other: set[int]) -> None:
-    """They do not count for what is wanted of a stream."""
+    """Hidden rows do not count towards the number that is wanted of a stream."""
 
     def add(rows: list[Row], found: list[Candidate]) -> bool:
         found += [(place, b"null", PULLED) for place, kept in rows if kept == b"shown"]

@@ -1,4 +1,5 @@
-"""Whatever is posted, followed, changed and cut into batches: a feed is what brute force says."""
+"""For any posts, follows and changes, cut into any batches, each feed equals the brute-force
+query."""
 
 from __future__ import annotations
 

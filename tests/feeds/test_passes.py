@@ -71,7 +71,7 @@ def test_a_crowd_is_told_in_bounded_steps() -> None:
 
 
 def steps() -> list[list[Record]]:
-    """What happens batch by batch, while the first post is on its way."""
+    """Returns the steps, batch by batch, while the first post is being pushed."""
     at = iter(range(START + HOUR, START + 2 * HOUR, SECOND))
 
     def of(kind: str, **fields: Any) -> Record:
@@ -139,8 +139,8 @@ def flips(draw: st.DrawFn) -> list[list[Record]]:
 def test_sides_that_change_while_passes_are_under_way(
     lane: Any, batches: list[list[Record]], pushes: int, backfill: int
 ) -> None:
-    """Whatever class followers move to while several passes wait: every feed is right at every
-    batch, and at the end no pair is on push that the producer does not push to."""
+    """Followers change to any class while several passes wait. Every feed is right at every batch,
+    and at the end no pair is on push that the producer does not push to."""
     options = ms.feeds.Feeds(pushes=pushes, backfill=backfill, memory="1h")
     run = FeedRun(options, lane)
     for number, records in enumerate(batches):

@@ -38,7 +38,8 @@ def test_lemma_1_takes_the_cheaper_side(
 def test_lemma_2_takes_the_cheaper_side(
     query: float, events: list[float], high: float, low: float
 ) -> None:
-    """One side for all producers of a consumer, each of which a query pulls, is the cheaper."""
+    """The side is the cheaper one for all producers of a consumer, if a query pulls each of
+    them."""
     costs = {"push": sum(events) * high, "pull": query * low * len(events)}
     side = cheaper_side(query, sum(events), ratio_of_consumer(high / low, len(events)))
     assert costs[side] <= NEAR * min(costs.values())
@@ -48,8 +49,8 @@ def test_lemma_2_takes_the_cheaper_side(
 def test_a_producer_decides_by_classes_as_lemma_1_does(
     query: float, events: float, ratio: float
 ) -> None:
-    """Whoever is in a class that is pushed to is on push by the lemma; whoever is not, though
-    the lemma says push, is off the threshold by less than one class."""
+    """Each consumer in a pushed class is on push by the lemma. A consumer in no pushed class that
+    the lemma would push to is less than one class from the threshold."""
     pushed = class_of(query) >= lowest_pushed_class(events, ratio)
     if pushed:
         assert cheaper_side(query * NEAR, events, ratio) == "push"

@@ -63,8 +63,8 @@ def test_what_comes_evenly_is_known_well(gap: int) -> None:
 
 
 def test_a_fresh_rate_is_neither_high_nor_nothing() -> None:
-    """One event stands for two a day; a second one at once does not make it a flood; one a day is
-    seen within a fifth after five days, twenty a day within a factor of two after one."""
+    """One event counts as two a day, and a second one at once is no flood. One a day is measured
+    within a fifth after five days, twenty a day within a factor of two after one."""
     rate = Rate()
     assert rate.per_second(DAY) == 0.0
     rate.add(START, 1.0, DAY)
@@ -93,8 +93,8 @@ def test_a_rate_fades_when_nothing_comes() -> None:
 
 @pytest.mark.parametrize("usual", [1.0, 24.0])
 def test_a_flash_is_seen_within_ten_events_and_forgotten_after(usual: float) -> None:
-    """One a second after some a day: ten of them are a rate of over 0.1 a second, which does not
-    fall while the flash lasts; the first event after it has the usual rate again."""
+    """After a few events a day, ten at one a second give a rate of over 0.1 a second. It does not
+    fall during the flash. The first event after the flash has the usual rate again."""
     rate, last = poisson(usual, 20, 3)
     before = per_day(rate)
     seen = []
@@ -138,7 +138,7 @@ def test_what_lasts_becomes_usual() -> None:
 
 
 def test_many_at_once_are_no_flash_if_that_is_said() -> None:
-    """What is counted elsewhere comes in lumps: a hundred at once are a hundred in their time."""
+    """Counts from elsewhere come in groups: a hundred at once are spread over their time."""
     rate = Rate()
     for number in range(100):
         rate.add(START + number * HOUR, 100.0, DAY, flashes=False)
@@ -150,8 +150,8 @@ def test_many_at_once_are_no_flash_if_that_is_said() -> None:
     gaps=st.lists(st.integers(-HOUR, 3 * DAY), max_size=30), counts=st.sampled_from([1.0, 0.5, 9.0])
 )
 def test_a_rate_is_stored_whole(gaps: list[int], counts: float) -> None:
-    """Whatever comes, out of order too, a rate is a number from 0 up; stored and read after each
-    event it is the same."""
+    """For any events, also out of order, a rate is a number from 0 up. It is the same if it is
+    stored and read after each event."""
     rate, stored, at = Rate(), Rate(), START
     for gap in gaps:
         at += gap

@@ -1,4 +1,4 @@
-"""What may be said to feeds: all else gets an error that says what must be."""
+"""The valid records of feeds. All others get an error that says what is expected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How pairs change their sides on the engine: seldom, once in a flash, and back."""
+"""How pairs change sides on the engine: seldom, once in a flash, and back."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def take(run: FeedRun, *records: Iterable[Record], size: int = 50) -> None:
 
 
 def flips(run: FeedRun) -> Counter[tuple[Names, str]]:
-    """How often each pair was told its side since this was last asked."""
+    """Returns how often each pair was told its side since the last call."""
     told = run.engine.streams.pop("feeds.push", [])
     return Counter(
         ((event.key, event.value["producer"]), event.value["side"])

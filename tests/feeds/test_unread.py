@@ -34,8 +34,8 @@ def post(at: int, producer: str = "ann") -> Record:
 def test_what_brute_force_counts(
     data: st.DataObject, options: ms.feeds.Feeds, given: list[Record]
 ) -> None:
-    """Of all items those after the greatest marker, stored or pending, each once, up to a number;
-    and each item says the same of itself."""
+    """The items after the greatest marker, stored or pending, are counted once each, up to a
+    maximum. Each item has the same mark."""
     run = FeedRun(options)
     run.batch([follow(one) for one in PRODUCERS])
     run.settle()
@@ -57,7 +57,7 @@ def test_what_brute_force_counts(
 
 
 def test_a_marker_never_goes_back() -> None:
-    """What was read stays read, whichever of two devices says so last."""
+    """Read items stay read, in whichever order two devices report."""
     run = FeedRun()
     run.batch([follow("ann"), *(post(START + n) for n in (1, 2, 3))])
     run.batch([seen(START + 9, START + 2, "ann", f"i{START + 2}")])

@@ -238,8 +238,8 @@ def matching(said: list[str], words: str) -> list[str]:
 
 
 def test_what_is_on_its_way_is_not_judged(kept: Kept) -> None:
-    """Whether a producer knows of its follower is asked only when nothing is on its way; and items
-    of a producer that is under way, which readers pull from, need not be all there."""
+    """A producer's followers are only compared if no message is pending. Items of a producer with
+    an unfinished pass, which readers pull, may be incomplete."""
     not_a_follower(kept)
     assert kept.differences(settled=False) == []
     assert len(kept.differences(settled=True)) == 1
@@ -298,7 +298,7 @@ def test_order_and_repetition() -> None:
 
 
 def test_a_difference_as_a_record(kept: Kept) -> None:
-    """What the command writes as JSON."""
+    """The JSON that the command writes."""
     wrong_items(kept)
     assert [one.record() for one in kept.differences()] == [
         {

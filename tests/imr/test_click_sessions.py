@@ -75,7 +75,7 @@ def test_every_window_has_the_sessions_of_its_users(reducers: int) -> None:
 
 
 def test_agents_give_the_same() -> None:
-    """What agents would send, taken in by the application for agents."""
+    """The messages of agents give the same answers in the application for agents."""
     traffic = Clicks(40, hours=4)
     logs = {
         node: [(one, int(moment(one).timestamp()) * 1_000_000) for one in log]
@@ -91,8 +91,8 @@ def test_agents_give_the_same() -> None:
     st.randoms(use_true_random=False),
 )
 def test_sessions_are_joined_in_any_order(given: list[tuple[int, int]], random: Random) -> None:
-    """However clicks lie in panes, and in whichever order and tree panes are combined: what comes
-    out is what all clicks, sorted, say."""
+    """However clicks lie in panes, and in whichever order and tree panes are combined, the result
+    equals that of all clicks, sorted."""
     panes: dict[int, list[list[int]]] = {}
     for at, pane in given:
         one = [[at, at, 1]]
@@ -158,7 +158,8 @@ def test_half_of_the_panes_drawn_find_most_sessions() -> None:
 
 
 def test_errors_are_as_defined() -> None:
-    """Of the users found, of all, in total; none if all is there."""
+    """There are errors over the users found, over all users, and in total. All are zero if nothing
+    is missing."""
     true = {
         "a": {"sessions": 2, "duration": 60, "clicks": 4},
         "b": {"sessions": 1, "duration": 0, "clicks": 2},

@@ -67,7 +67,7 @@ def test_the_faulty_node_is_found() -> None:
 
 
 def test_agents_give_the_same() -> None:
-    """What agents would send, taken in by the application for agents."""
+    """The messages of agents give the same answers in the application for agents."""
     logs = records_of(SMALL)
     messages = [one for node in NODES for one in messages_of(JOB, node, timed(logs[node]))]
     check(ms.testing.run(application("writes", JOB, logs=LOGS), {"writes.panes": messages}), SMALL)
@@ -139,7 +139,8 @@ def test_lines_are_joined_in_any_order(a: list[Any], b: list[Any], c: list[Any])
 
 
 def test_buckets_go_up_to_their_edges() -> None:
-    """What is at an edge is below it; what is over the last has a bucket of its own."""
+    """A value at an edge is in the bucket below it. Values over the last edge have a bucket of
+    their own."""
     found = histograms([["x", 0], ["x", 1], ["x", 7], ["x", 8], ["x", 601], ["y", 2]])
     assert found["x"] == [2, 0, 0, 0, 0, 0, 2, *[0] * (len(EDGES) - 7), 1]
     assert sum(found["y"]) == 1

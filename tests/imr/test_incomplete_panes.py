@@ -1,4 +1,4 @@
-"""Which panes of a window are received, by specification, and what it then says."""
+"""The panes that a window receives, by specification, and its answer."""
 
 from __future__ import annotations
 

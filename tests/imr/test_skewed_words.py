@@ -48,7 +48,7 @@ def test_every_window_has_its_counts_and_shares(reducers: int) -> None:
 
 
 def test_agents_give_the_same() -> None:
-    """What agents would send, taken in by the application for agents."""
+    """The messages of agents give the same answers in the application for agents."""
     logs = some_logs(Words(2 * SIZE + 1))
     app = application("words", JOB, logs=LOGS)
     records = {node: [(one, one["time"] * 1_000) for one in log] for node, log in logs.items()}

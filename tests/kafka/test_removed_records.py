@@ -13,6 +13,6 @@ from millstream.kafka.topic import SourceTopic
     [(6, "1 record before it was read"), (1205, "1,200 records before they were read")],
 )
 def test_removed_records_are_counted(begin: int, words: str) -> None:
-    """One record is one."""
+    """The message for one record is in the singular."""
     error = removed(SourceTopic("clicks", ()), 3, 5, begin)
     assert f"retention has removed {words}" in str(error)

@@ -1,4 +1,4 @@
-"""What the tests of the log share."""
+"""Fixtures of the log's tests."""
 
 from __future__ import annotations
 

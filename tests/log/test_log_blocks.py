@@ -75,7 +75,7 @@ def test_what_goes_in_comes_out(
 
 
 def test_every_flipped_bit_is_found() -> None:
-    """Whatever one bit of a block is changed, header, tags or payload, the block is refused."""
+    """A block with any flipped bit, in its header, tags or payload, is refused."""
     block = encode_block([b'{"n":1}', b'{"n":2}'], 5, 1_000, 900, [Tag("t", 5, 2, 77)])
     for bit in range(len(block) * 8):
         changed = bytearray(block)
@@ -106,7 +106,7 @@ def test_blocks_of_any_length_are_read(tmp_path: Path) -> None:
 
 
 def test_a_newline_in_a_record_is_refused() -> None:
-    """It would become two records: a mistake of the program, named with the line."""
+    """It would become two records. The error names the line."""
     for lines in ([b"1\n"], [b"\n"], [b"1", b"2\n3", b"4"]):
         with pytest.raises(ValueError, match="no newline inside"):
             encode_block(lines, 0, 0, 0)

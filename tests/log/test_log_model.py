@@ -29,7 +29,7 @@ ENTRIES = st.lists(PLAIN | TAGGED, max_size=3)
 
 
 class Logs(RuleBasedStateMachine):
-    """What a reader sees is what the model has, but for what retention may remove."""
+    """A reader sees the records of the model, except those that retention may remove."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Logs(RuleBasedStateMachine):
         self.clock = Clock()
         self.lines: list[bytes] = []
         self.tags: dict[str, tuple[int, int, int]] = {}
-        """What each tag's first append gave; known as long as its segment is there."""
+        """The result of each tag's first append, known as long as its segment exists."""
         self.last_tag = ""
         self.committed = 0
         self.reader = LogReader(self.path)
@@ -55,7 +55,7 @@ class Logs(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
     def append(self, entries: list[Entry]) -> list[tuple[int, int, bool] | None]:
-        """What the model says that an append gives."""
+        """Returns the result of an append in the model."""
         results: list[tuple[int, int, bool] | None] = []
         start = self.reader.start[1]
         self.tags = {tag: known for tag, known in self.tags.items() if known[0] >= start}

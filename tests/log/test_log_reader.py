@@ -61,7 +61,8 @@ def test_a_log_that_does_not_exist_is_empty(path: Path) -> None:
 def test_every_record_is_taken_once(
     appends: list[list[int]], budgets: list[int], target: int, segment_bytes: int
 ) -> None:
-    """Whatever the blocks, segments, budgets and targets: in order, once, within the budget."""
+    """For any blocks, segments, budgets and targets, each record is taken in order, once, within
+    the budget."""
     folder = Path(tempfile.mkdtemp())
     writer = LogWriter(folder / "log", segment_bytes=segment_bytes, clock=Clock())
     expected, blocks = [], []
@@ -303,7 +304,7 @@ def test_searches_begin_near_their_goal(path: Path) -> None:
 
 
 def test_a_log_that_may_not_be_read_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the system refuses becomes a LogError with its reason."""
+    """An error of the system becomes a LogError with its reason."""
     writer = LogWriter(path)
     put(writer, b"1")
     reader = LogReader(path)
@@ -340,7 +341,7 @@ print(number)
 
 
 def test_a_reader_beside_a_writer(path: Path) -> None:
-    """It follows record by record while another process appends, rolls and removes behind it."""
+    """The reader follows record by record while another process appends, rolls and removes."""
     reader = LogReader(path)
     reader.commit("follower", NOWHERE)
     child = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE)

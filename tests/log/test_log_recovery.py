@@ -1,4 +1,5 @@
-"""What a log holds when a writer opens it: whole appends, nothing torn, and damage is found."""
+"""The contents of a log when a writer opens it: whole appends, nothing torn, and damage is
+found."""
 
 from __future__ import annotations
 
@@ -114,7 +115,8 @@ def test_damage_in_the_middle_is_not_a_torn_append(path: Path) -> None:
 
 
 def test_an_earlier_segment_must_be_whole(path: Path) -> None:
-    """It was on disk before the next was made: shorter, longer or gone is damage."""
+    """It was on disk before the next one was made. If it is shorter, longer or missing, it is
+    damaged."""
     writer = LogWriter(path, segment_bytes=100)
     for number in range(6):
         put(writer, b"%d" % number)

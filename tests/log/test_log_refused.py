@@ -65,7 +65,7 @@ def test_a_refused_append_leaves_nothing(
 def test_an_end_that_cannot_be_written_takes_the_append_back(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What readers cannot be told of is not acknowledged."""
+    """An append that readers cannot see is not acknowledged."""
     writer = LogWriter(path)
     refusing(monkeypatch, "pwrite", 0, errno.EIO)
     with pytest.raises(LogError, match="Input/output error"):

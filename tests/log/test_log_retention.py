@@ -1,4 +1,4 @@
-"""What retention removes: only what may go, oldest first, and never what a reader needs."""
+"""Retention removes only what it may, oldest first, and never what a reader needs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def small(path: Path, clock: Clock, keep: Retention) -> LogWriter:
 
 
 def test_old_segments_go(tmp_path: Path) -> None:
-    """What is older than max_age goes on the next roll or on request, live and after a restart."""
+    """Segments older than max_age are removed on the next roll or on request, live and after a
+    restart."""
     clock = Clock()
     writer = small(tmp_path / "log", clock, Retention(max_age=100, max_bytes=None))
     for number in range(4):
@@ -119,7 +120,7 @@ def test_what_a_reader_has_yet_to_commit_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"offset":"x","records":1}', b"\xff\xfe"])
 def test_a_reader_that_cannot_be_read_keeps_everything(tmp_path: Path, content: bytes) -> None:
-    """What is not known to be done with stays, until that reader commits again."""
+    """If a reader's mark is unreadable, everything stays until that reader commits again."""
     writer = small(tmp_path / "log", Clock(), Retention(max_age=None, max_bytes=0))
     reader = LogReader(tmp_path / "log")
     reader.commit("a", [1 << 40, 0])
@@ -192,7 +193,7 @@ def test_the_last_tag_outlives_retention(tmp_path: Path) -> None:
 
 
 def test_a_reader_is_told_what_was_removed(tmp_path: Path) -> None:
-    """It says which records, from where the log goes on, and `start` moves by itself."""
+    """The error says which records, and where the log goes on. `start` moves by itself."""
     writer = small(tmp_path / "log", Clock(), Retention(max_age=None, max_bytes=49 * 2))
     for number in range(2):
         put(writer, b"%d" % number)

@@ -45,7 +45,7 @@ def test_nothing_new_is_not_written(path: Path) -> None:
 
 
 def test_one_append_is_one_write_and_one_sync(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many entries: a group commit."""
+    """However many entries there are: a group commit."""
     writer = LogWriter(path)
     synced: list[int] = []
     sync = os.fdatasync

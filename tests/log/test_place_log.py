@@ -92,7 +92,7 @@ def mirrored(time: Time, place: Place, folder: Path, **given: Any) -> list[bytes
 
 
 def test_writers_take_turns(place: Place, time: Time, tmp_path: Path) -> None:
-    """What several writers append is in one order, under one sequence of numbers."""
+    """The appends of several writers have one order and one sequence of numbers."""
     writers = [time.writer(place) for _ in range(3)]
     firsts = [put(writers[number % 3], b"%d" % number).first for number in range(9)]
     assert firsts == [*range(9)]
@@ -132,7 +132,7 @@ def test_a_writer_knows_the_tags_of_a_mirror(
 def test_an_append_without_an_answer_may_be_there(
     kind: str, memory: MemoryPlace, time: Time
 ) -> None:
-    """It is a LogError if the place cannot be asked; with its tag it can be sent again."""
+    """If the place cannot be asked, it is a LogError. With its tag the append can be repeated."""
     place = InterruptedPlace(memory)
     writer = time.writer(place)
     place.plan = [(kind, lambda: None), ("fail", lambda: None)]
@@ -196,7 +196,7 @@ def test_a_mirror_goes_on_where_it_was(memory: MemoryPlace, time: Time, tmp_path
 
 
 def test_small_pieces_are_joined(memory: MemoryPlace, time: Time, tmp_path: Path) -> None:
-    """So many that a reader that starts needs few requests; the log is the same."""
+    """Pieces are joined so that a new reader needs few requests. The log is the same."""
     writer = time.writer(memory, retention=Retention(None, None))
     early = time.mirror(memory, tmp_path / "early")
     lines = []
@@ -247,7 +247,7 @@ def test_what_is_let_go_is_gone_everywhere(memory: MemoryPlace, time: Time, tmp_
 def test_a_mirror_that_slept_too_long_begins_anew(
     memory: MemoryPlace, time: Time, tmp_path: Path
 ) -> None:
-    """What it lacks is gone: it goes on where the log begins now."""
+    """Its missing records are gone, so it continues where the log begins now."""
     writer = time.writer(memory, retention=Retention(max_age=DAY, max_bytes=None))
     put(writer, b"0")
     mirror = time.mirror(memory, tmp_path / "mirror")

@@ -108,7 +108,7 @@ class PlaceLogs(RuleBasedStateMachine):
             self.acknowledged.update(entry.lines)
 
     def is_gone(self, record: int) -> bool:
-        """Whether retention has removed a record, and its tag."""
+        """True if retention has removed a record and its tag."""
         return log_pieces(self.place, "s").chain().start[1] > record
 
     def act(self, what: str, number: int) -> Callable[[], None]:
@@ -168,7 +168,7 @@ class PlaceLogs(RuleBasedStateMachine):
         self.seen(self.mirrors[number])
 
     def seen(self, mirror: LogMirror) -> None:
-        """What a mirror has is what others have seen there."""
+        """Checks that a mirror has the records that others have seen there."""
         reader = LogReader(mirror.path)
         start = reader.start[1]
         reader.close()

@@ -44,7 +44,7 @@ def shop(people: Any) -> ms.App:
 
 
 def asked(people: Any, keys: str) -> list[Any]:
-    """What a map that is known gets."""
+    """Returns the result of a map for a known key."""
     people.known()
     return [people.get(key) for key in keys]
 
@@ -63,7 +63,7 @@ def test_in_tests_it_is_a_dict() -> None:
 
 
 def test_the_model_knows_it() -> None:
-    """It is found through the functions that a map calls, and is shown without secrets."""
+    """A lookup is found through the maps that call it, and is shown without secrets."""
     app = shop(ms.lookup("people", "postgres:people?server=db&password=env:SECRET", max_age="5m"))
     workflow = app.checked()
     assert [lookup.name for lookup in workflow.lookups] == ["people"]

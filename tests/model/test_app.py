@@ -74,7 +74,7 @@ def test_a_function_takes_its_python_name_or_the_given_one() -> None:
 
 
 def test_a_handle_can_be_declared_again() -> None:
-    """What a decorator returned stands for its function: another app can use it."""
+    """The result of a decorator stands for its function: another app can use it."""
     app, other = an_app(), an_app()
 
     @app.update("orders")

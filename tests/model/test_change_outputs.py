@@ -29,7 +29,7 @@ def shop(*subscribes: str) -> ms.App:
 
 
 def test_it_is_an_output_and_no_stream() -> None:
-    """It can have a sink, under the update's name or another; it is not among the streams."""
+    """It can have a sink, under the update's name or another. It is not among the streams."""
     for name, output in ((None, "count.changes"), ("counts", "counts")):
         app = shop()
         app.changes("count", name=name)
@@ -68,7 +68,7 @@ def test_they_are_published_once() -> None:
 
 
 def test_no_function_may_read_it() -> None:
-    """What a batch has changed depends on the batches, so it feeds no function."""
+    """The changes of a batch depend on the batches, so they feed no function."""
     app = shop("count.changes")
     app.changes("count")
     with pytest.raises(DefinitionError, match=r"for sinks and tails only.*let 'count' emit"):

@@ -63,7 +63,7 @@ def test_a_negative_timedelta_is_refused() -> None:
 
 
 def test_a_negative_text_is_refused() -> None:
-    """It is told what is wrong with it: not how a duration is written."""
+    """The error is about the sign, not about the format of durations."""
     with pytest.raises(DefinitionError, match=r"^here must not be negative; got '-1h30m'$"):
         microseconds("-1h30m", "here")
 

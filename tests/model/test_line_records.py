@@ -36,7 +36,8 @@ def test_a_line_is_text_or_the_groups_of_a_pattern() -> None:
 
 
 def test_a_line_that_cannot_be_read_says_why() -> None:
-    """One that does not match, and bytes that are not of the encoding."""
+    """The error is different for a line that does not match and for bytes that are not of the
+    encoding."""
     with pytest.raises(InputError, match=r"does not match the pattern '\(\?P<a>\\\\d\)'"):
         line_reader(r"(?P<a>\d)")(b"x1")
     with pytest.raises(InputError, match="must be UTF-8; got bytes that are not"):
@@ -59,7 +60,7 @@ def test_records_are_all_the_lines_and_begin_where_starts_says(lines: list[bytes
 
 @given(lines=LINES, cut=st.integers(0, 12))
 def test_how_lines_are_handed_over_does_not_matter(lines: list[bytes], cut: int) -> None:
-    """One at a time or all at once: the records are the same."""
+    """Lines give the same records one at a time or all at once."""
     joiner = LineJoiner(r"\d")
     closed = joiner.take(lines[:cut])
     before = joiner.open

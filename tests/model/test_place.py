@@ -10,7 +10,7 @@ from millstream.model.place import described, location, shown_path, user_frame
 
 
 def raised(code: str, file: str) -> Exception:
-    """What some code of a file raises."""
+    """Returns the error that the code of a file raises."""
     try:
         exec(compile(code, file, "exec"), {"json": json, "ms": ms})
     except Exception as error:
@@ -27,7 +27,7 @@ def test_the_deepest_line_of_the_user_is_named() -> None:
 
 
 def test_a_folder_called_millstream_may_be_the_users() -> None:
-    """What is Millstream's own is known by where it is installed, not by a name."""
+    """Millstream's own files are recognised by their place of installation, not by a name."""
     error = raised("1 / 0", "/home/ann/millstream/app.py")
     assert described(error) == (
         "ZeroDivisionError: division by zero (/home/ann/millstream/app.py:1 in <module>)"

@@ -155,7 +155,7 @@ def test_a_scan_reads_no_more_than_it_yields() -> None:
 
 
 def test_a_scan_looks_at_no_changes_outside_its_range() -> None:
-    """However many entries were changed: names are put in order once, not for each scan."""
+    """However many entries were changed, names are sorted once, not for each scan."""
 
     class Named(str):
         """A name that counts how often it is compared."""

@@ -49,7 +49,7 @@ def test_a_whole_number_is_a_key() -> None:
     [(1.5, "float 1.5"), (None, "NoneType None"), (True, "bool True"), (["a"], "list ['a']")],
 )
 def test_a_key_of_another_type_is_refused(value: object, shown: str) -> None:
-    """What is neither text nor a whole number is no key."""
+    """A key must be text or a whole number."""
     assert refused({"id": value}, key="id") == (
         f"source 'checkins': key must be text or a whole number; got {shown}"
     )
@@ -166,7 +166,7 @@ def test_text_that_is_no_time_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(("value", "shown"), [(None, "NoneType None"), (True, "bool True")])
 def test_a_time_of_another_type_is_refused(value: object, shown: str) -> None:
-    """What is neither text nor a number is no time."""
+    """A time must be text or a number."""
     assert refused({"t": value}, ts="t", unit="s") == (
         f"source 'checkins': ts must be ISO-8601 text or a number; got {shown}"
     )

@@ -21,7 +21,7 @@ def test_a_single_time_that_is_hours_ahead() -> None:
 
 @pytest.mark.parametrize("wrong", [2, 3, 4])
 def test_a_few_of_them_beside_one_another(wrong: int) -> None:
-    """They do not confirm each other."""
+    """A few wrong times in a row do not confirm each other."""
     times = [*range(20), *([5 * HOUR] * wrong), *range(20, 40)]
     assert jumping(times, HOUR) == list(range(20, 20 + wrong))
 
@@ -34,7 +34,7 @@ def test_time_that_goes_on_is_no_jump() -> None:
 
 
 def test_a_time_that_is_far_behind_is_no_jump_and_makes_none() -> None:
-    """It would itself be late, and nothing else."""
+    """Such a record would itself be late, and has no other effect."""
     plain = list(range(9 * HOUR, 9 * HOUR + 20))
     for at in range(len(plain)):
         assert jumping([*plain[:at], 0, *plain[at:]], HOUR) == []

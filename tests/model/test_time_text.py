@@ -41,7 +41,7 @@ def test_the_year_is_the_last_that_fits(text: str, clock: int, ts: int) -> None:
     st.integers(-AHEAD, 364 * UNITS["d"]),
 )
 def test_a_year_is_inferred_for_all_of_the_last_year(then: datetime, ago: int) -> None:
-    """Whatever was written within the last year, or less than a day ahead, has its own year."""
+    """A time within the last year, or less than a day ahead, gets its own year."""
     then = then.replace(microsecond=0)
     assert time_reader(SYSLOG, None, "log")(then.strftime(SYSLOG), instant(then) + ago) == instant(
         then
@@ -94,7 +94,7 @@ def test_the_name_of_a_zone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("value", ["yesterday", "", None, 5, "Jun 31 00:00:00", "Feb 30 00:00:00"])
 def test_what_is_no_time(value: object) -> None:
-    """It says what must be, and what came."""
+    """The error says what is expected and what was given."""
     for form in (SYSLOG, None, "%Y-%m-%d %H:%M:%S.%f"):
         with pytest.raises(InputError, match=r"ts must be .*; got"):
             time_reader(form, None, "log")(value, at(2026, 1, 1))
@@ -113,6 +113,6 @@ def test_what_is_no_time(value: object) -> None:
     ],
 )
 def test_what_no_time_could_be_read_by(form: str | None, zone: str | None) -> None:
-    """It is refused before anything is read."""
+    """An impossible format is refused before anything is read."""
     with pytest.raises(DefinitionError, match=r"log: (time_format|zone) must"):
         check_time_text(form, zone, "log")

@@ -19,7 +19,7 @@ def refused(build: Callable[[], Any]) -> str:
 
 
 def test_an_unknown_stream_is_told_with_the_nearest_name() -> None:
-    """Who subscribes to a stream that is not there is told what it may have meant."""
+    """The error for an unknown stream suggests the nearest name."""
     app = an_app()
     app.update("order", name="count")(update)
     assert refused(app.workflow) == (
@@ -79,7 +79,7 @@ def test_a_stream_and_a_function_may_share_a_name() -> None:
 
 
 def test_an_app_needs_a_source_and_a_function_a_stream() -> None:
-    """What could never run is refused, with what to write."""
+    """An application that could never run is refused, with advice."""
     assert refused(ms.App("shop").workflow) == (
         "app 'shop' has no source; declare one with app.source(name)"
     )
@@ -242,7 +242,8 @@ def test_a_map_has_neither_timers_nor_a_slate() -> None:
 
 
 def test_a_stream_that_nobody_reads_is_a_warning() -> None:
-    """It may be a slip, so it is told, with the nearest stream that is read; the app still runs."""
+    """It may be a typing error, so the warning names the nearest stream that is read. The
+    application still runs."""
     app = an_app()
     app.map("orders", publishes="bigg", name="split")(mapper)
     app.map("orders", publishes="big", name="other")(mapper)

@@ -1,4 +1,4 @@
-"""How a workflow's cycles are cut, and how it is layered."""
+"""The cuts of a workflow's cycles, and its layers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_cycle_of_maps_only() -> None:
 
 
 def test_the_step_is_the_least_delay_of_feedback() -> None:
-    """How far the horizon may move at once: the least delay, of feedback streams only."""
+    """The horizon may move at once by the least delay, of feedback streams only."""
     app = an_app()
     app.update("orders", "x", "y", publishes=["x", "y", "z"], name="score")(update)
     app.update("z", name="last")(update)

@@ -78,7 +78,8 @@ def values(run: ms.testing.Run, stream: str) -> list[Any]:
 def test_a_measurement_is_the_objective_of_its_slot(
     slots: list[list[tuple[str, int, int]]],
 ) -> None:
-    """Of each slot of time and each slice: the weighted sum over the users, if there were any."""
+    """For each slot of time and each slice it is the weighted sum over the users, if there were
+    any."""
     events = [
         {"time": (n * 60 + 1) * 1_000_000, "slice": name, "cycle": 1, "gain": gain, "users": users}
         for n, slot in enumerate(slots)

@@ -30,7 +30,7 @@ def opened(data: bytes) -> Package:
 
 
 def pairs(app: App, line: str) -> list[tuple[str, Any]]:
-    """What the job's map makes of a line."""
+    """Returns the pairs that the job's map makes of a line."""
     placed = app.parts["counts"]
     assert isinstance(placed, PlacedJob)
     return list(placed.job.map({"line": line}))
@@ -162,7 +162,7 @@ def test_an_application_in_toml_is_packed_with_its_functions(tmp_path: Path) -> 
 def test_code_that_fails_is_blamed_at_its_line(
     tmp_path: Path, files: dict[str, str], said: str
 ) -> None:
-    """It is a DefinitionError, whatever the code raised, and nothing of it stays loaded."""
+    """Any error in the code becomes a DefinitionError, and no module stays loaded."""
     package = opened(packed({"app.py": APP, **files}))
     for _ in range(2):
         with pytest.raises(DefinitionError, match=said):
@@ -171,7 +171,7 @@ def test_code_that_fails_is_blamed_at_its_line(
 
 
 def test_a_package_must_hold_the_application_it_says(tmp_path: Path) -> None:
-    """One with another name, or without the jobs, is refused."""
+    """A package with another application, or without the jobs, is refused."""
     files = {"app.py": APP, "packed_words.py": WORDS}
     for data in (
         packed(files, app="other"),

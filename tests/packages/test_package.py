@@ -1,4 +1,4 @@
-"""What a node refuses: packages that were changed, are too large, or that nobody allowed."""
+"""The packages that a node refuses: changed, too large, or not allowed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_signed_package_is_opened(tmp_path: Path) -> None:
 
 
 def test_the_same_content_gives_the_same_bytes(tmp_path: Path) -> None:
-    """Whatever the order that the files came in; every unzip reads them."""
+    """The order of the files makes no difference, and every unzip reads the package."""
     key, _ = key_in(tmp_path)
     data = packed(FILES, key)
     assert data == packed(dict(reversed(FILES.items())), key)
@@ -67,7 +67,7 @@ def test_no_byte_can_be_changed(tmp_path: Path) -> None:
 
 @given(st.binary(max_size=200), st.booleans())
 def test_any_bytes_are_refused_and_no_other_error_is_raised(noise: bytes, like_a_zip: bool) -> None:
-    """Whoever sends them, an agent only ever sees PackageError."""
+    """For any bytes an agent only sees PackageError."""
     data = (b"PK\x03\x04" if like_a_zip else b"") + noise
     with pytest.raises(PackageError):
         open_package(data, Allowed(hashes=frozenset({digest(data)})))

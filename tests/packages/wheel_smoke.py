@@ -1,4 +1,4 @@
-"""What an installed wheel must do, tried by scripts/wheel-test in a clean environment.
+"""The smoke test of an installed wheel. scripts/wheel-test runs it in a clean environment.
 
 Without an argument: without extras. With `spark`: a run on Spark.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def command(*words: str, folder: Path, code: int = 0) -> str:
-    """What a command prints; its exit code must be `code`."""
+    """Returns the output of a command. Its exit code must be `code`."""
     done = subprocess.run(
         ["millstream", *words], cwd=folder, capture_output=True, text=True, timeout=120
     )

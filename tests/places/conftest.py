@@ -25,7 +25,7 @@ KINDS = [
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """One S3 server for all tests of a process."""
+    """The S3 server of all tests in a process."""
     with s3_server(tmp_path_factory.mktemp("s3") / "data") as running:
         yield running
 

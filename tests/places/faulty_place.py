@@ -18,11 +18,11 @@ from millstream.places.place import Listed, Place
 
 @dataclass(frozen=True, slots=True)
 class FaultRates:
-    """How often each fault comes about, from 0 to 1."""
+    """The probability of each fault, from 0 to 1."""
 
     fails: float = 0.0
     loses_answer: float = 0.0
-    """What was asked is done, and the caller is told that it failed."""
+    """The request is carried out, but the caller gets an error."""
     comes_late: float = 0.0
     """The caller is told that it failed, and later what was asked is done."""
     slow: float = 0.0
@@ -40,7 +40,7 @@ class FaultyPlace:
     ) -> None:
         self.address = place.address
         self.faults: Counter[str] = Counter()
-        """How often each fault came about."""
+        """The number of times that each fault occurred."""
         self._place, self._random, self._rates, self._pause = place, Random(seed), rates, pause
         self._late: list[Callable[[], object]] = []
 

@@ -1,4 +1,4 @@
-"""What every place does, whichever service is behind it."""
+"""The behaviour that all places share, for every service."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_delete_passes_over_what_is_not_there(place: Place) -> None:
 
 
 def test_one_of_many_threads_creates_a_name(opened: Callable[[], Place]) -> None:
-    """Of 16 that create one name at the same time, exactly one is told so; its content stays."""
+    """If 16 threads create a name at the same time, exactly one succeeds, and its content stays."""
     clients = [opened() for _ in range(4)]
     with ThreadPoolExecutor(THREADS) as pool:
         for number in range(40):

@@ -1,4 +1,4 @@
-"""What a user is told when the object storage cannot be used: which of the reasons, what to do."""
+"""The errors for an object storage that cannot be used: the cause, and what to do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ operations = pytest.mark.parametrize("operation", OPERATIONS)
 
 
 def refusal(address: str, operation: str) -> str:
-    """What the user is told."""
+    """Returns the error that the user sees."""
     with pytest.raises(PlaceError) as caught:
         OPERATIONS[operation](ObjectPlace(address))
     said = str(caught.value)

@@ -1,4 +1,4 @@
-"""What the reference makes of what functions emit."""
+"""How the reference treats emitted events."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ def test_a_delay_is_the_least_step_in_time() -> None:
     ],
 )
 def test_effects_that_break_a_rule(effect: object, error: str) -> None:
-    """What the model forbids makes a dead letter that says why, and nothing is emitted."""
+    """An effect that breaks a rule of the model makes a dead letter that says why, and nothing is
+    emitted."""
     app = an_app()
     app.output("out")
     app.output("more")
@@ -141,7 +142,7 @@ def test_what_is_no_effect_must_not_be_returned() -> None:
 
 
 def test_maps_have_no_timers_at_run_time_either() -> None:
-    """What the check of the text cannot see is refused when it runs."""
+    """A timer that the check of the source text cannot see is refused at run time."""
     app = an_app()
     app.map("a", name="say")(lambda event: [getattr(ms, "timer")(after="1s")])  # noqa: B009
     (letter,) = ms.testing.run(app, [("a", 5, "k", None)]).dead_letters
@@ -149,7 +150,7 @@ def test_maps_have_no_timers_at_run_time_either() -> None:
 
 
 def test_an_event_is_emitted_as_it_stands_when_it_is_yielded() -> None:
-    """What the function changes after the yield, the slate or the input, is not in the event."""
+    """Later changes of the slate or the input do not change the event."""
     app = an_app()
     app.output("out")
 

@@ -1,4 +1,4 @@
-"""What the reference makes of functions that fail."""
+"""How the reference treats functions that fail."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_slate_that_could_not_be_read_back_fails_its_event() -> None:
 
 
 def test_a_map_that_fails_emits_nothing() -> None:
-    """What a map yielded before it raised is taken back."""
+    """Events that a map yielded before it raised are discarded."""
     app = an_app()
     app.output("out")
 
@@ -154,7 +154,7 @@ def test_a_timer_that_fails_is_spent() -> None:
 
 
 def test_a_slate_that_cannot_be_coded_is_found_before_any_event() -> None:
-    """It is the application that is wrong, so no event is made a dead letter for it."""
+    """The error is the application's, so no event becomes a dead letter for it."""
 
     @dataclass
     class Odd:

@@ -70,7 +70,7 @@ def test_open_sessions_come_out() -> None:
 
 
 def test_sessions_of_sessions_come_out() -> None:
-    """What comes out at the end sets timers in the next function, and these fire too."""
+    """Events that are emitted at the end set timers in the next function, and these fire too."""
     app = an_app_of_sessions()
     app.output("days")
     app.add(Sessionise(gap="2h"), keys="sessions", publishes="days", name="again")
@@ -113,7 +113,7 @@ def periodic(every: int, first: int | None = None) -> ms.App:
 
 @pytest.mark.parametrize("last", [1, 5, 59, 60, 61, 200])
 def test_a_periodic_output_comes_once_more(last: int) -> None:
-    """One that sets itself again says what is left, and no more after that."""
+    """A periodic timer fires once more at the end, and not again."""
     events = [("a", 0, "k", None), ("a", last, "k", None)]
     run = ms.testing.run(periodic(60), events)
     before = len(run.stream("out"))

@@ -185,7 +185,7 @@ def test_wall_timers_fire_when_the_clock_passes_them() -> None:
 
 
 def test_wall_timers_fire_in_order_of_time() -> None:
-    """One tick over many timers fires them by time, then update, key and name."""
+    """A tick over many timers fires them by time, then update, key and name."""
     log: list[Any] = []
     events = [
         ("a", 1, "k", [{"at": 30, "name": "late", "clock": "wall"}]),
@@ -198,7 +198,8 @@ def test_wall_timers_fire_in_order_of_time() -> None:
 
 
 def test_what_a_wall_timer_emits_is_later_than_all_there_was() -> None:
-    """It is later than the timer and than every event so far, and each is later than the last."""
+    """The event is later than the timer and than every event so far. Each event is later than the
+    previous one."""
     log: list[Any] = []
     wall = [{"at": 50, "name": "w", "clock": "wall"}, {"at": 60, "name": "x", "clock": "wall"}]
     run = ms.testing.run(timers(log), [("a", 1, "k", wall), ("a", 10, "z", None)]).tick(60)
@@ -238,7 +239,7 @@ def test_a_wall_timer_of_an_expired_slate_does_not_fire() -> None:
 
 
 def test_a_wall_timer_drives_the_streams_behind_it() -> None:
-    """What it emits is processed in the same tick, event timers included."""
+    """Its events are processed in the same tick, event timers included."""
     app = an_app()
 
     @app.update("a", publishes="b")

@@ -48,7 +48,8 @@ class Door:
 
     @property
     def refused(self) -> int:
-        """How one is answered who may not: nobody without a token, if there is none."""
+        """Returns the answer to a client without access: any client without a token, if none is
+        given."""
         return 401 if self.guarded else 200
 
     def peak(self) -> int:
@@ -74,7 +75,7 @@ class Door:
         return time.monotonic() - began
 
     def events(self, stream: str = "clicks") -> int:
-        """How many events it has taken in."""
+        """Returns the number of accepted events."""
         streams = httpx.get(f"{self.url}/streams", headers=self.right).json()["streams"]
         return next(one["records"] for one in streams if one["name"] == stream)
 
@@ -115,14 +116,14 @@ def opened(
 
 @contextmanager
 def many(door: Door, count: int) -> Iterator[list[socket.socket]]:
-    """So many connections at once."""
+    """Opens a number of connections at once."""
     with ExitStack() as stack:
         yield [stack.enter_context(connected(door.url)) for _ in range(count)]
 
 
 @contextmanager
 def unharmed(door: Door) -> Iterator[None]:
-    """Whatever is done meanwhile, the server is well afterwards."""
+    """Checks after the test body that the server still works."""
     yield
     assert door.answers() < SOON
     assert door.peak() < MOST_MEMORY, f"{door.peak() >> 20} MB"

@@ -33,7 +33,7 @@ def make(path: Path) -> Path:
 
 
 def is_refused(found: Answered, status: int, said: str = "") -> bool:
-    """Whether it is a JSON error of this status; what it says and its headers are held too."""
+    """True if the answer is a JSON error of this status. Checks its text and its headers too."""
     assert found.status == status, found
     assert found.headers["content-type"] == "application/json"
     assert HEADERS.items() <= found.headers.items()

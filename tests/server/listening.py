@@ -65,7 +65,7 @@ def listening(
 
 
 def open_sockets(store: Path) -> int:
-    """How many sockets the server of a store has open."""
+    """Returns the number of open sockets of a store's server."""
     pid = json.loads((store / "server.lock").read_bytes())["pid"]
     found = 0
     for handle in Path(f"/proc/{pid}/fd").iterdir():
@@ -77,7 +77,8 @@ def open_sockets(store: Path) -> int:
 
 
 def received(connection: socket.socket) -> int:
-    """How many bytes come until the server's end of a connection is closed, which it must be."""
+    """Returns the number of bytes until the server closes its end of a connection, which it must
+    do."""
     count = 0
     try:
         while data := connection.recv(1 << 20):

@@ -24,7 +24,7 @@ from playwright.sync_api import Page, expect
 
 PICTURES = Path(__file__).resolve().parent.parent.parent / "docs" / "pictures"
 SECONDS = 200.0
-"""How long check-ins come before the picture."""
+"""The duration of the check-ins before the picture."""
 MINUTE = 60
 
 

@@ -55,7 +55,7 @@ def asked(store: Path, **options: Any) -> Iterator[httpx.Client]:
 
 
 def until(found: Callable[[], T], seconds: float = 10.0) -> T:
-    """What `found` gives once that is true; fails when it never is."""
+    """Waits until the result of `found` is true, and returns it. Fails if it never is."""
     deadline = time.monotonic() + seconds
     while not (value := found()):
         assert time.monotonic() < deadline, f"not within {seconds} seconds"

@@ -48,7 +48,8 @@ def _unharmed(door: Door) -> Iterator[None]:
 
 @pytest.mark.parametrize("guarded", [False, True])
 def test_twenty_images_of_another_site(tmp_path: Path, guarded: bool):
-    """They are refused, and write no view; nor does a browser that says nothing of where it is."""
+    """The requests are refused, and write no view. So are those of a browser that does not name its
+    site."""
     made = social(tmp_path / "store")
     before = len(stored(made.log))
     child = ServerChild.start(

@@ -22,7 +22,7 @@ BOMB = gzip.compress(b"1\n" * (10 * MB), compresslevel=1)
 def door(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Door]:
-    """Of a store with large slates, which have large keys beside them."""
+    """A server over a store with large slates and with large keys."""
     slates = {f"large-{number}": {"text": "x" * (2 * MB)} for number in range(4)}
     slates |= {"k" * 4_096: {"count": 1}}
     path = tmp_path_factory.mktemp("abuse")
@@ -97,7 +97,8 @@ def test_names_that_are_not_the_servers(door: Door, host: str):
 
 
 def test_two_names(door: Door):
-    """One of them may be right: both are refused. So is a name in the request's line."""
+    """A request with two keys is refused, since either could be meant. So is a host in the request
+    line."""
     assert door.statuses(door.head("GET /slates HTTP/1.1", "Host: evil.test")) == [400]
     assert door.statuses(door.head("GET http://evil.test/slates HTTP/1.1")) == [400]
     assert door.statuses(door.head(f"GET {door.url}/slates HTTP/1.1")) == [200]
@@ -121,7 +122,7 @@ def test_two_names(door: Door):
     ids=lambda query: query[:24],
 )
 def test_questions_without_sense(door: Door, query: str):
-    """Of slates and of records: an answer without any, or a refusal."""
+    """Senseless parameters for slates and records get an empty answer or a refusal."""
     for path in ("/slates/count", "/streams/clicks/records"):
         said = door.said(door.head(f"GET {path}?{query} HTTP/1.1"))
         assert said.split()[1] in (b"200", b"400", b"404")
@@ -177,7 +178,7 @@ def test_bodies_that_a_form_could_send(door: Door, kind: str):
     "key", ["", "x" * 201, "x" * 60_000, "\xff\xfe", "a\tb"], ids=lambda key: repr(key[:6])
 )
 def test_idempotency_keys_that_are_none(door: Door, key: str):
-    """They are kept with the records: only short text is one."""
+    """Idempotency keys are stored with the records, so they must be short text."""
     before = door.events()
     found = door.statuses(door.post(f"Idempotency-Key: {key}", "Content-Length: 1") + b"1")
     assert found in ([400], [431], [])
@@ -185,7 +186,7 @@ def test_idempotency_keys_that_are_none(door: Door, key: str):
 
 
 def test_a_key_for_two_bodies(door: Door):
-    """What was sent under an idempotency key is not overwritten by another body under it."""
+    """A second body under the same idempotency key does not overwrite the first."""
     first = door.post("Idempotency-Key: two", "Content-Length: 1") + b"1"
     assert door.statuses(first) == [200]
     other = door.post("Idempotency-Key: two", "Content-Length: 1") + b"2"

@@ -55,8 +55,8 @@ HIDDEN = b"0\r\n\r\n" + INNER
     ids=lambda framing: " + ".join(framing)[:40].encode("unicode_escape").decode(),
 )
 def test_a_request_in_a_request(door: Door, framing: tuple[str, ...]):
-    """However the length of a body is said twice, or wrongly, the server and whoever stands in
-    front of it cannot differ about it: at most one answer, and the hidden event is not taken."""
+    """If a body's length is given twice, or wrongly, the server and a proxy cannot disagree about
+    it: there is at most one answer, and the hidden event is not accepted."""
     before = door.events()
     found = door.statuses(door.post(*framing) + HIDDEN)
     assert len(found) <= 1
@@ -101,7 +101,7 @@ def test_chunks_that_are_none(door: Door, chunks: bytes):
     ],
 )
 def test_heads_that_are_none(door: Door, head: bytes):
-    """What is no head of a request is refused before anybody looks at it, and the rest with it."""
+    """An invalid request head is refused before it is processed, and so is the rest."""
     found = door.statuses(head + door.head())
     assert found in ([], [400], [421], [505])
 
@@ -158,7 +158,7 @@ def test_two_tokens(door: Door):
     "trailer", [f"Authorization: Bearer {TOKEN}", "Idempotency-Key: a", "Host: localhost"]
 )
 def test_trailers_are_no_headers(door: Door, trailer: str):
-    """What follows a body is not taken for what comes before it."""
+    """Trailers after a body do not act as headers."""
     lines = f"1\r\n1\r\n0\r\n{trailer}\r\n\r\n".encode()
     found = [door.said(door.post(CHUNKED, right=False) + lines) for _ in range(2)]
     for answer in found:

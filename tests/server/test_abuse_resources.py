@@ -62,7 +62,7 @@ def test_trailers_without_an_end(door: Door, begin: bytes, right: bool):
 
 
 def test_a_body_that_goes_on_after_its_answer(door: Door):
-    """What is sent to a request that was refused is thrown away, and not for ever."""
+    """The rest of a refused request's body is discarded, up to a limit."""
     with connected(door.url) as connection:
         connection.sendall(door.post(f"Content-Length: {10**12}"))
         assert answer(connection).status == 413
@@ -116,7 +116,7 @@ def test_requests_that_do_not_wait(door: Door):
 
 
 def test_pipelined_requests_are_all_answered(door: Door):
-    """Whoever reads gets every answer, however many requests were sent before."""
+    """A client that reads gets every answer, however many requests it sent before."""
     count = 500
     with connected(door.url) as connection:
         sending = threading.Thread(target=connection.sendall, args=(door.head() * count,))
@@ -158,7 +158,7 @@ def test_connections_that_come_and_go(door: Door):
 
 @pytest.mark.parametrize("given", [None, "Authorization: Bearer wrong"])
 def test_a_flood_without_the_right_token(door: Door, given: str | None):
-    """Whoever has the right token is answered at once, from the same address too."""
+    """A client with the right token is answered at once, from the same address too."""
     lines = () if given is None else (given,)
     burst = door.head("GET /healthz HTTP/1.1", *lines, right=False) * 200
     with connected(door.url) as flood:
@@ -256,7 +256,7 @@ def test_many_large_bodies_at_once(door: Door):
 
 
 def test_a_client_in_drops(door: Door):
-    """One byte at a time, for ever: it is cut off when its time is over."""
+    """A client that sends one byte at a time is cut off when its time is over."""
     began = time.monotonic()
     with connected(door.url) as connection:
         connection.settimeout(0.1)

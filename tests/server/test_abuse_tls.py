@@ -40,7 +40,7 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
 
 @pytest.fixture(autouse=True)
 def _served(door: Door) -> Iterator[None]:
-    """Whatever was done, one who may ask is answered, and the memory is small."""
+    """Checks that the server still answers an authorised client, and that its memory is small."""
     yield
     assert asked(door) == 200
     assert door.peak() < MOST_MEMORY
@@ -76,7 +76,7 @@ def secured(door: Door) -> Iterator[ssl.SSLSocket]:
     ids=["http", "a long record", "no hello", "ssl 2", "zeros", "ssh"],
 )
 def test_what_is_no_handshake(door: Door, data: bytes):
-    """It is hung up on, and gets no answer in the clear."""
+    """The connection is closed without an answer in plain text."""
     with connected(door.url) as connection:
         try:
             connection.sendall(data)
@@ -125,7 +125,7 @@ def test_secured_connections_that_do_nothing(door: Door):
 
 
 def test_a_request_that_comes_with_the_handshake(door: Door):
-    """Whatever is sent right after the handshake is not lost, however it is cut."""
+    """Bytes sent right after the handshake are not lost, however they are cut."""
     head = door.head("GET /healthz HTTP/1.1")
     for cut in (len(head), 1, 20):
         with secured(door) as connection:

@@ -68,8 +68,8 @@ def test_who_says_hello_is_seated_and_listed(made: JobStore) -> None:
 
 
 def test_agents_are_told_what_to_run(made: JobStore) -> None:
-    """One that takes jobs gets those that name its node, with their version; again when it is
-    another; and those below it too. One that has its own is left alone."""
+    """A hosting agent, and those below it, get the jobs of their nodes, and again when a version
+    changes. An agent with an application of its own gets none."""
     publish(made, {"version": "v1", "definition": {"name": "errors"}})
     web1, web2 = Member("web1", 1, hosts=True), Member("web2", 1, hosts=True)
     with asked(made.path) as client:
@@ -88,7 +88,8 @@ def test_agents_are_told_what_to_run(made: JobStore) -> None:
 
 
 def test_definitions_and_packages(made: JobStore) -> None:
-    """What a run has published is fetched as it is; a job that is only Python has none."""
+    """The published definitions and packages are served unchanged. A job that is only Python has no
+    definition."""
     with asked(made.path) as client:
         assert client.get("/jobs/error/definition").status_code == 404
         publish(made, None)

@@ -1,4 +1,4 @@
-"""What needs attention is told from a status, the most urgent first."""
+"""Conditions that need attention are derived from a status, the most urgent first."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_in_arrival_order_nothing_waits_for_the_horizon() -> None:
 
 
 def test_a_lag_that_rises_and_falls_with_batches_does_not_grow() -> None:
-    """What a batch leaves over is compared, not what came since."""
+    """The lag after a batch is compared, not the records since then."""
     trend = LagTrend()
     for second in range(61):
         trend.add(second * 1_000_000, 500 * (second % 5))

@@ -14,7 +14,7 @@ from millstream.stores.progress import Progress
 
 
 def refusal(made: JobStore, taken: int, **options: Any) -> str:
-    """What is said when an application is started whose job has these windows; empty: nothing."""
+    """Returns the error of an application whose job has these windows; empty if there is none."""
     progress = Progress(batch=3, processed={"errors.root": taken, "errorsome.root": 7})
     try:
         check_parts(application(**options).workflow().parts, made.home, progress)
@@ -37,7 +37,7 @@ def made(tmp_path: Path) -> JobStore:
     [{"range": "20m"}, {"slide": "10m"}, {"pane": "30s"}, {"by": "records", "range": 10}],
 )
 def test_other_windows_are_refused(made: JobStore, changed: dict[str, Any]) -> None:
-    """It says what is in the store, what the application says, and what to do."""
+    """The error names the windows of the store and of the application, and what to do."""
     options = changed if "by" not in changed else {**changed, "slide": None, "pane": None}
     said = refusal(made, 1, **options)
     assert "'errors' has windows of 10m every 5m in panes of 1m of time here" in said
@@ -45,13 +45,13 @@ def test_other_windows_are_refused(made: JobStore, changed: dict[str, Any]) -> N
 
 
 def test_the_same_windows_go_on(made: JobStore) -> None:
-    """Whatever else is changed of the job."""
+    """Any other part of the job may change."""
     assert refusal(made, 1, latency="5s", range="600s") == ""
 
 
 def test_a_job_that_has_taken_nothing_may_change(made: JobStore) -> None:
-    """There is nothing that could be taken for something else; a job whose name begins the same
-    is another one."""
+    """There are no panes that could be misread. A job whose name has the same beginning is another
+    one."""
     assert refusal(made, 0, range="20m") == ""
 
 

@@ -1,4 +1,4 @@
-"""What the server makes of its reads and of the application's progress."""
+"""The costs that the server derives from its reads and from the application's progress."""
 
 from __future__ import annotations
 

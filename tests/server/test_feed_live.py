@@ -37,14 +37,15 @@ def post(client: httpx.Client, post_id: str, producer: str = "bob", **fields: An
 
 
 def ids(heard: Listener, name: str) -> list[str]:
-    """Those of the next event, which has this name."""
+    """Returns the ids of the next event, which must have this name."""
     event = heard.next()
     assert event.name == name, event
     return [one["id"] for one in event.data["items"]]
 
 
 def test_new_posts_come_as_they_are_acknowledged(made: FeedStore, client: httpx.Client):
-    """Of those who are followed, whether a batch has taken them or not; none comes twice."""
+    """Posts of followed producers arrive whether or not a batch has processed them. None comes
+    twice."""
     post(client, "before")
     with listening(client, PATH) as heard:
         post(client, "other", producer="eve")
@@ -62,7 +63,8 @@ def test_new_posts_come_as_they_are_acknowledged(made: FeedStore, client: httpx.
 
 
 def test_going_on_where_it_was_broken_off(client: httpx.Client):
-    """Who comes back with the last id gets what is newer, and so does who has read a page."""
+    """A client that returns with the last id gets the newer posts. So does one that has read a
+    page."""
     post(client, "1")
     cursor = client.get("/feeds/ann").json()["previous"]
     post(client, "2")
@@ -103,7 +105,7 @@ def test_a_feed_that_was_empty(client: httpx.Client):
 
 
 def test_deleted_and_edited_items(made: FeedStore, client: httpx.Client):
-    """What was shown and is no more is said to be gone; what was edited comes again."""
+    """A shown item that is deleted is reported as gone. An edited one is sent again."""
     for number in range(3):
         post(client, f"{number}")
     made.batch()

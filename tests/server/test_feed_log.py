@@ -1,4 +1,5 @@
-"""What is pending: exactly the records of the log that the last committed batch has not taken."""
+"""Pending records are exactly the records of the log that the last committed batch has not
+processed."""
 
 from __future__ import annotations
 
@@ -37,7 +38,10 @@ def followed(
     path: Path | None = None,
     clock: Callable[[], int] = lambda: T0 + 10**9,
 ) -> T:
-    """What a use of the log of a store gives; `path`: the log, if it is elsewhere."""
+    """Calls a function with the log of a store, and returns its result.
+
+    `path`: the log, if it is elsewhere.
+    """
 
     async def run() -> T:
         service = Service(ServerOptions(made.path), OpenStore(made.path), "", clock=clock)
@@ -86,7 +90,7 @@ def test_records_past_the_batch_are_pending(made):
 
 
 def test_nothing_is_decoded_twice(made, monkeypatch):
-    """However often it is looked at, and however many batches go by."""
+    """This holds for any number of looks and of batches."""
     decoded = []
     monkeypatch.setattr(
         feed_log, "_decode", lambda line: decoded.append(line) or msgspec.json.decode(line)
@@ -117,7 +121,7 @@ def test_while_nothing_changes_it_is_the_same(made):
 
 
 def test_what_a_thread_reads_is_not_changed(made):
-    """What comes later is in another one."""
+    """Later records are in another object."""
 
     async def use(log: FeedLog) -> tuple[FeedMoment, FeedMoment]:
         made.append(post("bob", "1"))
@@ -132,7 +136,7 @@ def test_what_a_thread_reads_is_not_changed(made):
 
 
 def test_a_record_that_will_be_refused_is_left_out(made):
-    """One that is no record of feeds does nothing, and hides nothing."""
+    """An invalid record has no effect, and hides nothing."""
     made.append({"kind": "poste"}, 17, post("bob", "1"), {**post("bob", "2"), "at": "now"})
 
     async def use(log: FeedLog) -> FeedMoment:
@@ -178,7 +182,7 @@ def test_too_far_behind_is_said(made, monkeypatch):
 
 
 def test_one_record_behind_is_said(made, monkeypatch):
-    """One record is counted as one."""
+    """The message for one record is in the singular."""
     monkeypatch.setattr(feed_log, "MOST", 0)
     made.append(post("bob", "0", 0))
     before = followed(made, lambda log: log.now())
@@ -206,7 +210,7 @@ def test_a_log_that_cannot_be_read_is_said(made):
 
 
 def test_a_log_that_ends_before_what_was_taken_is_said(made):
-    """It was replaced by another: nobody knows what is pending."""
+    """The log was replaced by another, so the pending records are unknown."""
     made.append(post("bob", "1"), post("bob", "2"))
     made.batch()
     for file in Path(made.log).iterdir():
@@ -334,8 +338,8 @@ def test_a_progress_that_went_back(made):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_any_order_of_appends_and_batches(made, seed, monkeypatch):
-    """What is pending is always what lies between the batch and the log's end; what was given to a
-    thread before stays as it was."""
+    """Pending records are always those between the batch and the log's end. Objects that a thread
+    got before stay unchanged."""
     monkeypatch.setattr(feed_log, "MUCH_RECORDS", 5)
     monkeypatch.setattr(feed_log, "MUCH_BYTES", 300)
     monkeypatch.setattr(feed_log, "SKIPPED_BYTES", 500)

@@ -33,7 +33,7 @@ def made(tmp_path: Path) -> FeedStore:
 
 
 def networked(made: FeedStore, use: Callable[[ServedFeeds], Awaitable[T]]) -> T:
-    """What a use of the feeds of a store gives."""
+    """Calls a function with the feeds of a store, and returns its result."""
 
     async def run() -> T:
         service = Service(
@@ -168,7 +168,7 @@ def test_an_application_that_is_far_behind(made):
 
 
 def test_the_network_as_a_whole(tmp_path: Path):
-    """How many there are, and how many pairs are on each side."""
+    """The answer counts the members, and the pairs on each side."""
     made = FeedStore(tmp_path / "store", policy="push")
     made.append(follow("ann", "bob", 1), follow("eve", "bob", 2), post("bob", "1", 3))
     made.batch()

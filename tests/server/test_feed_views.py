@@ -76,7 +76,7 @@ def test_what_cannot_be_told_is_kept():
 
 
 def test_no_more_than_so_many_are_kept(monkeypatch):
-    """What is past that is counted as lost."""
+    """Views above the limit are counted as lost."""
     monkeypatch.setattr(feed_views, "MOST", 3)
     log = Log()
     views = Views(log.append)

@@ -241,7 +241,7 @@ def test_a_time_of_the_client_undoes_nothing(made: FeedStore, client: httpx.Clie
 
 
 def test_a_body_of_too_many_lines(client: httpx.Client):
-    """It is to be sent in parts; nothing of it is taken."""
+    """The body must be sent in parts, and none of it is accepted."""
     body = (json.dumps(said("bob")) + "\n") * 20_001
     answer = client.post("/feeds/events", content=body, headers=NDJSON)
     assert answer.status_code == 413
@@ -259,7 +259,7 @@ def test_records_through_the_stream_itself(client: httpx.Client):
 
 
 def test_a_blocked_producer_is_not_followed(made: FeedStore, client: httpx.Client):
-    """Whether the block is taken in already or not; until it is unblocked."""
+    """It cannot be followed until it is unblocked, whether or not the block has been processed."""
     tell(client, {"kind": "block", "consumer": "ann", "producer": "bob"})
     for _ in range(2):
         answer = client.put("/feeds/ann/follows/bob")

@@ -44,7 +44,7 @@ def job(client: httpx.Client) -> dict[str, Any]:
 
 
 def marks(found: dict[str, Any], node: str) -> dict[int, tuple[str, str | None]]:
-    """What came of the panes of a node."""
+    """Returns the marks of a node's panes."""
     cells = {pane["pane"]: pane["nodes"][node] for pane in found["panes"]}
     return {pane: (cell["mark"], cell["why"]) for pane, cell in cells.items()}
 
@@ -70,7 +70,8 @@ def test_the_scoreboard(made: JobStore) -> None:
 
 
 def test_an_open_window(made: JobStore) -> None:
-    """It says which part it has: of all panes, of its panes, of its nodes, of what is known."""
+    """The answer has its fractions of all panes, of its panes, of its nodes, and of the known
+    records."""
     with asked(made.path) as client:
         found = job(client)
     (window,) = found["windows"]
@@ -92,7 +93,8 @@ def test_an_open_window(made: JobStore) -> None:
 
 
 def test_a_closed_window(made: JobStore) -> None:
-    """It says why, and what never came is missing from then on; others are still open."""
+    """The answer says why it was closed. Panes that never came are missing from then on. Other
+    windows are still open."""
     made.tell(begins("web1", 5, total=19), data("web1", 5, records=2, total=21))
     made.wait("11m")
     with asked(made.path) as client:
@@ -138,7 +140,8 @@ def test_every_record_is_accounted_for(made: JobStore) -> None:
 
 
 def test_late_records(made: JobStore) -> None:
-    """What a node reads of a pane that it has sent is late: in its account, and in the window's."""
+    """Records that a node reads after it has sent their pane are late, in its account and in the
+    window's."""
     made.tell(data("web2", 3, records=2, total=8, late={"2": 2}))
     with asked(made.path) as client:
         found = job(client)
@@ -197,7 +200,7 @@ def test_a_job_of_many_nodes_has_a_limit(made: JobStore) -> None:
 
 
 def test_values_are_not_read(made: JobStore) -> None:
-    """Of the root's table only what is shown is read; the values of keys are not."""
+    """Only the shown entries of the root's table are read. The values of keys are not."""
     with SlateReader(made.path) as reader:
         batch, tables = reader.entries("errors.root", SHOWN)
         assert batch == reader.batch
@@ -207,7 +210,7 @@ def test_values_are_not_read(made: JobStore) -> None:
 
 
 def test_a_job_that_nothing_was_told(tmp_path: Path) -> None:
-    """It is there, without panes; so it is in a store that is of before it was added."""
+    """The job is shown without panes. So it is in a store from before it was added."""
     made = JobStore(tmp_path / "store")
     made.commit()
     with asked(made.path) as client:

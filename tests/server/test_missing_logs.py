@@ -24,7 +24,8 @@ from millstream.verifying.store import verify
     ],
 )
 def test_a_log_that_is_gone(tmp_path: Path, gone: str, said: str) -> None:
-    """Of a source, of its readers, of an output, of the dead letters and of those given again."""
+    """This holds for the logs of a source, its readers, an output, the dead letters and retried
+    events."""
     made = checkins_store(tmp_path / "store")
     for stream in ("checkins", "counts", "deadletters", "deadletters.retried"):
         append(made.home.log_of(stream), b"1")

@@ -29,7 +29,7 @@ def made(tmp_path: Path) -> JobStore:
 
 
 def tell(made: JobStore, *told: Any) -> None:
-    """What the root publishes on `errors.told`."""
+    """Publishes the root's message on `errors.told`."""
     writer = LogWriter(made.home.log_of("errors.told"))
     lines = [msgspec.json.encode({"ts": 1, "key": "", "value": value}) for value in told]
     writer.append([Entry(lines)])
@@ -64,7 +64,7 @@ def test_all_that_is_known_and_then_what_is_new(made: JobStore) -> None:
 
 
 def test_a_question_waits_for_news(made: JobStore) -> None:
-    """It is answered when there is some, or without any when it has waited long enough."""
+    """It is answered when there is news, or without any after the longest wait."""
     with asked(made.path) as client:
         first = news(client, "web1")
         since = {"life": first["life"], "after": first["next"]}

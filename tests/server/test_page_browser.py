@@ -23,7 +23,7 @@ SMALL = {"width": 360, "height": 740}
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests here."""
+    """The browser of all tests here."""
     with launched() as browser:
         yield browser
 
@@ -35,7 +35,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Shop:
 
 @pytest.fixture(scope="module")
 def url(shop: Shop) -> Iterator[str]:
-    """One server for the tests that need no other."""
+    """The server of the tests that need no other one."""
     with served(shop.path) as url:
         yield url
 

@@ -23,7 +23,7 @@ WIDE = {"width": 1280, "height": 900}
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests here."""
+    """The browser of all tests here."""
     with launched() as browser:
         yield browser
 
@@ -73,7 +73,7 @@ def says(producer: str, text: Any) -> dict[str, Any]:
 
 
 def test_the_split_of_the_network(page: Page, url: str) -> None:
-    """How many pairs are on push and on pull, all consumers together, and what it rests on."""
+    """Shows the pairs on push and on pull over all consumers, and the costs behind that."""
     answers = [get(f"{url}/feeds/{consumer}/follows").json() for consumer in READERS]
     sides = [pair["side"] for answer in answers for pair in answer["follows"]]
     push, pull = sides.count("push"), sides.count("pull")
@@ -114,8 +114,7 @@ def test_an_item_says_how_and_why(page: Page) -> None:
 
 
 def test_a_post_shows_at_once(page: Page, made: FeedStore, url: str) -> None:
-    """What was acknowledged is in the feed before the application has taken it in, and says so;
-    nothing else moves."""
+    """An acknowledged post shows before a batch takes it in, and is marked. Nothing else moves."""
     before = items(page).first.text_content()
     post(url, says("Marta's kitchen", "One bun is left."))
     expect(items(page).first).to_contain_text("One bun is left.")
@@ -178,7 +177,7 @@ def test_older_and_newer(page: Page, url: str, coherency: str, pages: list[int])
 
 
 def test_unread_items_are_marked(page: Page, url: str) -> None:
-    """What came after what was read last is marked and counted."""
+    """Items after the last read one are marked and counted."""
     expect(page.locator("#feed-about")).to_contain_text("69 unread")
     feed = get(f"{url}/feeds/ana", params={"limit": 5, "coherency": "global"}).json()
     upto = [feed["items"][3][field] for field in ("ts", "producer", "id")]

@@ -1,4 +1,4 @@
-"""What the page tells an operator: where something is wrong, in a real browser."""
+"""The operator's part of the page, which shows problems, in a real browser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGE = {"width": 1400, "height": 900}
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests here."""
+    """The browser of all tests here."""
     with launched() as browser:
         yield browser
 
@@ -259,7 +259,7 @@ def test_a_record_opens(page: Page, store: Payments) -> None:
 
 
 def test_links_to_a_slate_and_a_tail(chromium: Browser, store: Payments, url: str) -> None:
-    """What is chosen is in the address; whoever opens that sees the same."""
+    """The selection is in the address, so the link shows the same to others."""
     flagged(store, "card 1", "card 2")
     key = "a/b?c=%2F#d"
     store.commit({"by_card": {key: {"count": 5}}})
@@ -291,7 +291,7 @@ def test_late_events_lead_to_their_tail(page: Page, store: Payments) -> None:
 
 
 def test_the_footer(page: Page, store: Payments) -> None:
-    """It says the version, the store, how long the server is up, and where event time is."""
+    """It shows the version, the store, the server's uptime, and the event time."""
     footer = page.locator("#facts")
     expect(footer).to_contain_text(f"Millstream {__version__} · store {store.path} · server up")
     expect(footer).to_contain_text("horizon 2.00 s behind the clock")

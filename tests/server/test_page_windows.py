@@ -19,7 +19,7 @@ expect.set_options(timeout=10_000)
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests here."""
+    """The browser of all tests here."""
     with launched() as browser:
         yield browser
 
@@ -111,7 +111,7 @@ def test_windows_are_drawn_and_in_tables(page: Page) -> None:
 
 
 def test_the_accounts(page: Page, made: JobStore) -> None:
-    """What became of the records of each node; that none is amiss, or how many are."""
+    """The page shows the account of each node's records, and whether there is a residual."""
     rows = page.get_by_role("table", name=re.compile("^Records")).get_by_role("row")
     expect(rows.nth(1)).to_have_text("web11,6071,60007000")
     expect(rows.last).to_have_text("all1,6071,60007000")

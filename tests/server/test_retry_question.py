@@ -1,4 +1,4 @@
-"""What POST /deadletters/retry takes."""
+"""The body of POST /deadletters/retry."""
 
 from __future__ import annotations
 

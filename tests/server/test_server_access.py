@@ -31,7 +31,8 @@ CLIENT = httpx.Client(verify=False)
 
 
 def tokens(*words: str) -> str:
-    """What `millstream tokens` prints; the last word of it is the token, if it makes one."""
+    """Returns the output of `millstream tokens`. Its last word is the token, if the command makes
+    one."""
     result = CliRunner().invoke(main, ["tokens", *map(str, words)])
     assert result.exit_code == 0, result.output
     return result.stdout.strip()
@@ -135,7 +136,7 @@ def test_names_are_of_their_kind():
 
 
 def test_no_token_is_in_the_file(keys):
-    """It has hashes, is its owner's alone, and says what each may do."""
+    """The file has hashes and each token's grants. Only its owner can read it."""
     text = keys.file.read_text()
     for token in vars(keys).values():
         assert str(token) not in text

@@ -1,4 +1,4 @@
-"""What an acknowledgement waits for: a full disk, another writer, a backlog, a kill."""
+"""Acknowledgements with a full disk, another writer, a backlog and a kill."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
 
 
 def test_a_torn_tail_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """What an interrupted append left is cut off, with a line on stderr."""
+    """The rest of an interrupted append is cut off, with a line on stderr."""
     made = checkins_store(tmp_path / "store")
     log = made.home.log_of("checkins")
     append(log, checkin("a"))
@@ -124,7 +124,7 @@ def test_a_store_of_no_application(tmp_path: Path) -> None:
 
 
 def test_killed_right_after_the_answer(tmp_path: Path) -> None:
-    """What was acknowledged is there after SIGKILL, and a repeat then counts as one."""
+    """Acknowledged records are there after SIGKILL, and a repeat then counts once."""
     made = checkins_store(tmp_path / "store")
     options = ServerOptions(made.path, port=0)
     sent = []

@@ -41,7 +41,7 @@ def run(path: Path, act: Callable[[Appender], Awaitable[None]]) -> list[str]:
 
 
 def blocks(path: Path) -> int:
-    """How many writes a log is made of."""
+    """Returns the number of writes in a log."""
     reader = LogReader(path)
     count = sum(1 for _ in reader.blocks(reader.start[0], reader.end[0]))
     reader.close()
@@ -185,7 +185,7 @@ def test_a_log_that_another_process_writes(tmp_path: Path) -> None:
 
 
 def test_a_torn_tail_is_said(tmp_path: Path) -> None:
-    """What an interrupted append left is cut off, and it is said how much."""
+    """The rest of an interrupted append is cut off, and its size is reported."""
     path = tmp_path / "log"
     writer = LogWriter(path)
     writer.append([entry(b"1"), entry(b"2")])
@@ -221,7 +221,7 @@ def test_too_much_that_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_old_segments_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What need not be retained is removed now and then, while nothing is appended too."""
+    """Old segments are removed from time to time, also while nothing is appended."""
     path = tmp_path / "log"
     old = LogWriter(path, segment_bytes=100, clock=lambda: 1)
     for number in range(3):

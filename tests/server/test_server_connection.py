@@ -22,13 +22,13 @@ CERTIFICATE = Path(__file__).parent / "localhost.pem"
 
 
 def test_a_body_that_says_it_is_too_large(url):
-    """It is refused before any of it is read."""
+    """The body is refused before any of it is read."""
     found = exchange(url, post(url, "Content-Length: 100001"))
     assert is_refused(found, 413, "at most 100000 bytes")
 
 
 def test_a_body_that_turns_out_too_large(url):
-    """One in chunks is refused when it has passed the limit, though it has no end."""
+    """A chunked body is refused once it exceeds the limit, even if it never ends."""
     with connected(url) as connection:
         connection.sendall(post(url, "Transfer-Encoding: chunked"))
         for _ in range(11):
@@ -45,7 +45,7 @@ def test_a_body_of_just_the_limit(url):
 
 
 def test_a_connection_outlives_a_body_too_large(url):
-    """Whoever sends it all the same can read the answer, and go on."""
+    """A client that sends the body anyway can read the answer, and continue."""
     with connected(url) as connection:
         connection.sendall(post(url, "Content-Length: 3000000") + b"x" * 3_000_000)
         assert is_refused(answer(connection), 413)
@@ -163,9 +163,8 @@ def _sends(connection: socket.socket, data: bytes) -> str:
 
 
 def test_there_is_an_end_to_connections(tmp_path):
-    """So many and no more that are at work: one too many is told so and when to come again, and of
-    those that only wait, the newest displace the others; they are taken again when others have
-    gone."""
+    """At most `connections` connections are active. A further one gets 503 with Retry-After. Idle
+    ones are displaced by newer ones. Room is reused when others close."""
     with served(make(tmp_path / "store"), connections=20) as url, ExitStack() as stack:
         place = ("127.0.0.1", int(url.rpartition(":")[2]))
         opened = [stack.enter_context(connected(url)) for _ in range(20)]

@@ -80,7 +80,7 @@ def test_a_quiet_stream_beats() -> None:
 
 
 def test_a_look_wakes_a_feed() -> None:
-    """What a look finds is sent without waiting for a beat."""
+    """New events that a look finds are sent without waiting for a beat."""
 
     async def act() -> None:
         feed = Pieces()

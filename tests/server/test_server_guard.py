@@ -216,7 +216,7 @@ def test_other_methods(url, method):
 
 
 def test_allow_names_what_a_path_has(url):
-    """Of a path that only takes events, POST."""
+    """For a path that only takes events, `Allow` is POST."""
     found = get(f"{url}/streams/checkins")
     assert (found.status_code, found.headers["allow"]) == (405, "POST")
     assert httpx.post(f"{url}/slates/count/dump", verify=False).headers["allow"] == "GET, HEAD"
@@ -238,7 +238,7 @@ def test_allow_names_what_a_path_has(url):
     ],
 )
 def test_what_is_not_http(url, request_bytes):
-    """It is answered with JSON, too, and the connection is closed."""
+    """The answer is JSON, too, and the connection is closed."""
     assert is_refused(exchange(url, request_bytes), 400)
 
 

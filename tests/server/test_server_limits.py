@@ -23,7 +23,7 @@ def test_a_burst_and_then_the_rate():
 
 
 def test_names_do_not_share():
-    """One that has used up its bucket leaves the others' alone."""
+    """A client that has used up its bucket does not affect the others' buckets."""
     buckets = TokenBuckets(rate=1.0, burst=1.0)
     assert buckets.take("a", 0.0) == 0.0
     assert buckets.take("a", 0.0) > 0.0
@@ -39,7 +39,7 @@ def test_asking_takes_nothing():
 
 
 def test_the_longest_unseen_is_forgotten():
-    """There are never more buckets than allowed; the one seen last stays."""
+    """There are never more buckets than allowed, and the one used last stays."""
     buckets = TokenBuckets(rate=0.001, burst=1.0, most=2)
     for name in ("a", "b", "a", "c"):  # b goes
         buckets.take(name, 0.0)
@@ -87,7 +87,7 @@ def test_slots():
     ],
 )
 def test_unsafe_options_are_refused(wrong, said):
-    """What would be unsafe or cannot work is refused, with what to do instead."""
+    """Options that are unsafe or cannot work are refused, with an alternative."""
     with pytest.raises(DefinitionError, match=said):
         check(ServerOptions(Path("store"), **wrong))
 

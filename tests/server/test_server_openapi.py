@@ -63,7 +63,7 @@ def misfits(value: Any, schema: dict[str, Any], at: str = "answer") -> list[str]
 
 
 def test_a_job_may_have_an_empty_log() -> None:
-    """Which has ended at no time: `windows.job_view` gives null."""
+    """An empty log has ended at no time, so `windows.job_view` gives null."""
     assert misfits({"web1": None, "web2": 3}, COMPONENTS["JobAnswer"]["properties"]["ended"]) == []
 
 
@@ -141,7 +141,7 @@ def test_what_is_sent_is_as_written(client):
 
 
 def test_the_document_that_is_served(client):
-    """It is the same, and its version is the package's."""
+    """The served document is the same, and has the package's version."""
     assert client.get("/openapi.json").json() == json.loads(json.dumps(document()))
     assert document()["openapi"].startswith("3.1")
 
@@ -156,7 +156,7 @@ def test_each_place_of_a_path_is_a_parameter(path):
 
 
 def test_parameters_that_must_come_are_said_to(client):
-    """What is refused without a parameter requires it in the document."""
+    """If a request without a parameter is refused, the document requires the parameter."""
     (key,) = (
         one
         for one in document()["paths"]["/slates/{update}/watch"]["get"]["parameters"]
@@ -168,7 +168,7 @@ def test_parameters_that_must_come_are_said_to(client):
 
 @pytest.mark.parametrize("path", sorted(document()["paths"]))
 def test_allow_is_as_written(client, path):
-    """What a path takes is what the document has of it, and HEAD where it has GET."""
+    """`Allow` has the methods of the document, and HEAD where there is GET."""
     concrete = path.replace("{update}", "count").replace("{", "").replace("}", "")
     allowed = client.request("OPTIONS", concrete).headers["allow"].split(", ")
     written = {method.upper() for method in document()["paths"][path]}

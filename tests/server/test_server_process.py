@@ -114,7 +114,7 @@ def test_signals(store):
 
 
 def test_a_port_that_is_taken(store):
-    """It says so, and what to do."""
+    """The error says so, and what to do."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(MillstreamError, match=rf"127.0.0.1:{port}: another program listens"):
@@ -126,7 +126,7 @@ def test_a_port_that_is_taken(store):
     [("192.0.2.1", "not an address of this machine"), ("no.such.host.invalid", "must be an addr")],
 )
 def test_an_address_that_is_not_here(store, host, said):
-    """It says that it must be one of this machine's."""
+    """The error says that the address must be one of this machine's."""
     with pytest.raises(MillstreamError, match=said):
         serve(ServerOptions(store, host=host, port=0, token="0123456789abcdef"), None, print)
 
@@ -143,7 +143,7 @@ def test_one_server_a_store(store):
 
 
 def test_a_server_that_was_killed_leaves_no_lock(store):
-    """What its file still says does not count."""
+    """The contents of its file do not count."""
     child = ServerChild.start(ServerOptions(store, port=0))
     os.kill(child.pid, signal.SIGKILL)
     assert child.wait() == -signal.SIGKILL
@@ -155,7 +155,8 @@ def test_a_server_that_was_killed_leaves_no_lock(store):
 
 
 def test_looking_does_not_keep_a_server_from_starting(store):
-    """Whoever only asks where a server is holds the lock for a moment, and that is waited for."""
+    """A process that only asks for a server holds the lock for a moment, and the server waits for
+    it."""
     stop = threading.Event()
 
     def looking() -> None:
@@ -173,14 +174,14 @@ def test_looking_does_not_keep_a_server_from_starting(store):
 
 
 def test_no_store(tmp_path):
-    """It says that there is none, and makes nothing."""
+    """The error says that there is no store, and nothing is created."""
     with pytest.raises(StoreError, match="no store is there"):
         serve(ServerOptions(tmp_path / "nothing", port=0), None, print)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_unsafe_options(store):
-    """They are refused before anything is started, by the process itself too."""
+    """The options are refused before anything is started, by the process itself too."""
     unsafe = ServerOptions(store, host="0.0.0.0")
     with pytest.raises(DefinitionError, match="token"):
         ServerChild.start(unsafe)
@@ -197,7 +198,7 @@ def test_a_certificate_that_is_none(store):
 
 
 def test_options_are_passed_on_whole():
-    """What is written is read back the same, paths and all."""
+    """The options are read back as they were written, including paths."""
     options = ServerOptions(
         Path("/a b/é"),
         host="::1",

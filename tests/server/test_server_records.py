@@ -125,7 +125,7 @@ def test_a_source_with_functions_takes_any_json() -> None:
 
 
 def test_a_single_value_is_stored_in_one_line() -> None:
-    """However a value is laid out, it is one line; its numbers and texts are as they were."""
+    """A value in any layout becomes one line. Its numbers and texts are unchanged."""
     body = b'{\r\n  "user": "a b",\n  "time": 1.50,\n  "n": 123456789012345678901234567890\n}\n'
     checked = check_of().one(body)
     line = b'{"user":"a b","time":1.50,"n":123456789012345678901234567890}'
@@ -152,7 +152,7 @@ def test_a_single_value_that_is_refused(body: bytes, reason: str) -> None:
 
 
 def test_a_long_pretty_value() -> None:
-    """What counts against the limit is the line that is stored, not the blanks around it."""
+    """The limit applies to the stored line, not to the blanks around it."""
     value = {"user": "a", "time": 1, "x": [1] * 1000}
     body = json.dumps(value, indent=4400).encode()
     assert len(body) > LINE_BYTES
@@ -246,7 +246,7 @@ def test_what_is_accepted_is_what_the_source_takes(
 
 @pytest.mark.parametrize("depth", [501, 960, 100_000])
 def test_a_value_that_is_nested_too_deeply(depth: int) -> None:
-    """It is refused however deep the one who would read it could go: all readers must be able to.
+    """The value is refused even if this process could read it, since all readers must be able to.
 
     Brackets within texts, and beside one another, do not count.
     """

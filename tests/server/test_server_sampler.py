@@ -54,7 +54,7 @@ def steady(until: float, every: float, busy: float, per_second: int = 1000) -> S
 @pytest.mark.parametrize(("every", "busy"), [(0.2, 0.2), (1.0, 0.2), (1.0, 1.0), (4.0, 4.0)])
 @pytest.mark.parametrize("after", [0.0, 0.01, 0.15])
 def test_a_steady_stream_has_its_rate(every: float, busy: float, after: float) -> None:
-    """However long batches are, and whenever one asks, the rate is that of the events."""
+    """The rate is that of the events for any length of batches and any time of the request."""
     samples = steady(40, every, busy)
     assert rate(samples, 40 + after) == pytest.approx(1000, rel=0.025)
 
@@ -215,7 +215,7 @@ def test_history_in_steps_with_percentiles() -> None:
 
 
 def test_a_server_that_starts_again_knows_the_last_hour(tmp_path: Path) -> None:
-    """What is older, and what was done while no server was there, is not known."""
+    """Older batches, and those while no server ran, are not known."""
     now = START
     record = progress(0, 0, 0)
     file = tmp_path / "history"

@@ -50,7 +50,7 @@ KEYS = [
     "🎉" * 300,
 ]
 HIDDEN = ["", ".", "..", "dump", "watch"]
-"""Those that a path cannot name."""
+"""Keys that a path cannot name."""
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_a_key_of_any_characters(client, key):
 
 @pytest.mark.parametrize("key", HIDDEN)
 def test_keys_that_a_path_cannot_name(client, key):
-    """What would be another path can be asked for with the parameter."""
+    """A key that would be another path can be given with the parameter."""
     assert client.get("/slates/count", params={"key": key}).json()["slate"] == {"key": key}
 
 
@@ -154,7 +154,7 @@ def paged(client: httpx.Client, update: str, **query: object) -> list[str]:
 
 
 def test_pages_have_every_key_once(client):
-    """Whatever the page's size, all keys come once, in order, the empty one and long ones too."""
+    """For any page size all keys come once and in order, including the empty one and long ones."""
     ordered = sorted(KEYS + HIDDEN, key=str.encode)
     for limit in (1, 2, 7, len(ordered) - 1, len(ordered), 1_000):
         assert paged(client, "count", limit=limit) == ordered
@@ -285,7 +285,7 @@ def resident(pid: int) -> int:
 
 
 def test_a_dump_needs_no_memory(large):
-    """However large it is: the server holds a piece of it, not the whole."""
+    """For a dump of any size the server holds a piece of it, not the whole."""
     child = ServerChild.start(ServerOptions(large.path, port=0))
     try:
         httpx.get(f"{child.url}/slates/count?limit=1")
@@ -301,8 +301,8 @@ def test_a_dump_needs_no_memory(large):
 
 
 def test_dumps_that_nobody_takes(large):
-    """There are two at once and no more; one that is not taken is broken off, not ended, and makes
-    room; the store keeps no room for it any longer; other reads go on meanwhile."""
+    """At most two dumps run at once. A dump that is not read is aborted, so the client sees an
+    incomplete answer. Its slot and its reader are released. Other reads continue meanwhile."""
     with asked(large.path, stall=1.0) as client, connected(str(client.base_url)) as first:
         with connected(str(client.base_url)) as second:
             for connection in (first, second):
@@ -362,7 +362,7 @@ def test_a_store_that_is_made_again(tmp_path):
 
 
 def test_a_damaged_progress(tmp_path):
-    """What cannot be read is said, with what to do, and reads go on when it can be."""
+    """The error says what is unreadable and what to do. Reads continue once it is readable."""
     made = MadeStore(tmp_path / "store", {"count": "dict"})
     made.commit({"count": {"a": {}}})
     with asked(made.path) as client:

@@ -63,8 +63,8 @@ def slate(served: OpenStore, key: str) -> Any:
 
 
 def test_the_server_follows_a_layer(made: MadeStore, served: OpenStore) -> None:
-    """It sees each batch as it is committed, before and after a flush, and when batches are flushed
-    one by one again."""
+    """The server sees each batch when it is committed, before and after a flush, and when batches
+    are flushed one by one again."""
     assert slate(served, "a") == (0, 0)
     begin_layer(made)
     made.commit({"count": {"a": {"n": 1}}})
@@ -83,7 +83,7 @@ def test_the_server_follows_a_layer(made: MadeStore, served: OpenStore) -> None:
 
 
 def test_a_reader_of_the_old_way_is_told(made: MadeStore, served: OpenStore) -> None:
-    """Whoever holds a reader while the way of flushing changes gets StaleRead, not old slates."""
+    """A reader that is open while the way of flushing changes gets StaleRead, not old slates."""
     with served.lease() as reader:
         begin_layer(made)
         made.commit({"count": {"a": {"n": 1}}})

@@ -134,7 +134,7 @@ def test_counts_and_rates_are_those_of_the_progress() -> None:
 
 
 def test_nothing_has_a_rate_when_the_application_does_not_run() -> None:
-    """What it did a moment ago it does no more; its counts stay."""
+    """Rates end with the run, and counts stay."""
     records = [
         progress(
             second,
@@ -202,7 +202,7 @@ def test_queues_and_slowest_are_the_largest_first_and_few() -> None:
 
 
 def test_a_store_without_a_description_still_has_a_status() -> None:
-    """What a run of an earlier version left says which updates, streams and sources there are."""
+    """The updates, streams and sources are taken from the files of the earlier version's run."""
     facts = Facts("retail", 4, {"count": "dict"}, streams=["in", "known"])
     left = Progress(batch=3, sources={"in": SourceProgress(events=5)}, processed={"tidy": 5})
     found = status(bare_description(facts, left), left)
@@ -268,7 +268,7 @@ def test_the_server_tells_rates_from_the_commits_it_sees(made: MadeStore) -> Non
 
 
 def test_the_lag_is_what_the_log_has_and_the_progress_has_not(made: MadeStore) -> None:
-    """It is there before the first batch, and gone when all was taken in."""
+    """The lag is shown before the first batch, and is gone when everything was processed."""
     with asked(made.path) as client:
 
         def lag() -> tuple[int, int, float]:

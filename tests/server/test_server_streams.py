@@ -28,7 +28,7 @@ def client(made: MadeStore) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def before(made: MadeStore) -> int:
-    """How many check-ins there were before the test."""
+    """Returns the number of check-ins before the test."""
     return len(stored(made.home.log_of("checkins")))
 
 
@@ -53,7 +53,7 @@ def test_one_event(client: httpx.Client, made: MadeStore, before: int) -> None:
 
 
 def test_one_event_pretty_printed(client: httpx.Client, made: MadeStore, before: int) -> None:
-    """However one event is laid out, it is stored in one line."""
+    """An event in any layout is stored in one line."""
     body = json.dumps({"user": "bob", "time": 5, "note": "a\nb"}, indent=4).encode()
     answer = client.post("/streams/checkins", content=body, headers=JSON)
     assert answer.json()["accepted"] == 1
@@ -154,7 +154,7 @@ def test_a_body_that_is_too_large(client: httpx.Client, made: MadeStore, before:
 
 
 def test_a_body_of_too_many_lines(tmp_path: Path) -> None:
-    """However short they are: what is held for each comes to many times its size."""
+    """Even short lines count, since the memory for each is many times its size."""
     lines = b"12\n" * 500_000
     with asked(checkins_store(tmp_path / "store").path) as client:
         client.timeout = 60
@@ -222,7 +222,7 @@ def test_a_repeated_request_counts_once(client: httpx.Client, made: MadeStore, b
 
 
 def test_concurrent_repeats_count_once(client: httpx.Client, made: MadeStore, before: int) -> None:
-    """Of requests with one key that come at the same time, one counts."""
+    """If several requests with one key come at the same time, one counts."""
     body = b"\n".join(checkin(f"user {number}") for number in range(50))
     with ThreadPoolExecutor(8) as threads:
         sent = [threads.submit(post, client, body, Idempotency_Key="at once") for _ in range(16)]

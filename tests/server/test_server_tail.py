@@ -223,7 +223,7 @@ def test_a_slow_client_holds_up_nobody(tmp_path: Path) -> None:
 
 
 def test_no_more_than_so_many(tmp_path: Path) -> None:
-    """Of event streams 256 may be open; the next is turned away until one ends."""
+    """At most 256 event streams are open. The next one is refused until one ends."""
     made = checkins_store(tmp_path / "store")
     append(made.home.log_of("counts"), b"1")
     path = "/streams/counts/tail?from=start"
@@ -264,7 +264,7 @@ def test_no_more_than_so_many_at_the_same_moment(tmp_path: Path) -> None:
 
 
 def test_a_log_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
-    """Who tails another log gets its records all the same."""
+    """Clients that tail another log get its records all the same."""
     made = checkins_store(tmp_path / "store")
     broken = ("clicks", "checkins", "late", "deadletters")
     for name in (*broken, "counts"):

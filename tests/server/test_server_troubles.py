@@ -1,4 +1,4 @@
-"""What GET /status tells of large slates and of sinks that fail."""
+"""Large slates and failing sinks in GET /status."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_a_slate_that_comes_and_goes(client: httpx.Client, made: MadeStore) -> N
 
 
 def test_going_on_where_it_was_broken_off(client: httpx.Client, made: MadeStore) -> None:
-    """Who comes back with the last id is sent the slate only if it is another by then."""
+    """A client that returns with the last id gets the slate only if it has changed since."""
     path = "/slates/count/back/watch"
     made.commit({"count": {"back": {"count": 1}}})
     with listening(client, path) as heard:

@@ -1,4 +1,4 @@
-"""One slate by its key, beside the parameters of a page."""
+"""Requests for a slate by its key together with the parameters of a page."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ except StoreError as error:
 """
 
 DROP_FROM_BOUNDING_SET, DAC_OVERRIDE = 24, 1
-"""Of prctl(2): a program that root then starts has the rights of the files' owner, and no more."""
+"""Constants of prctl(2): a program that root then starts has only the rights of the files'
+owner."""
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def run_without_rights(made: MadeStore, *command: str) -> subprocess.CompletedPr
 
 
 def read(made: MadeStore) -> str:
-    """What one is told who may look at the store, and not change it."""
+    """Returns the answer for a user who may read the store, but not change it."""
     take_rights(made)
     command = [sys.executable, "-c", READ, str(made.path), str(NOBODY)]
     found = subprocess.run(command, capture_output=True, text=True, check=False)

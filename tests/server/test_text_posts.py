@@ -24,8 +24,8 @@ def client(made: MadeStore) -> Iterator[httpx.Client]:
 
 
 def test_lines_of_text(client: httpx.Client, made: MadeStore) -> None:
-    """They become records as the source's pattern says, and records of several lines are joined;
-    a line that does not match is refused, with its number."""
+    """Lines become records by the source's pattern, and records of several lines are joined. A line
+    that does not match is refused, with its number."""
     body = b"10:00 failed\r\n  at f\n\n10:01 fine\n10:0x what\n"
     answer = client.post("/streams/texts", content=body, headers={"Content-Type": "text/plain"})
     assert answer.status_code == 200

@@ -14,7 +14,7 @@ SPAN = 18 * HOUR
 RATIO = 1.3
 
 READERS = {"ana": 30, "ben": 3, "Zofia Kowalska": 60, "joão": 1}
-"""How often each has looked."""
+"""The number of looks of each reader."""
 WRITERS: dict[str, tuple[int, tuple[str, ...]]] = {
     "Radio Lumen": (
         12,
@@ -51,7 +51,7 @@ WRITERS: dict[str, tuple[int, tuple[str, ...]]] = {
     ),
     "library": (1, ("Forty novels in translation are new on the shelf.",)),
 }
-"""How often each has posted, and what."""
+"""The posts of each writer."""
 
 
 def follows(now: int) -> Iterator[Record]:

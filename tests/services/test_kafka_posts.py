@@ -98,8 +98,8 @@ def test_a_request_under_a_key_counts_once(
 def test_a_server_that_died_while_it_sent(
     server: LiveServer, kafka: KafkaBrokers, topic: str
 ) -> None:
-    """Of a request that was recorded and of which only some records are in the topic, a repeat
-    sends the others."""
+    """If a request was recorded but only some of its records are in the topic, a repeat sends the
+    others."""
     begun = msgspec.json.encode(TopicRequest(2, [0, 0]))
     writer = LogWriter(server.log("checkins.requests"))
     writer.append([Entry([begun], "one", digest(BODY))])

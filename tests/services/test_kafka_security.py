@@ -75,7 +75,7 @@ def options(brokers: KafkaBrokers, way: str, secrets: Path) -> str:
 
 
 def secrets_of(brokers: KafkaBrokers) -> list[bytes]:
-    """What nobody may see: passwords, and a line of the client's key."""
+    """Returns the texts that nobody may see: passwords, and a line of the client's key."""
     given = security_of(brokers)
     key = (given.certificates / "client.key").read_bytes().splitlines()[1]
     return [given.password.encode(), SCRAM_PASSWORD.encode(), key]
@@ -223,7 +223,7 @@ def test_a_wrong_password(secure: KafkaBrokers, tmp_path: Path) -> None:
 def test_a_wrong_password_of_a_sink(
     secure: KafkaBrokers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is refused before a batch is run, with the reason."""
+    """The run is refused before a batch, with the reason."""
     from millstream.kafka import batch_producer
     from millstream.kafka.batch_producer import BatchProducer
     from millstream.kafka.sink_topic import sink_topic

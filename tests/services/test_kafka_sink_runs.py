@@ -59,7 +59,7 @@ def assert_whole(brokers: KafkaBrokers, out: str, changes: str, count: int) -> N
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_each_event_is_there_once(kafka: KafkaBrokers, tmp_path: Path, shared: bool) -> None:
-    """However many starts there are, with a store in a folder and in a place."""
+    """This holds for any number of starts, with a store in a folder and in a place."""
     (tmp_path / "in").mkdir()
     out, changes = kafka.new_topic(partitions=3), kafka.new_topic()
     place: dict[str, str] = {}

@@ -111,7 +111,7 @@ def test_transactions(kafka: KafkaBrokers, tmp_path: Path) -> None:
 
 
 def test_an_open_transaction_holds_back_what_follows(kafka: KafkaBrokers, tmp_path: Path) -> None:
-    """What comes after it is taken in once it has ended."""
+    """Records after the transaction are read once it has ended."""
     topic = kafka.new_topic()
     sender = Sender(kafka, "open")
     sender.producer.begin_transaction()
@@ -150,7 +150,7 @@ def compacted(kafka: KafkaBrokers, topic: str) -> bool:
 
 
 def offsets(kafka: KafkaBrokers, topic: str) -> list[int]:
-    """Of all records that are in partition 0."""
+    """Returns the offsets of all records in partition 0."""
     settings: dict[str, Any] = {"bootstrap.servers": kafka.servers, "group.id": "offsets"}
     consumer = Consumer({**settings, "enable.partition.eof": True})
     consumer.assign([TopicPartition(topic, 0, 0)])

@@ -23,7 +23,7 @@ SCENARIOS = service_scenarios(short=True)
 @pytest.mark.parametrize("seed", range(1, SEEDS + 1))
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_nothing_is_lost_or_doubled(tmp_path: Path, name: str, seed: int) -> None:
-    """What the servers have in the end is what was meant, each once."""
+    """The servers finally have each intended record once."""
     with closing(Context()) as context:
         result = SCENARIOS[name].run(seed, tmp_path, context)
     assert not result.failed

@@ -74,7 +74,7 @@ def test_a_server_that_is_away_is_waited_for(
 
 @dataclass
 class Bill:
-    """What an event's value is declared to be."""
+    """The declared type of an event's value."""
 
     amount: float
     paid: bool = False

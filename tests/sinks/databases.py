@@ -27,9 +27,9 @@ class Database:
 
     kind: str
     address: str
-    """Of a sink."""
+    """The address for a sink."""
     read: Callable[[str], Rows]
-    """What another program reads of the columns named, JSON decoded."""
+    """Reads the named columns as another program, with JSON decoded."""
 
     def sink(
         self,

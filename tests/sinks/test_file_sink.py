@@ -284,7 +284,7 @@ def test_a_sink_that_failed_can_be_tried_again(tmp_path: Path, format: str) -> N
 
 @both
 def test_a_file_taken_out_of_the_directory_is_not_missed(tmp_path: Path, format: str) -> None:
-    """Whoever consumes the files may move them away; the next batch begins a new one."""
+    """A consumer may move files away. The next batch begins a new one."""
     sink = FileSink(str(tmp_path), format, QUERY, EVENT_COLUMNS)
     sink.publish(0, [event(0)])
     os.unlink(tmp_path / visible(tmp_path)[0])
@@ -295,7 +295,7 @@ def test_a_file_taken_out_of_the_directory_is_not_missed(tmp_path: Path, format:
 
 @both
 def test_a_file_that_was_cut_is_refused(tmp_path: Path, format: str) -> None:
-    """What was published must still be there: extending a damaged file would hide the loss."""
+    """Published records must still be there: extending a damaged file would hide the loss."""
     sink = FileSink(str(tmp_path), format, QUERY, EVENT_COLUMNS)
     sink.publish(0, [event(0), event(1)])
     path = tmp_path / visible(tmp_path)[0]

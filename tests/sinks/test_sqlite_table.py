@@ -29,7 +29,7 @@ def row(key: str, ts: int, value: Any) -> Row:
 
 
 def table(path: Path | str, stream: str = "counts") -> Table:
-    """What another program reads, through a connection of its own."""
+    """Reads the table as another program, through a connection of its own."""
     with closing(sqlite3.connect(path)) as connection:
         found = connection.execute(f'SELECT key, ts, value FROM "{stream}"').fetchall()
     return {
@@ -70,7 +70,7 @@ def test_the_latest_value_of_each_key(tmp_path: Path) -> None:
 
 
 def test_values_are_canonical_json(tmp_path: Path) -> None:
-    """What another system reads is text with sorted keys."""
+    """Another system reads text with sorted keys."""
     publish(tmp_path / "t.db", 0, row("a", 1, {"b": 1, "a": [True, "é"]}))
     with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
         found = connection.execute("SELECT ts, value, typeof(value) FROM counts").fetchall()
@@ -87,7 +87,7 @@ def test_null_deletes(tmp_path: Path) -> None:
 
 
 def test_the_table_is_there_before_the_first_event(tmp_path: Path) -> None:
-    """Who reads needs not wait; an empty batch changes nothing."""
+    """Readers need not wait for it. An empty batch changes nothing."""
     sink = sqlite_sink(str(tmp_path / "t.db"), "q", "counts")
     assert table(tmp_path / "t.db") == {}
     sink.publish(0, [])
@@ -212,7 +212,7 @@ def test_streams_share_a_file(tmp_path: Path) -> None:
 
 
 def test_another_query_or_a_foreign_table_is_refused(tmp_path: Path) -> None:
-    """What another has written is neither changed nor mixed with ours."""
+    """Rows of another writer are neither changed nor mixed with ours."""
     path = tmp_path / "t.db"
     publish(path, 7, row("a", 1, 1))
     with pytest.raises(StoreError, match="store 'other' cannot write where store 'q' does; name"):
@@ -225,7 +225,8 @@ def test_another_query_or_a_foreign_table_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
-    """It is left as it is, and not tried again; a folder in its place may go away, and is."""
+    """The file is left unchanged, and the sink does not retry. A folder in its place may disappear,
+    so the sink retries."""
     bad = tmp_path / "bad.db"
     bad.write_text("not a database, and long enough to be looked at\n" * 100)
     with pytest.raises(StoreError, match=r"must be a file of SQLite; got: .*; move it away"):
@@ -287,7 +288,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_moved_away_is_made_anew(tmp_path: Path) -> None:
-    """What is published goes to the file that has the name, never to one that has lost it."""
+    """Rows are published to the file that has the name, never to one that was renamed."""
     path = tmp_path / "t.db"
     sink = sqlite_sink(str(path), "q", "counts")
     sink.publish(0, [row("a", 1, 1)])

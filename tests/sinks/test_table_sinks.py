@@ -79,7 +79,7 @@ def test_changes_put_and_delete(database: Database) -> None:
 
 
 def test_several_batches_at_once(database: Database) -> None:
-    """Of batches that are published together the last change of a key stays."""
+    """If batches are published together, the last change of a key remains."""
     sink = database.sink(slate=dict)
     together = changes(("a", b'{"n":1}', 0), ("b", b"{}", 0), ("a", None, 1), ("b", b"[1]", 2))
     sink.publish_changes(2, together)
@@ -197,8 +197,8 @@ def test_events_are_added_once(service: Database) -> None:
 
 
 def test_fields_of_events_are_columns(service: Database) -> None:
-    """Of events whose type is declared. A value that does not fit is whole in `value`, and stops
-    nothing."""
+    """Events with a declared type have columns. A value that does not fit is stored whole in
+    `value`, and is no error."""
     sink = service.sink(value=Visits)
     fits = {"count": 3, "mean": 0.5, "name": "Ann", "known": True, "tags": ["x"], "more": 1}
     other = {"count": "three", "mean": 1.0}
@@ -218,7 +218,7 @@ def test_fields_of_events_are_columns(service: Database) -> None:
 
 
 def test_a_field_that_has_a_columns_name(service: Database) -> None:
-    """It is refused, with what to do."""
+    """The sink is refused, with advice."""
 
     @dataclass
     class Order:
@@ -267,7 +267,7 @@ def test_many_changes(service: Database) -> None:
 
 
 def test_a_table_of_somebody_else(service: Database) -> None:
-    """It is never written to; nor is one made in the place of one that is gone."""
+    """A foreign table is never written to, nor is one created where a foreign one was removed."""
     sink = service.sink(slate=dict)
     sink.publish_changes(0, changes(("a", b"{}", 0)))
     sink.close()

@@ -95,7 +95,7 @@ def test_a_table_that_has_text_keeps_it() -> None:
 
 
 def test_sqlite_keeps_text() -> None:
-    """It has none of these types."""
+    """SQLite has none of these types."""
     layout = slate_layout(Order, "here").untyped()
     kinds = [column.kind for column in layout.columns if column.name in NAMES]
     assert kinds == [*["text"] * 5, "json"]
@@ -148,7 +148,7 @@ def test_decimals_of_postgres(value: Decimal) -> None:
 
 @given(day=st.dates(), clock=st.times())
 def test_dates_and_times_of_postgres(day: date, clock: time) -> None:
-    """They are read as the same."""
+    """The values are read back unchanged."""
     assert DateBinaryLoader(0).load(postgres_table._encode_day(day)[4:]) == day
     assert TimeBinaryLoader(0).load(postgres_table._encode_clock(clock)[4:]) == clock
 
@@ -169,7 +169,7 @@ def expected(**fields: Any) -> dict[str, Any]:
 
 
 def test_typed_columns_of_slates(service: Database) -> None:
-    """What another program reads has the types of Python."""
+    """Another program reads values with Python's types."""
     sink = service.sink(slate=Order)
     sink.publish_changes(0, changes(("a", encode_value(ORDER), 0)))
     (row,) = service.read(f"key, {', '.join(NAMES)}")
@@ -195,7 +195,7 @@ def test_typed_columns_of_events(service: Database) -> None:
 
 
 def test_a_table_of_an_earlier_version(service: Database) -> None:
-    """It keeps its columns of text, and the same text goes there; a new field is typed."""
+    """Its text columns stay, and the same text is written to them. A new field is typed."""
 
     @dataclass
     class LaterOrder(Order):

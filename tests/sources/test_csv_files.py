@@ -97,7 +97,7 @@ def test_the_first_quote_that_is_not_closed_in_a_large_file(tmp_path: Path) -> N
 
 
 def test_a_carriage_return_within_a_line(tmp_path: Path) -> None:
-    """It is no fault of a quote."""
+    """It does not count as an error of a quote."""
     path = tmp_path / "a.csv"
     path.write_bytes(b"a,b\n1,2\r3,4\n5,6\n")
     good, bad = read(path)
@@ -124,7 +124,7 @@ def test_encodings(tmp_path: Path, encoding: str) -> None:
 
 
 def test_utf_16_that_was_not_named(tmp_path: Path) -> None:
-    """One error for the file, that says what to do."""
+    """There is one error for the file, with advice."""
     path = tmp_path / "a.csv"
     path.write_bytes("a,b\n1,2\n".encode("utf-16"))
     good, bad = read(path)
@@ -134,7 +134,7 @@ def test_utf_16_that_was_not_named(tmp_path: Path) -> None:
 
 
 def test_utf_16_that_breaks_off(tmp_path: Path) -> None:
-    """What cannot be decoded is a bad row, and only it."""
+    """Only the row that cannot be decoded is bad."""
     path = tmp_path / "a.csv"
     whole = "a,b\n1,2\n3,\ud800\n5,6\n".encode("utf-16", "surrogatepass")
     path.write_bytes(whole[:-1])
@@ -185,7 +185,7 @@ def test_a_vanished_file_stops_the_run(tmp_path: Path) -> None:
 )
 @given(st.lists(st.tuples(st.text(st.characters(codec="utf-8")), st.text("ab\"',\n;"))))
 def test_what_python_writes_is_read_back(tmp_path: Path, rows: list[tuple[str, str]]) -> None:
-    """Whatever the csv module writes comes back, newlines, quotes and commas included."""
+    """Everything that the csv module writes is read back, including newlines, quotes and commas."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, quoting=csv.QUOTE_ALL)
     writer.writerows([("a", "b"), *rows])

@@ -28,7 +28,8 @@ OBJECTS = st.dictionaries(st.text('a"]', max_size=3), VALUES, max_size=3)
 
 
 def read(path: Path) -> tuple[list[tuple[int, Any]], list[Bad]]:
-    """What the tasks of a batch read, in pieces of a few bytes where a file can be cut."""
+    """Returns the records that the tasks of a batch read, in pieces of a few bytes where a file can
+    be split."""
     size = path.stat().st_size
     units = FORMAT.units(str(path), size)
     chunks = [
@@ -109,7 +110,7 @@ def test_an_array_that_is_not_whole(tmp_path: Path, text: str, says: str) -> Non
 
 
 def test_an_element_that_cannot_be_decoded(tmp_path: Path) -> None:
-    """It is bad on its own, with its line."""
+    """Only that element is bad. The error has its line."""
     path = tmp_path / "a.json"
     path.write_text('[\n{"a": 1},\n{"a": NaN},\n{"a": 3},\n]')
     good, bad = read(path)
@@ -119,7 +120,7 @@ def test_an_element_that_cannot_be_decoded(tmp_path: Path) -> None:
 
 
 def test_many_elements_in_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They come at most 8,192 at a time, also when they are not kept between two looks."""
+    """At most 8,192 elements come at a time, also if they are not kept between two looks."""
     monkeypatch.setattr(json_arrays, "HELD_BYTES", 1000)
     path = tmp_path / "a.json"
     path.write_text(json.dumps([{"n": n} for n in range(20_000)]))

@@ -163,8 +163,8 @@ def test_gzip_is_one_split(tmp_path: Path) -> None:
 def test_nothing_of_a_damaged_gzip_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str, held: int
 ) -> None:
-    """One error for the whole file, with line 0, and no record: so that writing it again under a
-    new name, as the error says, counts nothing twice."""
+    """There is one error for the whole file, with line 0, and no record. So when the file is
+    written again under a new name, as the error says, nothing counts twice."""
     monkeypatch.setattr(whole_files, "HELD_BYTES", held)
     path = tmp_path / "a.jsonl.gz"
     text = b"".join(b"%d\n" % (i * 7919) for i in range(20_000))
@@ -213,7 +213,7 @@ def test_a_shrunk_file_stops_the_run_and_an_empty_one_gives_up(tmp_path: Path) -
 
 
 def test_a_value_that_is_nested_too_deeply_is_bad(tmp_path: Path) -> None:
-    """What a later reader could fail on, deeper in its own calls, is bad where it comes in."""
+    """A value on which a later reader could fail, deeper in its own calls, is bad at its entry."""
     path = tmp_path / "a.jsonl"
     lines = [b"[" * depth + b"]" * depth for depth in (500, 501, 960, 100_000)]
     path.write_bytes(b"\n".join([*lines, b'"' + b"[" * 2_000 + b'"']))

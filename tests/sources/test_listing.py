@@ -121,7 +121,7 @@ def test_a_settled_directory_is_not_listed(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_names_that_cannot_be_text_and_links_to_directories_warn_once(tmp_path: Path) -> None:
-    """They are skipped, and a warning says so, once."""
+    """Such names are skipped, with a single warning."""
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff")).write_text("1")
     (tmp_path / "link").symlink_to("/", target_is_directory=True)
     watched = Watched(str(tmp_path), Clock())

@@ -134,7 +134,7 @@ def test_a_damaged_file_is_one_bad_file(tmp_path: Path, damage: str) -> None:
 
 
 def test_rows_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    """What was read before and after them is not to be written again."""
+    """The advice is not to write the rows before and after them again."""
     path = tmp_path / "a.parquet"
     values = [f"{n * 7919 % 10007:05}" * 4 for n in range(3000)]
     table = pa.table({"a": values})

@@ -91,7 +91,7 @@ def test_any_cut_gives_every_record_once(
     ended: bool,
     cuts: set[int],
 ) -> None:
-    """However a file is cut into splits, every record is read by that in which it begins."""
+    """However a file is cut into splits, every record is read by the split in which it begins."""
     path = tmp_path / "a.log"
     path.write_bytes(b"\n".join(lines) + (b"\n" if ended else b""))
     size = path.stat().st_size
@@ -111,7 +111,7 @@ def test_any_cut_gives_every_record_once(
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "iso8859-15", "utf-16", "utf-16-be"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_encodings(tmp_path: Path, encoding: str, packed: bool) -> None:
-    """Those with a byte for each character can be cut; UTF-16 is one split."""
+    """Files in encodings with one byte per character can be split. A UTF-16 file is one split."""
     data = "café 1\r\nnaïve 2\r\n".encode(encoding)
     path = tmp_path / ("a.log.gz" if packed else "a.log")
     path.write_bytes(gzip.compress(data) if packed else data)
@@ -150,20 +150,20 @@ def test_bytes_that_are_not_of_the_encoding(tmp_path: Path) -> None:
     "encoding", ["shift_jis", "gbk", "utf-7", "utf-32", "rot13", "hex", "x", "cp037", 5]
 )
 def test_encodings_that_are_refused(encoding: str) -> None:
-    """Those in which a byte may be a part of a character, and what is none."""
+    """Unknown encodings are refused, and those in which a byte may be part of a character."""
     with pytest.raises(DefinitionError, match=r"^here: encoding must be utf-8, utf-16, or one"):
         text_form("here", encoding=encoding)
 
 
 @pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n", 5])
 def test_delimiters_that_are_refused(delimiter: str) -> None:
-    """One character, and none that means something else."""
+    """A delimiter must be a single character without another meaning."""
     with pytest.raises(DefinitionError, match=r"^here: delimiter must be one character"):
         text_form("here", delimiter=delimiter)
 
 
 def test_a_record_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is bad, and what follows is read."""
+    """The record is bad, and the next ones are read."""
     monkeypatch.setattr(line_blocks, "LINE_BYTES", 100)
     path = tmp_path / "a.log"
     path.write_bytes(b"1 a\n" + b"more\n" * 100 + b"2 b\n")
@@ -173,7 +173,7 @@ def test_a_record_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_file_that_was_taken_and_is_shorter(tmp_path: Path) -> None:
-    """It stops the run; one that is empty is given up."""
+    """It stops the run. An empty file is given up."""
     path = tmp_path / "a.log"
     path.write_bytes(b"1\n")
     with pytest.raises(InputError, match="put it back and start again"):

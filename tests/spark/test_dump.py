@@ -121,7 +121,7 @@ def test_a_batch_that_is_not_committed_is_not_seen(spark: Any, home: Home, tmp_p
 
 
 def test_a_dump_while_the_application_runs(spark: Any, home: Home, tmp_path: Path) -> None:
-    """Whatever commits meanwhile, a dump is of one batch, in all shards."""
+    """A dump is of one batch, in all shards, whatever is committed meanwhile."""
     stop = threading.Event()
 
     def work() -> None:
@@ -158,7 +158,7 @@ def test_a_batch_that_is_forgotten_is_refused(spark: Any, home: Home, tmp_path: 
 def test_the_command_replaces_a_dump_whole(
     spark: Any, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What `slates dump --overwrite` puts in the place of a dump in one file is the same slates."""
+    """`slates dump --overwrite` replaces a dump in one file with the same slates."""
     monkeypatch.setattr("millstream.spark.dump.open_context", lambda *_: spark)
     monkeypatch.setattr("millstream.spark.dump.close_context", lambda _: None)
     with SlateReader(home.path) as reader:

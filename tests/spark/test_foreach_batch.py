@@ -96,7 +96,7 @@ def poured(session: SparkSession, folder: Path, pour: Any, checkpoint: str = "ch
 
 
 def reference(app: ms.App, records: list[dict[str, Any]], update: str = "hear") -> dict[str, Any]:
-    """What the application makes of the rows as records: times in UTC, with Z."""
+    """Returns the application's result for the rows as records, with times in UTC, with Z."""
     normal = [
         {**record, "at": dt.datetime.fromisoformat(record["at"]).isoformat()[:26] + "Z"}
         for record in records
@@ -203,8 +203,8 @@ def test_a_large_batch_goes_through_files(
 def test_a_shared_store_is_poured_into_from_any_host(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was poured is recorded in the place, large batches too: another host, which has nothing
-    but the query's checkpoint, repeats no batch and goes on."""
+    """The place records the poured batches, large ones too. Another host that has only the query's
+    checkpoint repeats no batch and continues."""
     monkeypatch.setattr("millstream.driver.pour.poured_log.BLOCK_BYTES", 200_000)
     app, place = ms.App("numbers"), tmp_path / "place"
     app.source("numbers", key="key", ts="number", unit="us")

@@ -44,7 +44,7 @@ def check(spark: Any, case: Case, lane: str, batch_bytes: int, logs: bool) -> No
 
 
 def batches_of(case: Case, **how: Any) -> int:
-    """How many batches the case takes, from a run without Spark."""
+    """Returns the number of batches of the case, from a run without Spark."""
     runs: list[RunSummary] = []
 
     def run_here(app: App, settings: Settings) -> RunSummary:

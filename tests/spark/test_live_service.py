@@ -38,7 +38,7 @@ def start(*words: str) -> subprocess.Popen[str]:
 
 @contextmanager
 def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
-    """Whatever happens, nothing of the process group is left."""
+    """Ends all processes of the group in any case."""
     try:
         yield process
     finally:
@@ -48,7 +48,7 @@ def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 def until(found: Callable[[], T], process: subprocess.Popen[str], seconds: float = 120) -> T:
-    """What `found` gives once that is true, while the process lives."""
+    """Waits until the result of `found` is true, while the process lives, and returns it."""
     deadline = time.monotonic() + seconds
     while not (value := found()):
         assert process.poll() is None, process.communicate()[1]

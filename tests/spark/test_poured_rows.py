@@ -1,4 +1,4 @@
-"""What the rows of a DataFrame become when they are poured: records, events, dead letters."""
+"""How the rows of a DataFrame become records, events and dead letters."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def test_a_wrong_column_is_said(
 
 
 def test_the_lines_are_the_records() -> None:
-    """What a row becomes, without Spark."""
+    """The record of a row, without Spark."""
     shape = poured_rows.RecordShape("object", "payload", ("meta", "user"), ("at",))
     row = {poured_rows.KEY: "ann", poured_rows.TIME: 5, poured_rows.VALUE: {"meta": {"a": 1}}}
     expected = {"meta": {"a": 1, "user": "ann"}, "at": 5}

@@ -52,7 +52,8 @@ def shell(here: Path, commands: str) -> subprocess.CompletedProcess[str]:
 
 
 def said(here: Path, commands: str) -> str:
-    """What commands print, all of which must succeed without a word of Spark's or a traceback."""
+    """Returns the output of commands. All must succeed, without messages of Spark and without a
+    traceback."""
     done = shell(here, commands)
     assert done.returncode == 0, done.stderr
     assert not re.search(r"Traceback|WARN|ERROR", done.stderr), done.stderr
@@ -91,7 +92,7 @@ def running(here: Path, command: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def until(process: subprocess.Popen[str], here: Path, commands: str, wanted: str) -> str:
-    """What commands print, asked again until it has what is wanted."""
+    """Repeats commands until their output has the text, and returns it."""
     deadline = time.monotonic() + PATIENCE
     while True:
         told = shell(here, commands).stdout

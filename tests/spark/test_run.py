@@ -62,7 +62,7 @@ def counts(tmp_path: Path) -> dict[str, Any]:
 
 
 def test_a_second_run_takes_only_what_is_new(run: Run, tmp_path: Path) -> None:
-    """What a run has taken is not taken again by the next one on the same store."""
+    """The next run on the same store does not process the same records again."""
     put(tmp_path / "in", "a.json", *words(("x", 1), ("y", 2), ("x", 3)))
     assert run(counting(), settings(tmp_path)).events == 3
     put(tmp_path / "in", "b.json", *words(("x", 4)))

@@ -1,4 +1,4 @@
-"""What is said of a batch that Spark has ended."""
+"""The errors for a batch that Spark has ended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ millstream.errors.StoreError: shard 3: the disk is full
 
 
 def test_our_own_error_is_taken_out_of_a_traceback() -> None:
-    """What a task raised is said as it was raised, the last one if there are several."""
+    """The error is the task's own; the last one if there are several."""
     cause = TASK.format(first="InputError: line 3: not JSON")
     error = from_spark(Exception(JOB.format(cause=cause)))
     assert type(error) is RunError
@@ -90,13 +90,13 @@ def test_what_spark_could_not_do_comes_with_advice(cause: str, said: str) -> Non
     ],
 )
 def test_a_jvm_that_is_gone(error: Exception) -> None:
-    """However the loss shows, the sentence says what may have ended it and what to do."""
+    """For any sign of the loss, the error says what may have ended the JVM and what to do."""
     said = str(from_spark(error))
     assert "ended from outside, or ran out of memory (--memory); nothing is lost" in said
 
 
 def test_anything_else_is_told_by_its_cause() -> None:
-    """One line that names the cause, and that nothing is lost."""
+    """One line names the cause, and says that nothing is lost."""
     cause = "Task 1 in stage 0.0 failed 4 times: ExecutorLostFailure"
     said = str(from_spark(Exception(JOB.format(cause=cause))))
     assert cause in said

@@ -51,7 +51,7 @@ def test_the_most_important_stay(run: Run, tmp_path: Path, lane: Any) -> None:
     assert isinstance(reports[-1], BatchSummary)
     assert reports[-1].total_evicted == 16
     (sentence,) = said[:1]
-    assert "its priority could not be told" in sentence
+    assert "its priority could not be computed" in sentence
     with SlateReader(tmp_path / "store") as reader:
         kept = {slate.key: slate.value["n"] for slate in reader.scan("count")}
     home = Home.open(tmp_path / "store")

@@ -118,7 +118,7 @@ if __name__ == "__main__":
 
 
 def said(folder: Path, script: str, *words: str) -> str:
-    """What a script prints that must succeed."""
+    """Returns the output of a script, which must succeed."""
     (folder / "app.py").write_text(COUNTING + script)
     done = subprocess.run(
         [sys.executable, "app.py", *words], cwd=folder, capture_output=True, text=True, timeout=240
@@ -133,7 +133,7 @@ def test_a_started_application_is_sent_to_read_watched_and_stopped(tmp_path: Pat
 
 
 def test_a_start_that_fails_raises_at_once(tmp_path: Path) -> None:
-    """What keeps a run from beginning is raised by start() itself."""
+    """start() itself raises the error that prevents a run."""
     (tmp_path / "file").write_text("no directory")
     assert "refused: " in said(tmp_path, FAIL)
 

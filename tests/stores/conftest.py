@@ -18,8 +18,8 @@ from millstream.stores.lmdb import LmdbStore
 from millstream.stores.memory import MemoryStore
 
 FAULTS = FaultRates(fails=0.1, loses_answer=0.1, comes_late=0.1, slow=0.1)
-"""Of a place that fails, that loses the answer of what it did, a create among it, that does what it
-was asked for after it was given up on, and that is slow."""
+"""Fault rates of a place: failed requests, lost responses (of creates too), requests that take
+effect after their timeout, slow requests."""
 PATIENCE = 60.0
 
 

@@ -174,7 +174,7 @@ def test_a_damaged_fence_file(store: LmdbStore, tmp_path: Path) -> None:
 
 
 def test_a_store_of_an_older_format(tmp_path: Path) -> None:
-    """It is refused with what to do."""
+    """The store is refused, with advice."""
     home = Home.make(tmp_path / "s", "app", 1, {})
     home.facts.format = 1
     home.write_facts()

@@ -1,4 +1,4 @@
-"""What every store promises, whatever it is made of."""
+"""The contract that every store fulfils."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_repeated_commit_changes_nothing(shard: Shard) -> None:
 
 
 def test_a_repeat_with_other_keys_replaces_the_whole_try(shard: Shard) -> None:
-    """What only the earlier try changed, added or deleted stands as it did before the batch."""
+    """Rows that only the earlier attempt changed, added or deleted are as before the batch."""
     put(shard, 0, changed="0", deleted="0", both="0")
     put(shard, 1, 1, changed="try 1", deleted=None, added="try 1", both=None)
     put(shard, 1, 2, both="try 2", other="try 2")
@@ -165,7 +165,7 @@ def test_a_commit_without_changes_forgets_nothing(shard: Shard) -> None:
 
 @pytest.mark.parametrize("first", [1, 2])
 def test_the_higher_fence_wins_in_either_order(shard: Shard, first: int) -> None:
-    """Of two attempts of a batch the higher one's rows remain, whichever commits first."""
+    """Of two attempts of a batch the rows of the higher one remain, whichever commits first."""
     put(shard, 0, a="0")
     for attempt in (first, 3 - first):
         changes = {b"a": b"%d" % attempt, b"only%d" % attempt: b"x"}

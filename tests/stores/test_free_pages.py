@@ -42,7 +42,7 @@ def test_a_whole_shard_has_nothing_wrong(tmp_path: Path, seed: int) -> None:
 
 
 def test_an_empty_shard_has_nothing_wrong(tmp_path: Path) -> None:
-    """There is no tree yet."""
+    """An empty shard has no tree yet."""
     with lmdb.open(str(tmp_path / "shard")):
         pass
     assert fault(tmp_path / "shard") == ""

@@ -38,7 +38,7 @@ def rows_at(shard: Shard, batch: int) -> dict[bytes, bytes]:
 
 
 def base_at(folder: Path, batch: int) -> dict[bytes, bytes]:
-    """What a store without a layer sees."""
+    """Returns the rows that a store without a layer sees."""
     store = LmdbStore(folder / "base", 1)
     try:
         return rows_at(store.shard(0), batch)
@@ -162,7 +162,8 @@ def test_deleted_rows_leave_base_at_their_functions_next_flush(
 
 
 def test_a_flush_leaves_out_a_batch_that_was_cut_off(store: LayeredStore, tmp_path: Path) -> None:
-    """What a cancelled task of the next batch has committed is not flushed, and goes."""
+    """Rows of the next batch that a cancelled task has committed are not flushed, and are
+    removed."""
     shard = store.shard(0)
     shard.commit(Fence(1, 0, 0), {"f": {b"a": b"0"}})
     shard.commit(Fence(1, 1, 57), {"f": {b"a": b"half", b"b": b"half"}})
@@ -171,7 +172,7 @@ def test_a_flush_leaves_out_a_batch_that_was_cut_off(store: LayeredStore, tmp_pa
 
 
 def test_both_layers_stand_a_check(store: LayeredStore, tmp_path: Path) -> None:
-    """What is checked of a shard holds for the layer too: its rows, and what it notes."""
+    """The check of a shard covers the layer too: its rows, and its notes."""
     shard = store.shard(0)
     for batch in range(4):
         shard.commit(Fence(1, batch, 0), {"f": {b"a": b"%d" % batch, b"b%d" % batch: b"x"}})

@@ -41,7 +41,7 @@ Change = dict[bytes, bytes | None]
 
 
 class Model:
-    """What stood before the last batch, and what each function then changed."""
+    """The rows before the last batch, and the changes of each function since."""
 
     def __init__(self) -> None:
         self.seen = Fence(-1, -1, -1)

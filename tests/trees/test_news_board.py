@@ -41,7 +41,7 @@ def test_only_what_is_new_and_ones_own() -> None:
 
 
 def test_a_window_is_closed_by_all_its_reducers() -> None:
-    """One reducer that says it twice counts once."""
+    """A reducer that reports it twice counts once."""
     said = {"closed": 7, "reducer": "2/0", "of": 2}
     made = board(said, said)
     assert not made.is_closed(7)
@@ -107,9 +107,9 @@ STEPS = st.lists(
 
 @given(STEPS, st.booleans())
 def test_however_one_asks_one_learns_what_is_so(steps: list[Any], small: bool) -> None:
-    """With answers lost, boards that remember little, nodes that come and go below the asker, and
-    another one asked at times, by which all news pass as well: in the end an asker knows the same
-    windows as the root and the same panes of its nodes, and never anything that is not so."""
+    """Whatever answers are lost, however little a board remembers, and whoever is asked, the asker
+    ends with the root's windows and the accepted panes of its nodes, and never learns anything
+    false."""
     with pytest.MonkeyPatch.context() as patch:
         if small:
             patch.setattr(news_board, "MOST_WINDOWS", 2)

@@ -17,7 +17,7 @@ PLACES = st.integers(-20, 20)
 def test_ranges_are_the_set_of_their_numbers(
     added: list[tuple[int, int]], first: int, until: int
 ) -> None:
-    """Whatever is added, it answers as a set does, and its ranges are as few as can be."""
+    """For any additions it answers as a set does, with as few ranges as possible."""
     ranges, numbers = Ranges(), set[int]()
     for low, high in added:
         ranges.add(low, high)

@@ -1,4 +1,4 @@
-"""Who is whose parent: always a forest, whatever is lost, delayed, killed and started again."""
+"""The parents of agents: always a forest, whatever is lost, delayed, killed and restarted."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_an_orphan_is_seated_at_once() -> None:
 
 
 def test_a_root_that_begins_anew_leaves_all_where_they_are() -> None:
-    """It is told by the agents, and moves none of them."""
+    """The agents report their parents, and the root moves none of them."""
     world = World()
     for number in range(30):
         world.join(f"n{number}")
@@ -198,7 +198,8 @@ def test_what_is_left_alone() -> None:
 
 
 def test_one_that_leaves_is_gone_at_once() -> None:
-    """It says so, and its children have other parents with their next hello."""
+    """The agent reports that it leaves, and its children get other parents with their next
+    hello."""
     world = World(fan_out=1)
     for node in "ab":
         world.join(node)

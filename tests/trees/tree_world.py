@@ -59,7 +59,7 @@ class World:
             member.answered(greeting, answer, self.now)
 
     def answer(self, greeting: Greeting) -> HelloAnswer | None:
-        """What comes back; None from one that is dead."""
+        """Returns the answer; None from a dead node."""
         if greeting.by_root:
             return self.answer_of_root(greeting.hello)
         parent = self.members.get(greeting.seat.parent)
@@ -70,7 +70,7 @@ class World:
         return HelloAnswer(EVERY, {node: Orders(seat) for node, seat in seats.items()})
 
     def deliver_late(self) -> None:
-        """What was delayed comes now, unless it is older than a request can be."""
+        """Delivers delayed requests, unless they are older than a request can be."""
         for sent, hello in self.late_hellos:
             if self.now - sent < 20:
                 self.answer_of_root(hello)

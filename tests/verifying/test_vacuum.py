@@ -93,7 +93,7 @@ def test_the_application_goes_on(store: Path) -> None:
 
 
 def test_what_is_ahead_of_the_committed_batch_is_undone(store: Path) -> None:
-    """What a driver that died has committed to some shards is gone, as at every start."""
+    """Rows that a dead driver has committed to some shards are removed, as at every start."""
     before = rows(store)
     home = Home.open(store)
     opened = home.store()
@@ -123,7 +123,8 @@ def test_a_crash_at_any_moment(store: Path, point: str, monkeypatch: pytest.Monk
 
 
 def test_a_damaged_store_is_left_alone(store: Path) -> None:
-    """What does not fit its checksum is not copied: the shard and the repair are named."""
+    """Pages that do not fit their checksum are not copied. The error names the shard and the
+    repair."""
     data = Home.open(store).shards / "shard-0001" / "data.mdb"
     content = bytearray(data.read_bytes())
     for at in range(8_192, len(content), 512):

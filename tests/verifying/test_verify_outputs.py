@@ -1,4 +1,4 @@
-"""What a store has written elsewhere, or reads from: `verify` names it if it is gone."""
+"""`verify` names the files outside of the store that it wrote or reads, if they are gone."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ DAMAGE: dict[str, Any] = {
 
 @pytest.mark.parametrize("wrong", DAMAGE)
 def test_an_order_that_does_not_fit_is_found(store: Path, wrong: str) -> None:
-    """Whatever does not fit the slates is a finding that names the row."""
+    """Every row of the order that does not fit the slates is a finding that names it."""
     damage(store, DAMAGE[wrong])
     all_found = verify(store).found
     found = [one for one in all_found if wrong in one.wrong]

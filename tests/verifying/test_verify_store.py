@@ -45,7 +45,7 @@ def store(whole: Path, tmp_path: Path) -> Path:
 
 
 def meaning(store: Path) -> object:
-    """What is read from the shards, as of the committed batch."""
+    """Returns the contents of the shards, as of the committed batch."""
     home = Home.open(store)
     opened = home.store()
     try:
@@ -97,7 +97,7 @@ def test_every_small_file_damaged(whole: Path) -> None:
 
 
 def unchanged(name: str, good: bytes, bad: bytes) -> bool:
-    """Whether a damaged file says what it said, to all who read it."""
+    """True if all readers of a damaged file read the same as before."""
     if Path(name).name == "fence":
         return not bad  # as before the first batch: it matters only while tasks run
     if name.startswith("sources/") and good.startswith(bad) and bad.endswith(b"\n"):
@@ -117,7 +117,7 @@ def compact(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 1 << 30))
 def test_a_flipped_byte_in_a_shard(compact: Path, seed: int) -> None:
-    """It is found, and the shard's file is named; or every row is read as it was."""
+    """Either the byte is found and the shard's file named, or every row reads as before."""
     chance = random.Random(seed)
     path = Home.open(compact).shards / "shard-0000" / "data.mdb"
     before, good = meaning(compact), path.read_bytes()

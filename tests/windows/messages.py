@@ -1,4 +1,4 @@
-"""What agents would tell the root of a job, without agents."""
+"""The messages that agents would send to the root of a job, without agents."""
 
 from __future__ import annotations
 
@@ -110,12 +110,12 @@ def joined(job: Job, tree: str, messages: Sequence[Sent]) -> Sent:
 
 
 def windows(run: ms.testing.Run) -> list[tuple[int, str]]:
-    """Which windows were closed, and why, in the order of their closing."""
+    """Returns the closed windows and the reasons, in the order of their closing."""
     return [(one.value["from"], one.value["why"]) for one in run.stream("counts.windows")]
 
 
 def answers(run: ms.testing.Run) -> dict[int, dict[str, Any]]:
-    """What each window says, by its beginning; the last word counts."""
+    """Returns the answers of each window, by its beginning. The last answer counts."""
     found: dict[int, dict[str, Any]] = {
         one.value["from"]: {} for one in run.stream("counts.windows")
     }
@@ -125,5 +125,5 @@ def answers(run: ms.testing.Run) -> dict[int, dict[str, Any]]:
 
 
 def on_told(run: ms.testing.Run) -> list[dict[str, Any]]:
-    """What the agents are told."""
+    """Returns the messages to the agents."""
     return [one.value for one in run.stream("counts.told")]

@@ -53,7 +53,7 @@ def happenings(draw: st.DrawFn) -> tuple[Job, list[Sent]]:
 
 
 def told_of(node: str, messages: list[Sent]) -> Counter[str]:
-    """What the manifests of a node say in all."""
+    """Returns the total of a node's manifests."""
     found = Counter[str]()
     for message in messages:
         for manifest in (message["nodes"][node],) if node in message["nodes"] else ():
@@ -68,7 +68,8 @@ def told_of(node: str, messages: list[Sent]) -> Counter[str]:
 @given(happenings())
 @settings(max_examples=examples(80), deadline=None)
 def test_the_residual_is_0_for_every_node_and_window(given: tuple[Job, list[Sent]]) -> None:
-    """What was read is the reader's own count; whatever came after a window was closed is late."""
+    """The number of read records is the reader's own count. Panes that came after their window was
+    closed are late."""
     job, messages = given
     run = ms.testing.run(an_app(job), events(messages))
     assert run.dead_letters == []

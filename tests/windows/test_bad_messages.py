@@ -1,4 +1,4 @@
-"""What comes from outside and is wrong becomes a dead letter, and no window is the worse for it."""
+"""Invalid messages from outside become dead letters, and affect no window."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ def run_with(job: Job, change: Change) -> ms.testing.Run:
 
 @pytest.mark.parametrize(("change", "said"), WRONG, ids=[said for _, said in WRONG])
 def test_a_wrong_message_is_refused_and_leaves_nothing(change: Change, said: str) -> None:
-    """It says what is wrong; the right one is taken afterwards, and every window is closed."""
+    """The error says what is wrong. The valid message is accepted afterwards, and every window is
+    closed."""
     run = run_with(a_job(), change)
     (letter,) = run.dead_letters
     assert said in letter.error

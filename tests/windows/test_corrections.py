@@ -71,7 +71,7 @@ def test_an_answer_is_of_what_had_come(given: tuple[Job, list[Any]]) -> None:
 
 
 def said(run: ms.testing.Run, since: Event, begin: int) -> Counter[str]:
-    """What a window has said of its keys after an event came."""
+    """Returns the answers of a window for its keys after an event."""
     answers = [one for one in run.stream("counts") if one.ts > since.ts]
     return Counter({o.key: o.value["value"] for o in answers if o.value["from"] == begin})
 

@@ -85,7 +85,7 @@ def counted(given: dict[tuple[str, int], Mark]) -> CoverageTally:
 def test_counts_of_the_marks_say_the_same(
     given: dict[tuple[str, int], Mark], bound: Any, part: float, overdue: bool
 ) -> None:
-    """Whatever is asked of the marks, and what would become of them at best."""
+    """This holds for any marks, and for the best coverage that is still possible."""
     whole, tally = coverage(given), counted(given)
     for one, other in ((whole, tally), (whole.at_best(), tally.at_best())):
         for name in ("area", "space", "whole_panes", "whole_nodes", "complete"):

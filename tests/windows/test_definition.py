@@ -19,11 +19,10 @@ from millstream.windows.definition import (
     MapDefinition,
     PublishedJob,
     definition_of,
-    placed_of,
-    published_job,
     python_in,
     read_published,
 )
+from millstream.windows.definition_reader import placed_of, published_job
 from millstream.windows.placed import PlacedJob
 
 names = st.sampled_from(["level", "host", "user.id", "größe"])
@@ -174,7 +173,7 @@ def test_only_what_agents_need_makes_a_job_python() -> None:
 
 
 def test_an_algebra_of_the_users_own_is_not_taken_for_the_librarys() -> None:
-    """One that is called `sum` and lifts otherwise is Python."""
+    """An algebra named `sum` with another lift is Python."""
     own = replace(ms.algebra.sum(), lift=lambda event: 2)
     assert python_in(PlacedJob(job_of(combine=own), "errors", ("web1",), Logs())) == ("combine",)
 
@@ -196,7 +195,7 @@ def test_durations_and_times_of_python_travel_as_text_and_numbers() -> None:
 
 
 def test_a_number_that_json_cannot_carry_stays_at_home() -> None:
-    """Such a job is not published, and the application is built all the same."""
+    """Such a job is not published, but the application is built."""
     placed = PlacedJob(job_of(seed=10**5000), "errors", ("web1",), Logs())
     assert definition_of(placed) is None
     assert placed.described()["definition"] is None

@@ -78,8 +78,8 @@ ROOT: dict[str, Any] = {
     f"window|{FIRST + 1:020d}": window(received=2, some=2, read=2, on_time=2, bytes=2),
     f"window|{FIRST + 2:020d}": window(),
 }
-"""What an earlier version left of panes 0 to 3 of a and 0 and 1 of b, in windows of two panes; b
-has found a late record of its pane 2, which it had not sent."""
+"""The table of an earlier version with panes 0 to 3 of a and 0 and 1 of b, in windows of two panes.
+b has found a late record of its pane 2, which it had not sent."""
 
 
 @dataclass
@@ -131,7 +131,7 @@ B = told(JOB, "b", {0: "z", 1: "z", 2: "q", 3: "qq"}, begin=0)
 
 
 def test_a_window_that_was_open_gets_its_last_panes() -> None:
-    """Those that are there are not asked for again; the window is closed with all of them."""
+    """Panes that are there are not needed again. The window is closed with all of them."""
     engine = going_on()
     engine.batch(events(B[3:]))
     (summary,) = engine.streams["counts.windows"]
@@ -155,8 +155,8 @@ def test_panes_that_were_taken_before_are_not_taken_again() -> None:
 
 
 def test_an_agent_that_is_started_again_goes_on() -> None:
-    """It says where it is, and has read records before: it is absent nowhere, though the ledger has
-    no pane of it. One that has read nothing begins."""
+    """It reports its position, and has read records before. So it is absent nowhere, although the
+    ledger has no pane of it. An agent that has read nothing begins there."""
     engine = going_on()
     at = {**B[0], "pane": 3, "until": 3, "nodes": {"b": {**B[0]["nodes"]["b"], "total": 3}}}
     engine.batch(events([at]))

@@ -100,7 +100,7 @@ def test_others_do_not_wait_for_a_log_that_has_ended() -> None:
 
 @pytest.mark.parametrize("fidelity", [None, Temporal(1.0), Area(0.9)])
 def test_a_window_of_which_the_rest_has_ended_is_closed(fidelity: Any) -> None:
-    """Whatever is asked of it: the end is the last that is waited for."""
+    """With any fidelity, the end of a log is the last thing that a window waits for."""
     job = a_job(range=4, fidelity=fidelity)
     sent = [
         *told(job, "a", dict.fromkeys(range(4), "x"), begin=0),
@@ -113,14 +113,14 @@ def test_a_window_of_which_the_rest_has_ended_is_closed(fidelity: Any) -> None:
 
 
 def ended_empty(job: Job, node: str) -> Sent:
-    """What an agent tells of a log without a line."""
+    """Returns the message of an agent about a log without a line."""
     first = Making(pane=-job.span.furthest)
     return {**as_json(Maker(job, node).begun(first)), "over": True}
 
 
 def test_nobody_waits_for_an_empty_log() -> None:
-    """Whether its end is told before the others' panes or after them; no window is opened for it,
-    and it is shown as ended, at no time."""
+    """Its end may be reported before or after the others' panes. No window is opened for it, and it
+    is shown as ended, at no time."""
     app, sent = an_app(JOB, nodes="ab"), told(JOB, "b", dict.fromkeys(range(4), "y"), begin=0)
     for messages in ([ended_empty(JOB, "a"), *sent], [*sent, ended_empty(JOB, "a")]):
         run = ms.testing.run(app, events(messages))
@@ -185,7 +185,7 @@ def test_an_end_that_comes_again_ends_nothing() -> None:
 
 
 def test_a_node_that_is_started_again_is_waited_for() -> None:
-    """It says where it is, even before it has found anything."""
+    """It reports its position even before it has found anything."""
     log = dict.fromkeys(range(4), "x")
     first = told(JOB, "a", log, begin=0, end=2, over=True)
     again = {**first[-1], "over": False}
@@ -234,7 +234,8 @@ def endings(draw: st.DrawFn) -> tuple[dict[str, list[str]], list[Sent]]:
 def test_in_any_order_every_window_is_answered_and_none_is_left(
     given: tuple[dict[str, list[str]], list[Sent]],
 ) -> None:
-    """Those that begin before the last log ends: once, whole, and with all records."""
+    """Windows that begin before the last log ends are answered once, complete, and with all
+    records."""
     logs, messages = given
     run = ms.testing.run(an_app(JOB), events(messages))
     assert run.dead_letters == []
@@ -258,14 +259,14 @@ def test_in_any_order_every_window_is_answered_and_none_is_left(
 def test_the_engine_ends_as_the_reference_does(
     given: tuple[dict[str, list[str]], list[Sent]], cuts: list[int], shards: int, lane: Lane
 ) -> None:
-    """Whatever the batches, shards and lanes."""
+    """This holds for any batches, shards and lanes."""
     app = an_app(a_job(reducers=2), "event-time")
     check_engine_is_reference(app, events(given[1]), cuts, shards, lane)
 
 
 @pytest.mark.parametrize("change", [{"over": "yes"}, {"over": 1}, {"over": True, "until": 1}])
 def test_an_end_that_makes_no_sense_is_refused(change: dict[str, Any]) -> None:
-    """It must be a truth value, and of no pane."""
+    """The end must be a truth value, and belong to no pane."""
     message: Any = told(JOB, "a", {0: "x"}, begin=0)[0]
     run = ms.testing.run(an_app(JOB), events([{**message, **change}]))
     (letter,) = run.dead_letters
@@ -274,8 +275,8 @@ def test_an_end_that_makes_no_sense_is_refused(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("by", "size"), [("records", 3), ("bytes", "3B")])
 def test_a_window_that_was_not_full_is_not_final(by: str, size: Any) -> None:
-    """Of counts: the log has ended in the middle of it. If it goes on after all, the next records
-    are late for it. What was full before is final."""
+    """If the log ends in the middle of a window of counts, and then goes on after all, the next
+    records are late for it. Windows that were full before are final."""
     job = a_job(by=by, sequence=None, range=size, pane=size, combine=ms.algebra.count())
     app = an_app(job, nodes="a")
     maker, making, made = Maker(job, "a"), Making(), list[Message]()

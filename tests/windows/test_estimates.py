@@ -45,7 +45,7 @@ def drawn(node: str, panes: range, under: int, *, seed: int = 0) -> list[Unit]:
     ],
 )
 def test_quantiles_of_t(confidence: float, freedom: float, known: float) -> None:
-    """They are those of the printed tables."""
+    """The quantiles equal those of the printed tables."""
     assert two_sided(confidence, freedom) == pytest.approx(known, abs=6e-5)
 
 
@@ -57,7 +57,7 @@ def test_fewer_degrees_of_freedom_are_wider() -> None:
 
 
 def test_limits_of_a_poisson_mean() -> None:
-    """They are those of the printed tables, and 0 seen gives -log of the chance."""
+    """The limits equal those of the printed tables, and 0 events give -log of the probability."""
     limits = [poisson_upper(seen, 0.025) for seen in (0, 1, 5, 10)]
     assert limits == pytest.approx([3.689, 5.572, 11.668, 18.390], abs=1e-3)
 
@@ -271,8 +271,8 @@ def test_a_pane_that_did_not_fit_spoils_the_sample() -> None:
 
 
 def test_few_drawn_panes_are_wide() -> None:
-    """One pane of each of several nodes is compared with those of the others; a single one with
-    nothing, and is bounded by the worst case."""
+    """A single pane of each of several nodes is compared with those of the others. A single pane
+    overall cannot be compared, and is bounded by the worst case."""
     job = a_job("count", 4, fidelity=Area(0.25, drawn=True))
     nodes, panes = [f"n{at}" for at in range(6)], range(4)
     first = [(node, pane) for node in nodes for pane in panes if rank(0, node, pane, 4) == 0]
@@ -345,8 +345,8 @@ panes_told = st.lists(
 @given(panes_told, st.sampled_from(["order", "drawn"]))
 @settings(max_examples=examples(200), deadline=None)
 def test_what_is_certain_always_holds(panes: list[tuple[int, str, float]], shed: str) -> None:
-    """Whatever was lost, and why: in the worst case the truth is inside; always the value is, and
-    what came is never over the upper bound."""
+    """For any loss and cause, the truth is inside the worst-case bound. So is the value, and the
+    records that came never exceed the upper bound."""
     job = a_job("count", 6, shed=shed)
     told, values, truth = {}, dict[Unit, int](), 0
     for at, (records, why, part) in enumerate(panes):

@@ -83,7 +83,7 @@ def test_a_record_becomes_pairs(
     ],
 )
 def test_a_record_without_its_fields_fails(options: dict[str, Any], record: Any, said: str) -> None:
-    """It is no key that was never there: the error says what must be, and what came."""
+    """A missing field does not become a key: the error says what is expected and what was given."""
     with pytest.raises(InputError, match=said):
         FieldMap(**options)(record)
 
@@ -232,7 +232,7 @@ def test_the_example_of_the_reference_is_a_job(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_have_their_line(tmp_path: Path, old: str, new: str, line: int, said: str) -> None:
-    """What is wrong in a job's map is told with the line of the option."""
+    """An error in a job's map names the line of the option."""
     with pytest.raises(DefinitionError, match=rf"app\.toml:{line or ''}.*{said}"):
         read_app(written(tmp_path, FILE.replace(old, new)))
 

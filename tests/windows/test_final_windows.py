@@ -93,7 +93,7 @@ def test_the_engine_gives_the_same(
     shards: int,
     lane: Lane,
 ) -> None:
-    """However the records are cut into batches, and in whichever lane and shards."""
+    """This holds for any batches, lanes and shards."""
     check_engine_is_reference(an_app(size, reducers), events_of(log), cuts, shards, lane)
 
 
@@ -134,7 +134,7 @@ def numbered(log: list[tuple[str, int, str]]) -> list[Event]:
 
 
 def places_of(log: list[tuple[str, int, str]], by: Axis) -> list[tuple[str, int, str]]:
-    """Of each record its node, where it is on the axis, and its text."""
+    """Returns for each record its node, its position on the axis, and its text."""
     seen, found = Counter[str](), list[tuple[str, int, str]]()
     for event in numbered(log):
         size = 1 if by == "records" else len(encode_value(event.value))
@@ -207,7 +207,7 @@ def test_the_engine_ends_them_too(
     shards: int,
     lane: Lane,
 ) -> None:
-    """However the records are cut into batches, and in whichever lane and shards."""
+    """This holds for any batches, lanes and shards."""
     app = a_counting_app(by, size, "event-time", reducers)
     check_engine_is_reference(app, numbered(log), cuts, shards, lane)
 
@@ -236,8 +236,8 @@ def test_the_engine_ends_them_in_arrival_order(
 
 
 def test_records_after_the_end_are_late() -> None:
-    """Those that would have gone into the window that the end has closed: they are counted as
-    late, and its answer had said that there may be some. The next window is as ever."""
+    """Records for the window that the end has closed count as late, and its answer said that there
+    may be some. The next window is not affected."""
     app = a_counting_app("records", (4, 4, None), "arrival")
     log = [("a", at, "x") for at in range(6)]
     run = ms.testing.run(app, numbered(log), final=True)

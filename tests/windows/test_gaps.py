@@ -18,7 +18,7 @@ def counting(**job: Any) -> Job:
 
 
 def with_gap(job: Job, gap: int, **how: Any) -> list[Sent]:
-    """What three nodes tell of two panes; node b has a gap in its first."""
+    """Returns the messages of three nodes about two panes. Node b has a gap in its first."""
     messages = [one for node in NODES for one in told(job, node, LOG, **how)]
     for message in messages:
         if "b" in message["nodes"] and message["pane"] == 0 and message["until"] == 1:
@@ -34,7 +34,7 @@ def run_of(job: Job, gap: int, **how: Any) -> ms.testing.Run:
 
 @pytest.mark.parametrize("gap", [40, -1])
 def test_bounds_are_not_exact(gap: int) -> None:
-    """What came is the least that it can be; nobody knows the most."""
+    """The records that came are the lower bound. There is no upper bound."""
     run = run_of(counting(), gap)
     assert windows(run) == [(0, "failure")]
     (window,) = run.stream("counts.windows")

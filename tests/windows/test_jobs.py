@@ -56,7 +56,7 @@ def plain(
 
 
 def said(run: ms.testing.Run, unit: int = 1_000) -> dict[tuple[int, int], Counter[str]]:
-    """What the windows that were closed say, their bounds in milliseconds."""
+    """Returns the summaries of the closed windows, with their times in milliseconds."""
     found: dict[tuple[int, int], Counter[str]] = {
         (one.value["from"] // unit, one.value["to"] // unit): Counter()
         for one in run.stream("counts.windows")
@@ -99,7 +99,7 @@ def test_the_engine_gives_the_reference_windows(
     shards: int,
     lane: Lane,
 ) -> None:
-    """Whatever the batches, shards and lanes."""
+    """This holds for any batches, shards and lanes."""
     length, slide, pane = size
     job: dict[str, Any] = {"range": f"{length}ms", "slide": f"{slide}ms", "reducers": 2}
     app = an_app(**job, pane=None if pane is None else f"{pane}ms")
@@ -133,7 +133,8 @@ def _content(one: tuple[str, int, str]) -> tuple[int, str, str]:
 
 @given(logs)
 def test_every_record_is_accounted_for(given: list[tuple[str, int, str]]) -> None:
-    """What a node has read is in its panes, in the one it is making, late, or outside the job."""
+    """A record that a node has read is in a pane, in the pane that it is making, late, or outside
+    the job."""
     job = {"range": "10ms", "begin": 15_000, "extent": "30ms"}
     run = ms.testing.run(an_app(**job), events_of(given))
     sent = Counter[str]()
@@ -197,6 +198,6 @@ def test_a_window_is_closed_when_its_latency_is_over() -> None:
     ],
 )
 def test_jobs_that_are_refused(job: dict[str, Any], said: str) -> None:
-    """What is wrong is told when the application is built."""
+    """The error is raised when the application is built."""
     with pytest.raises(ms.DefinitionError, match=said):
         an_app(**job)

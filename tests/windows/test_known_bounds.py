@@ -40,7 +40,7 @@ def test_one_node_of_ten_that_is_missing_hides_nothing_of_the_others() -> None:
 
 
 def test_what_was_shed_and_what_is_late_is_known() -> None:
-    """They were counted: they are in the upper bound of what is known."""
+    """Shed and late records were counted, so they are in the upper bound of `known`."""
     job = a_job(range=3, bounds="count", latency="5s")
     sent = told(job, "a", {0: "x", 1: "xx", 2: "x"}, begin=0, lost=[1], late={2: [0, 0, 0]})
     run = ms.testing.run(an_app(job, nodes="ab"), events(sent))
@@ -86,8 +86,8 @@ kinds = st.sampled_from(["count", "sum"])
 def test_what_is_known_holds_the_truth_of_what_the_nodes_had(
     kind: str, given: list[tuple[str, int]]
 ) -> None:
-    """Whatever came of the panes: all records that were read are between its ends, the answer and
-    what was given up."""
+    """For any fate of the panes, the bounds of `known` contain all records that were read: those in
+    the answer and those that were given up."""
     job = a_bounded_job(kind, 6, most=1)
     told_of: dict[tuple[str, int], Any] = {}
     values: dict[tuple[str, int], int] = {}
@@ -110,8 +110,8 @@ def test_what_is_known_holds_the_truth_of_what_the_nodes_had(
 
 
 def test_records_whose_time_was_not_believed_are_admitted() -> None:
-    """They were set aside as dead letters: of what window they are nobody knows. They count as lost
-    where the log was when they were read, and every answer from then on says how many there are."""
+    """They were set aside as dead letters, so their window is unknown. They count as lost at the
+    position of the log where they were read, and every later answer counts them."""
     job = a_job(bounds="count")
     sent = told(job, "a", dict.fromkeys(range(4), "xx"), begin=0)
     first = sent[1]["nodes"]["a"]
@@ -131,7 +131,7 @@ def test_records_whose_time_was_not_believed_are_admitted() -> None:
 
 @pytest.mark.parametrize("misdated", [-1, 3, "2", True])
 def test_misdated_records_are_among_the_dead(misdated: Any) -> None:
-    """What says otherwise is refused."""
+    """A message that contradicts this is refused."""
     job = a_job()
     (message,) = told(job, "a", {0: "x"})
     message["nodes"]["a"] |= {"dead": 2, "misdated": misdated}

@@ -10,7 +10,7 @@ from millstream.windows.accounts import window_entry
 
 
 def test_bytes_of_late_panes_are_known() -> None:
-    """They were not in the answer, and their manifests say how many they are."""
+    """Late panes are not in the answer, but their manifests have their bytes."""
     job = a_job(fidelity=Area(0.3))
     run = ms.testing.run(an_app(job), events(told(job, "a", {0: "x", 1: "xx"})))
     run.feed(events(told(job, "b", {0: "yyy", 1: "yyyyyy"}), ts=1_000_000))

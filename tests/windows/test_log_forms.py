@@ -1,4 +1,4 @@
-"""How agents read logs is checked when it is said, not when every line is dead."""
+"""The options for reading logs are checked when they are set, not when every line fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from millstream.windows import Logs
     ],
 )
 def test_what_cannot_be_read_is_refused(wrong: dict[str, Any], said: str) -> None:
-    """It says what must be and what came."""
+    """The error says what is expected and what was given."""
     with pytest.raises(ms.DefinitionError, match=said):
         Logs(**wrong)
 

@@ -51,7 +51,7 @@ texts = st.lists(st.text("abcd", max_size=4), min_size=WINDOWS, max_size=WINDOWS
 @given(st.fixed_dictionaries(dict.fromkeys(NODES, texts)), st.sampled_from([1, 2, 3]))
 @settings(max_examples=examples(40), deadline=None)
 def test_by_window_and_key(logs: dict[str, list[str]], size: int) -> None:
-    """Whatever the values are, and however many windows a message closes."""
+    """This holds for any values, and for any number of windows that a message closes."""
     job = a_job(range=size)
     sent = [one for node in NODES for one in told(job, node, dict(enumerate(logs[node])), begin=0)]
     run = ms.testing.run(an_app(job), at_once(sent))

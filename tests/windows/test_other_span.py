@@ -34,7 +34,7 @@ def test_a_message_of_other_windows_is_refused(other: dict[str, Any], said: str)
 
 
 def test_times_are_said_as_durations() -> None:
-    """What is said of panes of time is what the application's file has."""
+    """Sizes of panes of time are shown as durations, as in the application's file."""
     job = a_job(by="time", sequence=None, range="10s", pane=None)
     wrong = told(a_job(by="time", sequence=None, range="5s", pane=None), "a", {0: "x"})
     run = ms.testing.run(an_app(job), events(wrong))

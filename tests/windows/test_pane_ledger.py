@@ -1,4 +1,4 @@
-"""What nodes tell is taken in once, whoever brings it, and their books are compared."""
+"""Panes are accepted once, whoever brings them, and the nodes' counts are compared."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def overlapping(draw: st.DrawFn) -> tuple[dict[str, list[int]], list[Sent]]:
 def test_no_pane_is_taken_twice_and_every_record_is_accounted_for(
     given: tuple[dict[str, list[int]], list[Sent]],
 ) -> None:
-    """Whatever overlaps with whatever: a message is taken whole, or nothing of it is."""
+    """For any overlaps a message is accepted as a whole or not at all."""
     counts, messages = given
     run = ms.testing.run(an_app(JOB), events(messages))
     assert run.dead_letters == []
@@ -167,7 +167,7 @@ def test_the_source_of_panes_needs_no_field_of_a_message() -> None:
 def test_the_engine_takes_as_the_reference_does(
     given: tuple[Logs, list[Sent]], cuts: list[int], shards: int, lane: Lane
 ) -> None:
-    """Whatever the batches, shards and lanes."""
+    """This holds for any batches, shards and lanes."""
     app = an_app(a_job(reducers=2), "event-time")
     check_engine_is_reference(app, events(given[1]), cuts, shards, lane)
 
@@ -200,7 +200,7 @@ def test_what_the_reader_has_read_is_compared_where_panes_meet(
 
 
 def test_a_node_that_reads_its_log_over_again_counts_anew() -> None:
-    """It has lost what it knew and begins with panes that it has sent: they are not taken again."""
+    """A node without its state begins with panes that it has sent. They are not accepted again."""
     before = told(JOB, "a", {0: "xx", 1: "x", 2: "y"}, begin=0)
     after = told(JOB, "a", {1: "x", 2: "y", 3: "xx"}, begin=1)
     run = ms.testing.run(an_app(JOB), events([*before, *after]))
@@ -221,7 +221,8 @@ def test_a_node_that_goes_on_keeps_its_count() -> None:
 
 
 def test_a_node_that_has_lost_what_it_knew_counts_anew() -> None:
-    """It says so by beginning with less than it had read; nothing is amiss then."""
+    """The node begins with a lower count than it had reported, which shows the loss. There is no
+    residual then."""
     before = told(JOB, "a", {0: "xx", 1: "x", 2: "y"}, begin=0)
     after = told(JOB, "a", {2: "y", 3: "x", 4: ""}, begin=2)
     run = ms.testing.run(an_app(JOB), events([*before[:-1], *after]))

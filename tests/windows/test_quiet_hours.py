@@ -40,7 +40,7 @@ def an_app(seed: int = 0, slide: str | None = None) -> tuple[ms.App, Job]:
 
 
 def records(node: str, panes: dict[int, int]) -> list[Event]:
-    """So many records in each pane, in order."""
+    """Returns a number of records in each pane, in order."""
     return [
         Event(node, pane * SECOND + 10 * number, "", {})
         for pane, count in panes.items()

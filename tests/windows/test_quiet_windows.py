@@ -22,8 +22,8 @@ YEAR = 525_600
 
 
 def told(job: Job, node: str, steps: list[dict[str, Any]], over: bool) -> list[Sent]:
-    """What a node tells that jumps ahead by so many panes at each step, then reads some records, as
-    an agent does: a run of panes without records is one message."""
+    """Returns the messages of a node that jumps ahead by a number of panes at each step and then
+    reads some records. As with an agent, a run of panes without records is one message."""
     maker, making = Maker(job, node), Making(pane=0)
     said = [maker.begun(making)]
     for step in steps:
@@ -121,8 +121,8 @@ def test_every_window_says_the_same(
     corrections: int,
     interleaved: Any,
 ) -> None:
-    """Whether quiet windows are closed one by one or together: every window says the same things
-    one after the other, and the accounts are the same."""
+    """Quiet windows may be closed one by one or together: the answers and their order are the same,
+    and so are the accounts."""
     job = a_job(range=size[0], slide=size[1], bounds="count", corrections=corrections)
     names = "ab"[: len(nodes)]
     logs = [told(job, node, *of) for node, of in zip(names, nodes, strict=True)]

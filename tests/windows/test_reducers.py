@@ -70,7 +70,7 @@ def truth(size: dict[str, Any], logs: dict[str, list[str]], first: int) -> dict[
 def test_the_answers_are_those_of_one_reducer(
     given: tuple[dict[str, Any], dict[str, list[str]], list[Event]],
 ) -> None:
-    """Whatever is changed when, in whatever order the nodes come: every window is answered once for
+    """For any changes of the number and any order of the nodes, every window is answered once for
     each key, from all of its panes."""
     size, logs, sent = given
     run = ms.testing.run(an_app(a_job(**size)), sent)
@@ -180,7 +180,7 @@ def test_the_accounts_of_all_numbers_add_up(
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 4)), max_size=4), st.integers(0, 20))
 def test_all_numbers_between_two_panes(entries: list[tuple[int, int]], first: int) -> None:
-    """Those that are in force at any pane between them."""
+    """The result has the numbers in force at any pane between them."""
     schedule = [[BEGINNING, 1], *([pane, number] for pane, number in sorted(entries))]
     wanted = {in_force(schedule, pane) for pane in range(first, first + 6)}
     assert wanted <= {*schemes(schedule, first, first + 5)}

@@ -23,7 +23,7 @@ def fed(job: Job, *messages: Any, ts: int = 1_000) -> ms.testing.Run:
 
 
 def test_a_window_is_closed_when_all_nodes_have_sent_it() -> None:
-    """Whatever the order of the nodes; the answer is of all, and says so."""
+    """This holds for any order of the nodes. The answer covers all of them, and says so."""
     job = a_job()
     messages = [one for node, log in LOGS.items() for one in told(job, node, log, begin=0)]
     run = fed(job, *messages)
@@ -87,8 +87,9 @@ def test_a_node_that_begins_later_is_absent_before() -> None:
 
 
 def test_a_node_that_goes_on_after_a_stop_is_absent_nowhere() -> None:
-    """It says where it is; panes before that it has not sent, such as those of a later round, may
-    still come. One that has lost what it knew counts anew, and has none."""
+    """The node reports its position. Earlier panes that it has not sent, such as those of a later
+    round, may still come. A node that has lost its state starts its counts again, and has no such
+    panes."""
     job = a_job(range=4)
     panes = told(job, "a", dict.fromkeys(range(4), "x"), begin=0)
     goes_on = {**panes[0], "pane": 2, "until": 2, "nodes": panes[4]["nodes"]}
@@ -224,7 +225,8 @@ def test_a_late_pane_corrects_a_window_if_that_is_asked() -> None:
 
 
 def test_panes_that_no_window_needs_are_let_go() -> None:
-    """However long the logs are, the table holds what is open, and counts of the last windows."""
+    """For logs of any length the table has the open panes and windows, and the counts of the last
+    windows."""
     job = a_job()
     log = dict.fromkeys(range(400), "xyz")
     run = fed(job, *(one for node in "abc" for one in told(job, node, log)))
@@ -234,7 +236,7 @@ def test_panes_that_no_window_needs_are_let_go() -> None:
 
 
 def test_a_node_that_jumps_a_century_ahead_costs_nothing() -> None:
-    """It is absent in between, and what it sends there is taken; the others go on."""
+    """The node is absent in between, and its panes there are accepted. The others continue."""
     job = a_job()
     century = 3_000_000_000
     first, *_ = told(job, "c", {0: "x"}, begin=0, end=1)
@@ -272,7 +274,7 @@ def test_nothing_is_kept_of_a_gap() -> None:
     ],
 )
 def test_messages_that_are_refused(change: dict[str, Any], said: str) -> None:
-    """What does not fit the job is a dead letter that says why, and changes nothing."""
+    """A message that does not fit the job is a dead letter that says why, and changes nothing."""
     job = a_job()
     message: Any = told(job, "a", LOGS["a"])[0]
     if "nodes" in change:

@@ -112,7 +112,7 @@ def test_deadlines_are_met_under_burn_with_more_of_the_data(shed: str, burn: int
 
 
 def test_with_time_enough_nothing_is_shed() -> None:
-    """Who is quicker than needed makes every pane."""
+    """A node that is fast enough makes every pane."""
     for shed in ("order", "drawn"):
         node = Node(Shedder(a_job(shed), "web1"), lambda now: 1.3)
         node.read(10 * PANES)
@@ -126,8 +126,8 @@ def test_with_time_enough_nothing_is_shed() -> None:
 )
 @settings(max_examples=examples(60), deadline=None)
 def test_nothing_is_ever_late(shares: list[float], sizes: list[float], shed: str) -> None:
-    """Whatever the load and the sizes of panes do: what is sent is in time, for who asks at least
-    as often as the headroom."""
+    """For any load and sizes of panes, sent panes are in time if the shedder is asked at least as
+    often as the headroom requires."""
     shedder = Shedder(a_job(shed), "web1", headroom=CHUNK)
     node = Node(shedder, lambda now: shares[int(now / 37) % len(shares)])
     node.read(6 * PANES, lambda pane: sizes[pane % len(sizes)])

@@ -53,6 +53,6 @@ def test_the_pane_is_the_slide_or_the_greatest_that_divides() -> None:
     ],
 )
 def test_sizes_that_do_not_go_together(given: tuple[object, ...], said: str) -> None:
-    """What is wrong is refused, with what must be."""
+    """Such sizes are refused, and the error says what is expected."""
     with pytest.raises(ms.DefinitionError, match=said):
         span_of(*given)  # type: ignore[arg-type]

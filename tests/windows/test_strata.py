@@ -1,4 +1,4 @@
-"""Which panes are a fair sample of which."""
+"""The division of panes into fair samples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PANES = 20
 
 
 def told_of(job: Any, node: str, panes: range, under: int) -> dict[Unit, Any]:
-    """What a node tells that has made the panes of a rank under this one."""
+    """Returns the messages of a node that has made the panes with a rank under this one."""
     ranks = {pane: rank(job.seed, node, pane, job.span.panes) for pane in panes}
     return {(node, pane): data(7) if of < under else lost(7, "drawn") for pane, of in ranks.items()}
 
@@ -58,8 +58,8 @@ def panes_missing(told: dict[Unit, Any]) -> list[Unit]:
 
 
 def test_a_node_that_is_in_the_middle_is_sampled_up_to_there() -> None:
-    """Of panes that a node has not told of nothing is known; the others are a sample of each other.
-    Once all that is asked for has come, the rest is known to be left out."""
+    """Panes that a node has not reported are unknown. The others are a sample of each other. Once
+    all wanted panes have come, the rest is known to be left out."""
     job = a_job("count", PANES, fidelity=Area(0.5, drawn=True))
     told = told_of(job, "a", range(12), 10)
     found = layout(job, ["a"], range(PANES), told)
@@ -83,7 +83,7 @@ def test_what_a_node_began_after_is_no_part_of_the_sample() -> None:
 
 
 def test_without_a_whole_round_there_is_no_sample() -> None:
-    """Of `Error`: what a node has of a round that is not complete are its early panes."""
+    """With `Error`, the panes of an incomplete round are a node's early panes."""
     job = a_job("count", PANES, fidelity=Error(0.05))
     told = told_of(job, "a", range(12), 10)
     found = layout(job, ["a"], range(PANES), told)
@@ -92,8 +92,8 @@ def test_without_a_whole_round_there_is_no_sample() -> None:
 
 
 def test_windows_that_slide_are_covered() -> None:
-    """Wherever a window begins in a block, its intervals hold: at least 90% of 150 with the truth
-    inside, at a nominal 95%."""
+    """Wherever a window begins in a block, its intervals hold: at least 90% of 150 contain the
+    truth, at a nominal 95%."""
     job = drawn_job("count", part=0.5)
     for shift in (3, 10):
         inside = 0

@@ -26,7 +26,7 @@ def in_turn(*of_nodes: list[Any]) -> list[Any]:
 
 
 def entries(run: ms.testing.Run, reducer: str) -> Counter[str]:
-    """How many entries of each kind a reducer's table has."""
+    """Returns the number of entries of each kind in a reducer's table."""
     return Counter(entry.partition("|")[0] for entry in run.slates("counts.root")[reducer])
 
 
@@ -111,7 +111,7 @@ def test_late_records_may_be_told_of_before_their_pane() -> None:
 
 @pytest.mark.parametrize(("shed", "sampled"), [("order", False), ("drawn", True)])
 def test_drawn_panes_that_were_shed_in_order_are_no_sample(shed: str, sampled: bool) -> None:
-    """What came is then of the time in which the node was quick; to lower the rank is fair."""
+    """The panes that came are of the time in which the node was fast. Lowering the rank is fair."""
     job = a_bounded_job("count", 20, fidelity=Area(0.5, drawn=True), shed=shed)
     told_of: dict[tuple[str, int], Any] = {}
     for pane in range(20):

@@ -47,7 +47,7 @@ def histories(draw: st.DrawFn) -> tuple[dict[str, int], list[Sent]]:
 @given(histories())
 @settings(max_examples=examples(150), deadline=None)
 def test_counts_are_those_of_the_marks(given: tuple[dict[str, int], list[Sent]]) -> None:
-    """Of every window that is open in the end, pane by pane and node by node."""
+    """This holds for every window that is open at the end, pane by pane and node by node."""
     size, sent = given
     job = a_job(**size, fidelity=Temporal(1.0))
     run = ms.testing.run(an_app(job), events(sent))

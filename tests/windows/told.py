@@ -1,4 +1,4 @@
-"""What nodes tell of a window, in short, for the tests of bounds."""
+"""Short forms of nodes' messages about a window, for the tests of bounds."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lost(records: int, why: Any = "shed") -> PaneManifest:
 
 
 def inside(bound: dict[str, Any], truth: float) -> bool:
-    """Whether the truth is where the bound says it is; null is no limit."""
+    """True if the truth is within the bound. A null is no limit."""
     low, high = bound["low"], bound["high"]
     slack = 1e-9 * abs(truth)
     return (low is None or low <= truth + slack) and (high is None or truth <= high + slack)

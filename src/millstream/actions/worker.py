@@ -41,7 +41,8 @@ READER = "action"
 
 
 class Carrier(Protocol):
-    """Carries records out: all that it is given, or none of them as far as it knows."""
+    """Carries out a group of records. If a call fails, it must be assumed that none was carried
+    out."""
 
     group: int
     """The maximum number of records that it takes at once."""

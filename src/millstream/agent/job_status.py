@@ -22,11 +22,12 @@ class KeptLetters(msgspec.Struct, frozen=True):
 
     kept: int
     cut: int
-    """Those that the file had no room for."""
+    """The number of dead letters that did not fit into the file."""
 
 
 class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job has read at this node, what became of it, and what waits."""
+    """The status of a job at this node: counts of records that were read, by result, and the panes
+    that wait."""
 
     job: str
     node: str

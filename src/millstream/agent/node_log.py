@@ -82,8 +82,8 @@ class NodeLog:
         self._divide()
 
     def is_level_with(self, other: NodeLog) -> bool:
-        """True if both have read the same: offsets are equal in all files, but for files that only
-        the other has and that are gone, or that only this one has and has read to the end."""
+        """True if both readers are at the same position. Ignores deleted files that only the other
+        still has open, and files that only this one has and has read completely."""
         mine, theirs = self.follower.offsets, other.follower.offsets
         gone = other.follower.missing  # files that only the other one still has open
         return all(

@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 
-from millstream import __version__
 from millstream.cli.commands.actions import actions
 from millstream.cli.commands.agent import agent
 from millstream.cli.commands.agents import agents
@@ -40,6 +39,7 @@ from millstream.cli.commands.verify import verify
 from millstream.cli.error_exit import exit_code, show
 from millstream.errors import MillstreamError
 from millstream.extras import needed_by
+from millstream.version import VERSION
 
 
 class Commands(click.Group):
@@ -66,7 +66,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="millstream")
+@click.version_option(VERSION, prog_name="millstream")
 @click.option("--debug", is_flag=True, help="Show where an error was raised.")
 def main(debug: bool) -> None:
     """Map and update functions over fast data, with slates you can read.

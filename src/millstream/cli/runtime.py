@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from millstream import __version__
 from millstream.config import load
 from millstream.model.place import shown_path
 from millstream.model.size import MIB
 from millstream.notices import say
 from millstream.settings.cluster_options import INSTALLED
 from millstream.settings.settings import Settings
+from millstream.version import VERSION
 
 
 def pack_runtime(app: str, output: Path | None, include: tuple[Path, ...]) -> None:
@@ -19,7 +19,7 @@ def pack_runtime(app: str, output: Path | None, include: tuple[Path, ...]) -> No
     from millstream.packages.runtime_archive import runtime_files, write_runtime
 
     path = output or Path(f"{load(app).app.name}.runtime.zip")
-    files = runtime_files(app, __version__, include)
+    files = runtime_files(app, VERSION, include)
     write_runtime(path, files)
     runtime = files.runtime
     say(
@@ -36,8 +36,8 @@ def with_runtime(target: str | None, settings: Settings) -> Settings:
     from millstream.packages.runtime_archive import check_runtime, kept_runtime, runtime_files
 
     if settings.runtime:
-        check_runtime(Path(settings.runtime), __version__)
+        check_runtime(Path(settings.runtime), VERSION)
         return settings
     folder = settings.store.parent / "runtime"
-    path = kept_runtime(folder, runtime_files(target, __version__))
+    path = kept_runtime(folder, runtime_files(target, VERSION))
     return replace(settings, runtime=str(path))

@@ -2,8 +2,8 @@
 
 The caller's thread does everything that is quick and has to be in order: planning, staging,
 committing, telling. Two more threads do what takes long: one runs batches, the other publishes and
-flushes. A third listens for changes of the sources. All of them put what happened into one queue,
-on which the caller's thread waits, so that it sees a new record or the end of a batch at once.
+flushes. A third listens for changes of the sources. All threads post events to one queue. The
+caller's thread waits on it, so it reacts at once to new records and to the end of a batch.
 """
 
 from __future__ import annotations

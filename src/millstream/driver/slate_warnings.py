@@ -57,7 +57,7 @@ class UnrankedSlates:
             if slate.batch == batch and update not in self._said:
                 self._said.add(update)
                 yield (
-                    f"update {update!r}, key {slate.key!r}: its priority could not be told "
-                    f"({slate.error}); slates without one are the first to go when there is no "
-                    "room: let priority give a finite number for every key and slate"
+                    f"update {update!r}, key {slate.key!r}: its priority could not be computed "
+                    f"({slate.error}); slates without a priority are evicted first: let priority "
+                    "return a finite number for every key and slate"
                 )

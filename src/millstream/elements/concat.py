@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from millstream.codec import encode_value
-from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.element import Configured, Element
+from millstream.elements.element_base import configuration
 from millstream.elements.event_keys import OWN
 from millstream.errors import DefinitionError, InputError
 from millstream.model.event import Emit, Event

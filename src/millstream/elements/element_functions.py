@@ -13,7 +13,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, Literal
 
-from millstream.elements.element import IDLE, NEXT, SINCE, Element
+from millstream.elements.element_base import IDLE, NEXT, SINCE, ElementBase
 from millstream.elements.event_keys import Attribute, key_of, modules_of
 from millstream.errors import FunctionError, InputError
 from millstream.model.event import INHERITED, Emit, Event, SetTimer, Timer
@@ -103,7 +103,7 @@ class Cloning:
     """
 
     name: str
-    prototype: Element
+    prototype: ElementBase
     fields: tuple[str, ...]
     publish: str | None = None
     publishes: tuple[str, ...] = ()
@@ -126,9 +126,9 @@ class Cloning:
         others = itemgetter(*(name for name in self._born_with if name not in changing))
         return others, others(self._born_with)
 
-    def clone(self, slate: Any, key: str, time: int) -> Element:
+    def clone(self, slate: Any, key: str, time: int) -> ElementBase:
         """Returns the element of a key, with its slate."""
-        element: Element = object.__new__(type(self.prototype))
+        element: ElementBase = object.__new__(type(self.prototype))
         own = element.__dict__ = self._born_with.copy()
         for name in self.fields:
             own[name] = getattr(slate, name)
@@ -141,7 +141,7 @@ class Cloning:
         if text.startswith((f"{class_label}:", f"{class_label},")):
             error.args = (f"element {self.name!r}{text.removeprefix(class_label)}",)
 
-    def keep(self, element: Element, slate: Any) -> None:
+    def keep(self, element: ElementBase, slate: Any) -> None:
         """Writes the element's fields back to its slate. Raises FunctionError if it changed other
         attributes."""
         own = element.__dict__
@@ -215,7 +215,7 @@ class Processing:
             return None
         return self._effects(element, result, event.ts, slate)
 
-    def _effects(self, element: Element, result: Any, ts: int, slate: Any) -> Iterator[Any]:
+    def _effects(self, element: ElementBase, result: Any, ts: int, slate: Any) -> Iterator[Any]:
         schedule = self.schedule
         if result is not None:
             try:
@@ -247,7 +247,7 @@ class Timing:
     @property
     def __wrapped__(self) -> Callable[..., Any]:
         kind = type(self.cloning.prototype)
-        return kind.output if kind.on_timer is Element.on_timer else kind.on_timer
+        return kind.output if kind.on_timer is ElementBase.on_timer else kind.on_timer
 
     @property
     def __modules__(self) -> set[str]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.element import Configured, Element
+from millstream.elements.element_base import configuration
 from millstream.errors import DefinitionError, InputError
 from millstream.model.event import Emit, Event
 from millstream.model.line_records import check_pattern

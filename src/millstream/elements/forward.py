@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.codec import encode_value
-from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.element import Configured, Element
+from millstream.elements.element_base import configuration
 from millstream.errors import CodecError, DefinitionError, InputError
 from millstream.model.event import Emit, Event
 from millstream.model.path import is_path

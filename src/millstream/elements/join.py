@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from millstream.elements.bounds import bound, check_ttl
-from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.element import Configured, Element
+from millstream.elements.element_base import configuration
 from millstream.elements.event_keys import attributes_of
 from millstream.errors import DefinitionError, InputError
 from millstream.model.app import AppDefinition
@@ -98,9 +99,8 @@ class Join(Element):
         yield self._next(outer)
 
     def _next(self, outer: bool) -> SetTimer | Forget:
-        """Sets the timer for the first left event to be emitted alone. If there is none, for when
-        all kept events are too old: so a busy key has a timer every `within`, not one for each
-        event."""
+        """Sets the timer for the next unmatched left event. If there is none, for the time at which
+        the last kept event expires. So a busy key has one timer per `within`, not one per event."""
         alone = [when for when, _, matched in self.lefts if outer and not matched]
         if alone:
             return timer(at=min(alone) + self._within)

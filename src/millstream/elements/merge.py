@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.element import Configured, Element
+from millstream.elements.element_base import configuration
 from millstream.elements.sort import Entry, rank
 from millstream.errors import DefinitionError, InputError
 from millstream.model.event import Emit, Event, Forget, SetTimer, Timer, forget, timer

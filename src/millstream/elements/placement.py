@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from inspect import signature
 from typing import Any, Literal
 
-from millstream.elements.element import Element, configuration, shape_of, slate_of
+from millstream.elements.element_base import ElementBase, configuration, shape_of, slate_of
 from millstream.elements.element_functions import (
     Cloning,
     Passing,
@@ -33,7 +33,7 @@ from millstream.nearest import did_you_mean
 
 def place(
     app: AppDefinition,
-    element: Element,
+    element: ElementBase,
     *,
     keys: Keys,
     name: str | None = None,
@@ -62,10 +62,10 @@ def place(
     name = kind.__name__ if name is None else name
     check_name(name, "element")
     where = f"element {name!r}"
-    if not isinstance(element, Element):
+    if not isinstance(element, ElementBase):
         hint = f": add {element.__name__}()" if isinstance(element, type) else ""
         raise DefinitionError(f"{where} must be an Element; got {element!r}{hint}")
-    if kind.process_event is Element.process_event:
+    if kind.process_event is ElementBase.process_event:
         raise DefinitionError(f"{where}: {kind.__name__} must have a method process_event(event)")
     shape = shape_of(kind)
     configuration(element)
@@ -79,7 +79,7 @@ def place(
         app.output(publish)
         emits = [*(stream for stream in emits if stream != publish), publish]
     cloning = Cloning(name, element, shape.slate, publish, tuple(emits))
-    timed = schedule.every is not None or kind.on_timer is not Element.on_timer
+    timed = schedule.every is not None or kind.on_timer is not ElementBase.on_timer
     if not (shape.slate or timed or schedule.events is not None):
         _refuse_memory(
             where,
@@ -106,7 +106,7 @@ def place(
         check_own(app, where, *keyed)
         app.map(*attributes, publishes=keyed, name=f"{name}.keys")(keying)
     limited = keep is not None or memory is not None
-    ranked = limited and kind.priority is not Element.priority
+    ranked = limited and kind.priority is not ElementBase.priority
     app.update(
         *(stream for stream, _ in streams),
         publishes=emits,
@@ -130,7 +130,7 @@ PLACEMENT = tuple(name for name in signature(place).parameters if name not in ("
 """The options of `place`, besides the element's own configuration."""
 
 
-def check_placement(element: Element, given: Mapping[str, Any]) -> None:
+def check_placement(element: ElementBase, given: Mapping[str, Any]) -> None:
     """Raises DefinitionError for an option that `place` does not have, or if `keys` is missing."""
     where = f"element {given.get('name') or type(element).__name__!r}"
     for option in given:
@@ -175,18 +175,18 @@ def check_own(app: AppDefinition, where: str, *streams: str) -> None:
             )
 
 
-def _check_methods(element: Element, where: str) -> None:
+def _check_methods(element: ElementBase, where: str) -> None:
     """Raises DefinitionError if a method has the wrong arguments: now, and not at each event."""
     takes: dict[str, tuple[str, ...]] = {"process_event": ("event",), "on_timer": ("timer",)}
     for method in ("process_event", "output", "on_timer", "priority"):
         function = getattr(type(element), method)
-        if function is not getattr(Element, method):
+        if function is not getattr(ElementBase, method):
             label = f"{where}: {method}{location(function)}"
             check_arguments(getattr(element, method), takes.get(method, ()), label)
 
 
 def _schedule(
-    element: Element,
+    element: ElementBase,
     every: Duration | None,
     events: int | None,
     clock: Any,
@@ -210,13 +210,13 @@ def _schedule(
         raise DefinitionError(
             f"{where}: clock must come with every, to which it applies; got 'wall'"
         )
-    if (period or events) and kind.output is Element.output:
+    if (period or events) and kind.output is ElementBase.output:
         option = "every" if period else "every_events"
         raise DefinitionError(f"{where}: {option} must be left out{_no_output(kind, option)}")
     return Schedule(period, events, clock, element.most_idle)
 
 
-def _no_output(kind: type[Element], option: str) -> str:
+def _no_output(kind: type[ElementBase], option: str) -> str:
     """Explains what is wrong: a standard element cannot get a method `output`, a user's own can."""
     package, _, module = kind.__module__.rpartition(".")
     if package == __package__:

@@ -14,7 +14,8 @@ from typing import Any
 
 from millstream.elements.aside import check_aside, passed_on
 from millstream.elements.bounds import bound, check_ttl
-from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.element import Configured, Element
+from millstream.elements.element_base import configuration
 from millstream.errors import DefinitionError
 from millstream.model.app import AppDefinition
 from millstream.model.event import Emit, Event, emit

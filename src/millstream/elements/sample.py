@@ -15,7 +15,8 @@ from hashlib import blake2b
 from typing import Literal
 
 from millstream.codec import encode_value
-from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.element import Configured, Element
+from millstream.elements.element_base import configuration
 from millstream.errors import DefinitionError
 from millstream.model.event import Emit, Event
 

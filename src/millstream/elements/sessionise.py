@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.elements.bounds import bound, check_ttl
-from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.element import Configured, Element
+from millstream.elements.element_base import configuration
 from millstream.errors import DefinitionError
 from millstream.model.app import AppDefinition
 from millstream.model.event import Emit, Event, Forget, SetTimer, Timer, forget, timer

@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.element import Configured, Element
+from millstream.elements.element_base import configuration
 from millstream.elements.event_keys import OWN
 from millstream.errors import DefinitionError, InputError
 from millstream.model.app import AppDefinition

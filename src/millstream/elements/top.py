@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millstream.codec import shard_of
-from millstream.elements.element import Configured, Element, configuration
+from millstream.elements.element import Configured, Element
+from millstream.elements.element_base import configuration
 from millstream.elements.event_keys import ALL, Attribute, Keys, attributes_of, key_of, modules_of
 from millstream.elements.merge import Merge
 from millstream.elements.placement import check_own, place

@@ -159,7 +159,7 @@ class Lookup:
         return hash(self.name)
 
     def _asked(self, key: str, deadline: float) -> tuple[float, bytes]:
-        """The answer, and the time at which it was asked for: it may be as old as that."""
+        """Returns the row, and the time of the request: the row is at least as fresh as that."""
         tries = 0
         while True:
             asked_at = time.monotonic()

@@ -60,7 +60,7 @@ class Unread(msgspec.Struct, frozen=True):
 
 
 class LeftOut(msgspec.Struct, frozen=True):
-    """What an answer lacks, and why."""
+    """The number of followed producers that an answer leaves out, and the reason."""
 
     producers: int
     reason: str
@@ -116,7 +116,7 @@ class FollowsPage(msgspec.Struct, frozen=True):
 
 
 class FollowAnswer(msgspec.Struct, frozen=True):
-    """Whether a consumer follows a producer from now on."""
+    """The answer to a follow or an unfollow, with the new state."""
 
     consumer: str
     producer: str

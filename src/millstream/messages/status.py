@@ -56,7 +56,7 @@ class DeliveryCounts(msgspec.Struct, frozen=True):
 
 
 class IntakeStatus(msgspec.Struct, frozen=True):
-    """How much the next batch may take in."""
+    """The limits on the intake of the next batch."""
 
     bytes: int | None
     pressure: float
@@ -272,4 +272,4 @@ class Status(msgspec.Struct, frozen=True):
     mirror: MirrorFreshness | None
     server: ServerStatus
     attention: list[Attention]
-    """What an operator should look at, the most urgent first."""
+    """Conditions that need an operator's attention, the most urgent first."""

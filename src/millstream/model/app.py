@@ -234,11 +234,11 @@ class AppDefinition:
         updated longest ago. `version` is that of its slates, to be raised when their form changes.
         Slates of another version go through `migrations`, or functions registered with
         `@NAME.migrate(1, 2)`, when they are read. `formerly` are former names: slates stored under
-        one of them become the update's own.
-        With `batch` the function is `(events, slate)`: it gets all events of a key in a batch at
-        once, in order. It must do what it does when it is called with one event after the other.
-        With `across_keys` too it is `(events, slates)`: it gets Arrow tables of many keys, and
-        returns the new slates. `values` is a dataclass: the columns of the events' values.
+        one of them become the update's own. With `batch` the function is `(events, slate)`: it gets
+        all events of a key in a batch at once, in order. Calling it with many events must give the
+        same slate as calling it once for each. With `across_keys` too it is `(events, slates)`: it
+        gets Arrow tables of many keys, and returns the new slates. `values` is a dataclass: the
+        columns of the events' values.
         """
         check_subscribes(subscribes, "update")
 

@@ -1,9 +1,9 @@
 """Updates over many events at once: the checks of their declaration.
 
 The function of an update with `batch=True` gets all events of a key that a batch has, in content
-order, and changes the slate. How the input is cut into batches must not matter, so the function
-has to keep a law: called with many events it does what it does when it is called with one event
-after the other. The latter is the meaning (`update_calls.per_event`). Effects belong to one event
+order, and changes the slate. How the input is cut into batches must not matter, so the function has
+to keep a law: calling it with many events gives the same slate as calling it once for each. The
+calls with one event are the definition (`update_calls.per_event`). Effects belong to one event
 each, so such an update has none: it does not emit, set timers or forget.
 
 With `across_keys=True` it gets tables of many keys, with a column for each field of the slates and

@@ -14,7 +14,8 @@ from millstream.packages.keys import Allowed
 from millstream.packages.manifest import digest
 from millstream.packages.package import open_package
 from millstream.packages.package_loader import load_package
-from millstream.windows.definition import PublishedJob, placed_of
+from millstream.windows.definition import PublishedJob
+from millstream.windows.definition_reader import placed_of
 from millstream.windows.placed import PlacedJob
 
 

@@ -148,7 +148,7 @@ class _NameTaken(Exception):
 
 
 class _NoObject(Exception):
-    """There is no object of that name, but its bucket exists."""
+    """Raised if no object has the name, although its bucket exists."""
 
 
 class _NoSuchRange(Exception):

@@ -40,7 +40,8 @@ logger = logging.getLogger("millstream.server")
 PATIENCE = 1
 """Seconds that running requests have to finish when the server stops."""
 SWITCH_SECONDS = 0.0005
-"""How long a reading thread may keep the event loop waiting: a tenth of Python's default."""
+"""The longest time for which a reading thread may hold up the event loop: a tenth of Python's
+default."""
 
 M_MMAP_THRESHOLD = -3
 MMAP_BYTES = 256 << 10

@@ -353,7 +353,7 @@ _CONVERTED: dict[ColumnKind, Callable[[Any], Any]] = {
     "clock": _clock,
     "decimal": _decimal,
 }
-"""What is still to be done to the cells of a kind after they were read."""
+"""The conversions that the cells of a kind still need after they were read."""
 
 
 def _column_kind(hint: Any) -> tuple[ColumnKind, Any]:

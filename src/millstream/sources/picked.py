@@ -39,7 +39,7 @@ class Picked(NamedTuple):
     keys: list[str] | None
     times: list[int] | None
     lines: pa.Array | None = None
-    """Of Arrow's large_binary."""
+    """The lines, as an Arrow array of large_binary."""
 
     @property
     def size(self) -> int:

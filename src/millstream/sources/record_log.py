@@ -8,8 +8,8 @@ before it. A damaged line anywhere else is an error: what follows it cannot be t
 
 On a shared store the log is in its place, one piece per line (`places.piece_log`), and the writer
 makes the file from it when it opens the log. A line is in the place when its append returns. Two
-drivers may append at once, until one of them learns that it does not lead: the one whose position
-is taken reads what the other has appended.
+drivers may append concurrently until one learns that it lost leadership. If a driver's position is
+already taken, it reads the other's record first.
 """
 
 from __future__ import annotations

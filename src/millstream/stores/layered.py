@@ -16,8 +16,9 @@ commit, so a row must be committed for the function that owns it.
 
 *A flush* of the batches up to c has three steps, for all shards together:
 
-1. `write_base` commits all rows of soft, as of c, to base, in one transaction a shard. Base counts
-   it as batch f + 1, whatever c is: so it remembers its state at f and can return to it.
+1. `write_base` commits all rows of soft, as of c, to base, in one transaction a shard. In the base
+   the flush always has number f + 1, however many batches it contains. So the base can roll back to
+   f.
 2. The store records that c is flushed (`Home.write_flushed`). The flush takes effect here.
 3. `clear` empties soft, and notes in the same transaction that base must now be read as of c.
 

@@ -8,7 +8,8 @@ Definition of a job:
 - `logs`: how agents read the logs
 - `members`: the nodes of a job
 - `placed`: a job under its name in an application, as agents and the server know it
-- `definition`: a job as data, for agents that have none of the application's code
+- `definition`: a job as data, for agents that have none of the application's code;
+  `definition_reader` makes the job of it again
 - `placement`: turns a job into maps and updates of the model
 - `coverage`: C², which panes of which nodes are in a window
 - `fidelity`: the bounds on the coverage, and the rule for closing a window

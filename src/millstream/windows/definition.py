@@ -1,7 +1,7 @@
 """A placed job as data: all that an agent needs to make its panes (iMR, 2.2).
 
 The root publishes its jobs in the application's description, which the server reads without loading
-the user's code. `published_job` looks a job up there for the agents. A job is data if its map is a
+the user's code. `definition_reader` makes the job of its data again. A job is data if its map is a
 `FieldMap`, its combine is an algebra of the library and its logs have no function. Such a job
 travels as a `JobDefinition`. `reduce` runs at the root only, so it may be Python. Any other job is
 Python and travels as a package, named by its hash, if the run was given one.
@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import MISSING, fields
 from datetime import datetime, timedelta
 from hashlib import sha256
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -25,16 +25,17 @@ from millstream.codec import encode_value
 from millstream.errors import CodecError, InputError, MillstreamError
 from millstream.model.algebra import Algebra
 from millstream.model.duration import instant, microseconds, shown_duration
-from millstream.windows.fidelity import Area, Error, Fidelity, Spatial, Temporal
+from millstream.windows.fidelity import Area, Error, Fidelity, Kind, Shed, Spatial, Temporal
 from millstream.windows.field_map import FieldMap
-from millstream.windows.job import Job, Kind, Shed
-from millstream.windows.logs import Logs
-from millstream.windows.placed import PlacedJob, job_parts
 from millstream.windows.span import Axis
+
+if TYPE_CHECKING:
+    from millstream.windows.logs import Logs
+    from millstream.windows.placed import PlacedJob
 
 FORMAT = 1
 """Raised when older agents would misread a definition."""
-_FIDELITIES = {kind.__name__.lower(): kind for kind in (Area, Spatial, Temporal, Error)}
+FIDELITIES = {kind.__name__.lower(): kind for kind in (Area, Spatial, Temporal, Error)}
 Number = int | float
 
 
@@ -130,7 +131,7 @@ def python_in(placed: PlacedJob) -> tuple[str, ...]:
         parts.append("map")
     if job.combine is not None and _combine(job.combine) is None:
         parts.append("combine")
-    if job.fidelity is not None and type(job.fidelity) not in _FIDELITIES.values():
+    if job.fidelity is not None and type(job.fidelity) not in FIDELITIES.values():
         parts.append("fidelity")
     if logs is not None:
         for option in fields(logs):
@@ -170,18 +171,6 @@ def definition_of(placed: PlacedJob) -> JobDefinition | None:
     return definition if _arrives(definition) else None
 
 
-def placed_of(definition: JobDefinition) -> PlacedJob:
-    """Builds the job from its definition. Raises InputError if this version of Millstream cannot
-    run it."""
-    try:
-        return _placed(definition)
-    except (MillstreamError, TypeError, KeyError) as error:
-        raise InputError(
-            f"definition of job {definition.name!r}: {error}; if the root runs a newer version of "
-            "Millstream, install that one here"
-        ) from error
-
-
 def read_published(data: bytes) -> PublishedJob:
     """Decodes a server's answer. Raises InputError if it is not a job that this version knows."""
     try:
@@ -198,24 +187,6 @@ def read_published(data: bytes) -> PublishedJob:
             f"{definition.format}; install the version of Millstream that the root runs"
         )
     return published
-
-
-def published_job(parts: Mapping[str, Any], name: str) -> PublishedJob | None:
-    """Finds the job for agents in the parts of an application's `Description`.
-
-    None if there is no such job, if its panes do not come from agents, or if it is Python and the
-    run was given no package.
-    """
-    part = job_parts({name: parts.get(name)}).get(name)
-    if part is None or not part.agents or part.definition is None:
-        return None
-    try:
-        return msgspec.convert(part.definition, PublishedJob)
-    except msgspec.ValidationError as error:
-        raise InputError(
-            f"definition of job {name!r} in the store: {error}; the application was started with "
-            "another version of Millstream: serve it with that one"
-        ) from None
 
 
 def described_definition(placed: PlacedJob) -> dict[str, Any] | None:
@@ -238,24 +209,6 @@ def with_package(parts: Mapping[str, Any], sha: str, jobs: Collection[str]) -> d
         else part
         for name, part in parts.items()
     }
-
-
-def _placed(definition: JobDefinition) -> PlacedJob:
-    combine = definition.combine
-    options = {option.name for option in fields(Job) if option.init} & {
-        *definition.__struct_fields__
-    }
-    values = {name: getattr(definition, name) for name in options}
-    values["map"] = FieldMap(**msgspec.structs.asdict(definition.map))
-    values["combine"] = combine and BUILT_IN[combine.algebra](**combine.arguments)
-    values["fidelity"] = definition.fidelity and _fidelity_of(definition.fidelity)
-    logs = definition.logs
-    return PlacedJob(
-        Job(**values),
-        definition.name,
-        definition.nodes,
-        None if logs is None else Logs(**{name: _frozen(value) for name, value in logs.items()}),
-    )
 
 
 def _arrives(definition: JobDefinition) -> bool:
@@ -296,12 +249,6 @@ def _fidelity(fidelity: Fidelity | None) -> FidelityDefinition | None:
     return FidelityDefinition(kind=kind, **{**options, "part": float(options["part"])})
 
 
-def _fidelity_of(definition: FidelityDefinition) -> Fidelity:
-    kind = _FIDELITIES[definition.kind]
-    options = {option.name: getattr(definition, option.name) for option in fields(kind)}
-    return kind(**options)
-
-
 def _logs(logs: Logs) -> dict[str, Any]:
     return {
         option.name: _plain(getattr(logs, option.name))
@@ -316,7 +263,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, timedelta):
         return shown_duration(microseconds(value, ""))
     return list(value) if isinstance(value, tuple) else value
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

@@ -27,6 +27,11 @@ Reason = Literal["complete", "fidelity", "latency", "failure", "time"]
 - `time`: event time has passed it, so a silent node had no records.
 """
 
+Shed = Literal["order", "drawn", "never"]
+"""The rules by which an agent gives up panes that would miss the latency: see `Job.shed`."""
+Kind = Literal["count", "sum", "mean", "ratio", "histogram"]
+"""The kind of a combined value that has bounds: see `Job.bounds`."""
+
 
 class Fidelity(Protocol):
     """A bound on the coverage of a window."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from millstream.errors import DefinitionError
 from millstream.model.algebra import Algebra
@@ -28,12 +28,11 @@ from millstream.model.event import Event
 from millstream.model.function import check_arguments
 from millstream.model.place import location
 from millstream.nearest import did_you_mean
-from millstream.windows.fidelity import Area, Error, Fidelity
+from millstream.windows.fidelity import Area, Error, Fidelity, Kind, Shed
+from millstream.windows.placement import place
 from millstream.windows.span import Axis, Span, span_of
 
 Pairs = Iterable[tuple[str, Any]]
-Shed = Literal["order", "drawn", "never"]
-Kind = Literal["count", "sum", "mean", "ratio", "histogram"]
 KINDS: dict[str, Kind] = {
     "count": "count",
     "sum": "sum",
@@ -222,8 +221,6 @@ class Job:
 
     def add_to(self, app: AppDefinition, **placement: Any) -> None:
         """Adds the functions of this job. See `placement.place` for `name`, `nodes` and `logs`."""
-        from millstream.windows.placement import place
-
         for option in placement:
             if option not in PLACEMENT:
                 raise DefinitionError(

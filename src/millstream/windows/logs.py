@@ -8,6 +8,7 @@ ms.windows.Logs(pattern=r"(?P<host>\\S+) .* \\[(?P<time>[^]]+)\\]",
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from millstream.errors import DefinitionError
 from millstream.model.duration import Duration, microseconds, shown_duration
@@ -17,7 +18,9 @@ from millstream.model.source import TIME_UNITS, TimeOf
 from millstream.model.text_form import encoding_of_lines
 from millstream.model.time_text import check_time_text
 from millstream.windows.fidelity import Error
-from millstream.windows.job import Job
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 FORMATS = ("json", "text")
 MOST_OPEN = 1_000
@@ -51,9 +54,9 @@ class Logs:
     """A line whose time is farther than this after the clock is a dead letter. Otherwise it would
     end all panes up to that time, and make the lines after it late."""
     jump: Duration = "1h"
-    """A line whose time is farther than this after the line before is a dead letter, if the lines
-    after it go back, or if there are none yet and it is as far after the clock. One wrong time
-    must not make all following lines late."""
+    """Maximum forward jump between two lines. A line beyond it is a dead letter if the following
+    lines return to earlier times or, if no line follows yet, if it is also this far ahead of the
+    clock. One wrong time must not make all following lines late."""
     lateness: Duration = "0s"
     """The longest time by which a line may be behind the newest one, and still count. A pane ends
     when a line has come that is this much later than the pane's end."""

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields, is_dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from millstream.windows.definition import described_definition
 from millstream.windows.fidelity import Fidelity
-from millstream.windows.job import Job
 from millstream.windows.logs import Logs
 from millstream.windows.span import Axis
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 
 class JobPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):
@@ -78,8 +81,6 @@ class PlacedJob:
         return self.job.span.axis == "sequence"
 
     def described(self) -> dict[str, Any]:
-        from millstream.windows.definition import described_definition  # it imports this module
-
         span = self.job.span
         part = JobPart(
             nodes=[*self.nodes],

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -30,7 +30,6 @@ from millstream.model.function import check_name, takes
 from millstream.model.late_notice import LateNotice
 from millstream.model.slate import Table
 from millstream.windows.field_map import FieldMap
-from millstream.windows.job import Job
 from millstream.windows.logs import Logs
 from millstream.windows.panes.pane_ledger import PaneLedger
 from millstream.windows.panes.pane_maker import Maker, Making
@@ -38,6 +37,9 @@ from millstream.windows.panes.shedder import is_drawn
 from millstream.windows.placed import PlacedJob
 from millstream.windows.reducers import Agreed, Reducers, Saying
 from millstream.windows.root.window_root import Root
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 PANE = "pane"
 

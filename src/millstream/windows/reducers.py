@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -27,9 +28,11 @@ from msgspec.structs import replace
 from millstream.errors import FunctionError
 from millstream.model.event import Emit, Event, emit
 from millstream.model.function import takes
-from millstream.windows.job import Job
 from millstream.windows.members import Members
 from millstream.windows.panes.checked import checked
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 Schedule = list[list[int]]
 """[first pane, reducers], in order: the number of reducers of windows that begin there or later."""
@@ -99,15 +102,14 @@ class Saying:
 
 
 class PaneReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What `NAME.reducers` is told: how far a message goes, or a number of reducers to change
-    to."""
+    """A message to `NAME.reducers`: how far a pane message goes, or a new number of reducers."""
 
     until: int | None = None
     reducers: int | None = None
 
 
 class NewSchedule(msgspec.Struct, frozen=True):
-    """What `NAME.reducers` sends to the ledger."""
+    """The message of `NAME.reducers` to the ledger."""
 
     schedule: Schedule
     carried: bool

@@ -46,5 +46,5 @@ def values(shard: Shard, at: int) -> dict[bytes, bytes]:
 
 
 def pages(tmp_path: Path) -> int:
-    """How many pages the shard's file has."""
+    """Returns the number of pages of the shard's file."""
     return (tmp_path / "store" / "shard-0000" / "data.mdb").stat().st_size // 4096

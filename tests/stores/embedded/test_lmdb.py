@@ -1,4 +1,4 @@
-"""What only the embedded store can show: its file, how that grows, full disks and damage."""
+"""Tests of the embedded store alone: its file and its growth, full disks and damage."""
 
 from __future__ import annotations
 

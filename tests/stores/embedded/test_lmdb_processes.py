@@ -1,4 +1,4 @@
-"""What only the embedded store can show: real processes, killed, racing and forked."""
+"""Tests of the embedded store alone: real processes that are killed, race and fork."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ for batch in range({last + 1}, 1000000):
 
 
 def test_two_processes_commit_a_batch_at_once(shard: Shard, child: Child) -> None:
-    """However they interleave, the rows of the higher attempt remain, and of it alone."""
+    """However they interleave, only the rows of the higher attempt remain."""
     racer = """
 attempt = int(hear())
 while line := hear():

@@ -59,7 +59,7 @@ HOSTS = 3
 
 @dataclass
 class Try:
-    """What a task wrote of one shard in the pending batch."""
+    """The writes of a task to a shard in the pending batch."""
 
     shard: int
     changes: dict[str, Changes]
@@ -192,7 +192,7 @@ class PlayedStore:
 
 
 class PlayedShard:
-    """One shard. What a shard of a local store knows of itself, the driver knows here."""
+    """A shard. The driver here knows what a shard of a local store knows of itself."""
 
     def __init__(self, store: PlayedStore, number: int) -> None:
         self._store = store
@@ -265,7 +265,7 @@ class PlayedShard:
         pending.tries.append(Try(self._number, whole, refs))
 
     def _real(self, batch: int, changes: Mapping[str, Changes]) -> bool:
-        """Whether changes do anything to what stood before the batch."""
+        """True if the changes differ from the rows before the batch."""
         keys = [key for changed in changes.values() for key in changed]
         if any(value is not None for changed in changes.values() for value in changed.values()):
             return True

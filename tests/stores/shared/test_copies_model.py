@@ -1,4 +1,4 @@
-"""Whatever happens to hosts, tasks and drivers: a shard is what was committed, on every host."""
+"""Whatever happens to hosts, tasks and drivers, a shard has the committed rows, on every host."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ steps = st.one_of(
 
 
 def applied(model: dict[int, Rows], changes: dict[int, dict[str, Changes]]) -> None:
-    """What a committed batch does. Keys belong to functions."""
+    """Applies a committed batch. Keys belong to functions."""
     for shard, named in changes.items():
         for changed in named.values():
             for key, value in changed.items():
@@ -87,8 +87,7 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_so_it_is_over_a_place_that_misbehaves(
     quick_retries: None, fault: str, taken: Steps, seed: int
 ) -> None:
-    """One that fails, that loses the answer of what it did, that does things after it was given
-    up on, that is slow, and one that does all of it."""
+    """The model holds over a place with each kind of fault, and with all of them."""
     names = [field.name for field in fields(FaultRates)] if fault == "all" else [fault]
     rates = FaultRates(**dict.fromkeys(names, 0.15))
     place = FaultyPlace(MemoryPlace(), seed, rates, pause=lambda: time.sleep(1e-5))

@@ -103,7 +103,7 @@ def batch(driver: ModelDriver, value: bytes) -> None:
 
 
 def test_a_follower_keeps_up(driver: ModelDriver, tmp_path: Path) -> None:
-    """It takes in what is committed, says when the place last answered, and why it does not."""
+    """It reads committed batches, and reports when the place last answered and why it does not."""
     with closing(StoreMirror(driver.place, tmp_path / "mirror", 0.0)) as mirror:
         follower = StoreFollower(driver.place, mirror)
         stop = threading.Event()

@@ -69,7 +69,7 @@ def test_what_no_commit_names_goes(driver: ModelDriver, clock: Clock) -> None:
 def test_the_last_commit_names_old_objects(
     driver: ModelDriver, clock: Clock, tmp_path: Path
 ) -> None:
-    """However old they are, what the manifest needs stays: changes, packs, bases."""
+    """Objects that the manifest needs stay, however old they are: changes, packs, bases."""
     for value in (b"1", b"2", b"3", b"4"):
         batch(driver, value)
         clock.now += 2 * HOUR
@@ -89,7 +89,7 @@ def test_the_last_commit_names_old_objects(
 
 
 def test_what_was_replaced_a_moment_ago_stays(driver: ModelDriver, clock: Clock) -> None:
-    """Whoever began to restore from an old manifest finds its objects for as long as the age."""
+    """A restore that began from an old manifest finds its objects until their age is over."""
     driver.place.delete = lambda names: None  # type: ignore[method-assign]  # the driver leaves all
     batch(driver, b"1")
     batch(driver, b"2")

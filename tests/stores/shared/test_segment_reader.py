@@ -66,7 +66,7 @@ def test_a_shard_that_a_commit_names_must_be_there(data: bytes) -> None:
 
 
 def test_objects_of_before_have_no_checksum_of_the_head() -> None:
-    """They are read as they were."""
+    """Such objects are read as before."""
     head = msgspec.msgpack.encode([{3: (0, 10)}])
     assert section_bounds(len(head).to_bytes(4, "little") + head) == {
         3: (4 + len(head), 4 + len(head) + 10)

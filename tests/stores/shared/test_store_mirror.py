@@ -255,7 +255,7 @@ def test_readers_never_see_half_a_batch(
 
 
 def test_a_mirror_of_another_store(place: CountingPlace, tmp_path: Path) -> None:
-    """What another store left in the folder is not used, nor what another boot did."""
+    """Files of another store in the folder are not used, nor those of another boot."""
     with closing(ModelDriver(place, tmp_path / "hosts", SHARDS, 2, patience=0.0)) as driver:
         batch(driver, 1)
         StoreMirror(place, tmp_path / "mirror", 0.0).close()
@@ -290,8 +290,8 @@ steps = st.one_of(
 @settings(max_examples=examples(40), deadline=None)
 @given(st.lists(steps, max_size=25))
 def test_a_mirror_is_what_was_committed(taken: list[tuple[str, object]]) -> None:
-    """Whatever is committed, and wherever a follower ends and is started again: once it has
-    followed, its shards have just the rows that were committed."""
+    """For any commits, and wherever a follower ends and restarts, its shards have exactly the
+    committed rows once it has followed."""
     with tempfile.TemporaryDirectory() as folder:
         driver = ModelDriver(MemoryPlace(), Path(folder), 2, 2, patience=0.0)
         mirror = StoreMirror(driver.place, Path(folder) / "mirror", 0.0)

@@ -37,8 +37,8 @@ class LineTimes:
         self._ahead = microseconds(placed.logs.ahead, "logs: ahead")
         self._jump = microseconds(placed.logs.jump, "logs: jump")
         self.doubted: int | None = None
-        """How far the last line was ahead of the clock, if it was rejected for want of a line that
-        confirms it."""
+        """How far the last line was ahead of the clock, if it was rejected because no later line
+        confirmed it."""
 
     def first_time(self, line: bytes) -> int | None:
         """Returns the time of a line; None if it has none."""

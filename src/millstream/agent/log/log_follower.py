@@ -70,7 +70,7 @@ class LogFollower:
         scratch: Path | None = None,
         framing: Framing | None = None,
     ) -> None:
-        """`position`: where an earlier follower stopped. `once`: nothing is written any more.
+        """`position`: where an earlier follower stopped. `once`: the log no longer grows.
         `scratch`: folder to unpack compressed files in. `framing`: which lines form a record."""
         self._listing = Listing(patterns)
         self.left_alone = self._listing.left_alone

@@ -14,8 +14,9 @@ marks of all files that were read, which include the last ones that are gone:
   it was written after all files known at the start and, if lines have times, does not begin before
   the newest of those files.
 - It was written before them: it was read long ago, and is left alone.
-- It was written after them, but begins before. These two disagree: perhaps it was compressed again
-  by a tool that does not keep the time of a file. It is left alone, and a gap is reported.
+- It was written after those files, but its first line is older than theirs. That is contradictory:
+  perhaps it was compressed again by a tool that does not keep the time of a file. It is left alone,
+  and a gap is reported.
 
 One case cannot be recognised: a file without times in its lines that was read so long ago that its
 mark is no longer kept, and that got a new time of last write, is taken for new.

@@ -207,7 +207,7 @@ class JobPanes:
         self._remake(reading.making.pane)
 
     def waited(self, seconds: float) -> None:
-        """There was nothing to read for `seconds`."""
+        """Notes that the log had nothing to read for `seconds`."""
         self._pacing.waited(seconds)
 
     def end_of_log(self) -> None:

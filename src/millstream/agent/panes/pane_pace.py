@@ -84,7 +84,8 @@ class Pacing:
         return why
 
     def waited(self, seconds: float) -> None:
-        """There was nothing to read, or reading was paused, for `seconds`."""
+        """Notes that nothing was read for `seconds`: there was nothing to read, or reading was
+        paused."""
         self._shedder.waited(seconds)
 
     def _why_not(self, pane: int) -> Why | None:

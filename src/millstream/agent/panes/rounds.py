@@ -44,7 +44,8 @@ class Rounds:
         self._sent = {
             int(pane): (until, Counts(*counts)) for pane, (until, *counts) in restart.told.items()
         }
-        """Panes sent from the restart point on. For each first: the pane after the last, counts."""
+        """Runs of panes sent after the restart point: first pane -> (pane after the last,
+        counts)."""
         self._regions: dict[int, Region] = {}
 
     @property
@@ -84,7 +85,8 @@ class Rounds:
         return [with_fields(message, pane=begin, until=until) for begin, until in parts]
 
     def more_than_sent(self, message: Message) -> int:
-        """Returns how many records a pane has that was sent before without them: they are late."""
+        """Returns the number of records that were found after their pane was sent. They count as
+        late."""
         sent = self._sent.get(message.pane, (0, Counts()))[1]
         return counts_of(message, self._node).all - sent.all
 

@@ -14,8 +14,8 @@ came**. So messages are merged only if they are of the same panes. A run of empt
 cut: its node would send the whole run again, and the root would ignore the part that it lacks.
 
 A message whose nodes are all among the nodes held for its panes is a repeat, and is dropped. If
-only some of them are, it is sent on as it came: the root ignores one of the two, and the nodes that
-were only in that one send their panes once more.
+only some of the nodes overlap, the message is forwarded unchanged. The root accepts the first of
+the two; nodes that were only in the second send their panes again.
 
 Pure: the time, in seconds that never go back, is an argument. Nothing is kept on disk, since the
 nodes have it all. Partials stay JSON until they are merged, which takes the least memory.

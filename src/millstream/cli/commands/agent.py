@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from millstream import __version__
 from millstream.cli.stop_signals import stoppable
 from millstream.errors import CommandError
 from millstream.model.place import shown_path
 from millstream.model.size import byte_count
 from millstream.notices import say
 from millstream.service.server_settings import token_of
+from millstream.version import VERSION
 
 if TYPE_CHECKING:
     from millstream.agent.options import AgentOptions
@@ -155,7 +155,7 @@ def _options(node: str, state: Path, flags: dict[str, Any]) -> AgentOptions:
         tls_cert=flags["tls_cert"],
         tls_key=flags["tls_key"],
         ca=flags["ca"],
-        version=__version__,
+        version=VERSION,
     )
 
 

@@ -7,10 +7,10 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from millstream import __version__
 from millstream.errors import CommandError, DefinitionError
 from millstream.model.place import shown_path
 from millstream.notices import say
+from millstream.version import VERSION
 
 
 @click.command()
@@ -107,7 +107,7 @@ def _pack(app: str, key_file: Path | None, output: Path | None, include: tuple[P
     from millstream.packages.package import read_package, write_package
     from millstream.packages.package_loader import load_package
 
-    collected = collect(app, __version__, include)
+    collected = collect(app, VERSION, include)
     signature = None if key_file is None else sign(encoded(collected.manifest), key_file)
     data = write_package(collected.manifest, collected.files, signature)
     package = read_package(data)

@@ -1,1 +1,1 @@
-"""What the next batch takes, how far it goes, and on which hosts its tasks run."""
+"""The plan of the next batch: its input, how far it goes, and the hosts of its tasks."""

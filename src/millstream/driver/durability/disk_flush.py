@@ -225,15 +225,14 @@ def _taken_back(home: Home, flushed: Progress) -> str | None:
         batches, records = last.batch - flushed.batch, last.events - flushed.events
         were, are = verb(batches, "was", "were"), verb(batches, "is", "are")
         amount = f"{counted(batches, 'batch', 'batches')} with {counted(records, 'record')}"
-        repeated = f"{amount} that {were} not flushed {are} done again"
+        repeated = f"{amount} that {were} not flushed {are} processed again"
         if batches <= 0:
-            repeated = "what came after it, if anything did, is done again"
+            repeated = "later batches, if there were any, are processed again"
     except (StoreError, ValueError):
-        repeated = "what came after it is done again (the record of how much that is was lost too)"
+        repeated = "later batches are processed again (their number was lost too)"
     return (
-        f"the machine was started anew since the last run, which had not ended: the store is as it "
-        f"was at its last flush, at the end of batch {flushed.batch}; {repeated}. No output of it "
-        "had been published"
+        "the machine was restarted while the last run was active: the store is at its last flush, "
+        f"at the end of batch {flushed.batch}; {repeated}. No output of it had been published"
     )
 
 

@@ -9,10 +9,10 @@ batch creates new slates, there are never many more expired ones than live ones.
 *Which slates expire.* Every event still to come is later than `until`, so a slate whose last update
 is more than its ttl before that is expired for all of them. In event-time order `until` is the
 horizon. In arrival order, where no horizon keeps events in order, it is the least of the highest
-times that the sources have brought, and a slate stays for another ttl: an event that is out of
-order by less than that finds the slate that it would have found. Feedback without a delay lags
-behind: `until` is then no later than the earliest known event or timer. The slate of a wall timer
-expires by event time too, so such a timer keeps nothing alive.
+times that the sources have brought, and slates are kept for twice the ttl, so an event that is out
+of order by less than a ttl still finds its slate. Feedback without a delay lags behind: `until` is
+then no later than the earliest known event or timer. The slate of a wall timer expires by event
+time too, so such a timer keeps nothing alive.
 
 *The position in a round* is kept only in the memory of the worker process: starting a round again
 changes only when a slate is deleted. After a full round a cell rests until the oldest slate that it

@@ -1,14 +1,14 @@
 """Measures what a push and a pull cost, and derives their ratio. Pure: times are arguments.
 
-*L* is what one pull less would have saved, as the mean over all pulls, in the most frequent kind of
-read. It is the slope of a regression line: the processor time of a read over the number of
-producers that it pulled. The intercept is the cost of every read, and a second variable covers the
-other cause of long reads. For reads with global coherency that is the number of items on the page.
-With per-producer coherency it is the number of followed producers, since consumers that pull from
-many also follow many. A single pull costs more than one of several: a page from two places reads
-spare rows from both. So there are two lines, one for reads that pull from at most one producer and
-one for reads that pull from at least one, and L is the mean of their slopes (`Pulls`). If all
-producers of a consumer are decided on together, one line covers all reads.
+*L* is the marginal cost of a pull, averaged over all pulls, in the most frequent kind of read. It
+is the slope of a regression line: the processor time of a read over the number of producers that it
+pulled. The intercept is the cost of every read, and a second variable covers the other cause of
+long reads. For reads with global coherency that is the number of items on the page. With
+per-producer coherency it is the number of followed producers, since consumers that pull from many
+also follow many. A single pull costs more than one of several: a page from two places reads spare
+rows from both. So there are two lines, one for reads that pull from at most one producer and one
+for reads that pull from at least one, and L is the mean of their slopes (`Pulls`). If all producers
+of a consumer are decided on together, one line covers all reads.
 
 *H* is the recent cost of an event in the consumers' function, plus the cost of storing its results,
 plus the slope of the producers' time over the number of pushes that they sent. H leaves out the

@@ -1,1 +1,1 @@
-"""Who may send a request: tokens and what they grant, rates, addresses, the access log."""
+"""Access control: tokens and their grants, rate limits, addresses, the access log."""

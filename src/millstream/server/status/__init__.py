@@ -1,1 +1,2 @@
-"""What the application is doing: its status and history, metrics, and what needs attention."""
+"""The state of the application: its status and history, metrics, and conditions that need
+attention."""

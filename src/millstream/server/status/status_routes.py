@@ -14,7 +14,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from millstream import __version__
 from millstream.actions.overview import ActionState, action_states
 from millstream.description import Description, FunctionDescription, SourceDescription
 from millstream.messages.jobs import JobAnswer
@@ -58,6 +57,7 @@ from millstream.stores.deliveries import Deliveries, deliveries_to, together
 from millstream.stores.home import Facts
 from millstream.stores.progress import Latency, Progress, SourceProgress
 from millstream.stores.trouble import Trouble, read_troubles
+from millstream.version import VERSION
 
 RATE_SECONDS, RECENT_SECONDS = 10, 60
 """Rates are over the last 10 seconds; times and latencies over the last 60."""
@@ -316,7 +316,7 @@ class Overview:
                 refused=counters.refused,
                 answers=by_class(counters.answers),
                 url=service.url,
-                version=__version__,
+                version=VERSION,
                 store=service.options.place or str(store.home.path),
             ),
         )

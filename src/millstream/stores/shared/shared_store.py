@@ -117,7 +117,8 @@ class SharedShard:
         self._store.commit(fence, {self._number: changes})
 
     def roll_back(self, epoch: int, committed: int) -> bool:
-        """There is nothing to undo: changes that no commit names never take effect."""
+        """Returns False: changes that no commit names never take effect, so there is nothing to
+        undo."""
         return False
 
     @property

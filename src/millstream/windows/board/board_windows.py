@@ -7,15 +7,18 @@ meta                  `first`, `final`, `open`, `closed`, `kept`, `schedule` (se
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from millstream.model.slate import Table
 from millstream.windows.accounts import WindowAccount, window_entry, window_of
 from millstream.windows.board.board_meta import BoardMeta
 from millstream.windows.board.window_counts import clear_shares
 from millstream.windows.fidelity import Area, Error, Spatial
-from millstream.windows.job import Job
 from millstream.windows.members import Members
 from millstream.windows.reducers import Schedule, in_force
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 AHEAD = 1_000_000
 """The most microseconds by which an answer's time may be after the event that closed its window."""

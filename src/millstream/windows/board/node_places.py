@@ -118,8 +118,8 @@ class NodePlaces:
         self._turns = None
 
     def silent(self, pane: int) -> tuple[int, int]:
-        """Counts the nodes that have received the pane, and those that have lost it, if none has
-        sent anything about it."""
+        """Returns, for a pane that no message mentions, how many nodes count as received and how
+        many as lost."""
         if self.all_await(pane):
             return 0, 0
         if self._turns is None:

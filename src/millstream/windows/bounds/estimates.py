@@ -44,7 +44,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from millstream.windows.bounds.kinds import buckets_of, number_of, pair_of
 from millstream.windows.bounds.rare_keys import Rare
@@ -52,8 +52,10 @@ from millstream.windows.bounds.strata import PaneLayout, Unit, layout
 from millstream.windows.bounds.stratified_sample import Drawn, Sampling
 from millstream.windows.bounds.tails import two_sided
 from millstream.windows.fidelity import LOOKS, Error
-from millstream.windows.job import Job
 from millstream.windows.panes.message import PaneManifest
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 FEW = 10
 """A key is rare if it is in fewer drawn panes than this, and not in all of them."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from millstream.errors import FunctionError
 from millstream.model.algebra import Algebra
 from millstream.windows.bounds.strata import Unit
-from millstream.windows.job import Job
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 
 def number_of(job: Job, partial: Any) -> float:

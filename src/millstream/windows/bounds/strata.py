@@ -37,12 +37,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from millstream.windows.fidelity import Error, rounds
-from millstream.windows.job import Job
 from millstream.windows.panes.message import PaneManifest
 from millstream.windows.panes.pane_rank import block_of, rank
 from millstream.windows.panes.shedder import drawn_panes
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 Unit = tuple[str, int]
 """A pane of a node."""

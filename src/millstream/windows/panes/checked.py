@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import msgspec
 
@@ -20,10 +20,12 @@ from millstream.model.algebra import Algebra
 from millstream.model.place import described
 from millstream.model.rules import FAILURES
 from millstream.windows.bounds.kinds import buckets_of, number_of, pair_of
-from millstream.windows.job import Job
 from millstream.windows.members import Members, in_short
 from millstream.windows.panes.message import Mark, Message, PaneManifest, Why
 from millstream.windows.span import AXES, Span, difference
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 T = TypeVar("T")
 COUNT = "a whole number, 0 or more"
@@ -46,7 +48,7 @@ MUST_BE = {
     "gap": "a number of bytes, or -1 if it is not known",
     "cut": "true or false",
 }
-"""What each field of a message and of a manifest must be, in words. Their types are in
+"""The requirement on each field of a message and of a manifest, in words. Their types are in
 `message`."""
 
 

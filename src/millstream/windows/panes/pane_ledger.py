@@ -24,7 +24,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -34,7 +34,6 @@ from millstream.model.function import takes
 from millstream.model.slate import Table
 from millstream.trees.messages import AcceptedPanes, ToldRecord
 from millstream.windows.accounts import mark_of
-from millstream.windows.job import Job
 from millstream.windows.panes.message import Message, PaneManifest
 from millstream.windows.reducers import (
     BEGINNING,
@@ -45,6 +44,9 @@ from millstream.windows.reducers import (
     order_of,
     schemes,
 )
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 KEY = ""
 """The key of the ledger: a job has only one."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from millstream.errors import FunctionError
 from millstream.model.path import picker
-from millstream.windows.job import Job
 from millstream.windows.panes.message import Mark, Message, PaneManifest, Why, manifest
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 
 @dataclass

@@ -24,10 +24,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import ceil, sqrt
+from typing import TYPE_CHECKING
 
 from millstream.windows.fidelity import rounds
-from millstream.windows.job import Job
 from millstream.windows.panes.pane_rank import block_of, rank
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 ALPHA = 0.8
 """The weight of the newest observation in an estimate."""

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from millstream.codec import encode_value
 from millstream.model.event import Emit, emit
@@ -53,8 +53,10 @@ from millstream.windows.board.pane_marks import Marks
 from millstream.windows.bounds.estimates import Estimate
 from millstream.windows.coverage import Coverage
 from millstream.windows.fidelity import Reason
-from millstream.windows.job import Job
 from millstream.windows.root.merged import Failed
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,7 +22,9 @@ from millstream.model.place import described
 from millstream.model.rules import FAILURES
 from millstream.model.slate import Table
 from millstream.windows.board.pane_marks import board, pane_in, tally
-from millstream.windows.job import Job
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 SUMS, MOVED = "sums", "moved"
 Sums = dict[str, list[Any]]

@@ -11,15 +11,18 @@ its own keys, of what comes in time: waiting would not make late records known.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from millstream.windows.accounts import WindowAccount, manifest_of
 from millstream.windows.board.scoreboard import Scoreboard
 from millstream.windows.bounds.estimates import Estimate, estimate
 from millstream.windows.bounds.strata import rounds_done
 from millstream.windows.fidelity import Error, Fidelity, rounds
-from millstream.windows.job import Job
 from millstream.windows.panes.message import PaneManifest, manifest
 from millstream.windows.root.merged import by_pane
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 
 def manifests(

@@ -31,7 +31,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -54,7 +54,6 @@ from millstream.windows.board.window_counts import tally_of
 from millstream.windows.bounds.estimates import estimate
 from millstream.windows.coverage import Coverage
 from millstream.windows.fidelity import Reason, closing
-from millstream.windows.job import Job
 from millstream.windows.members import Members
 from millstream.windows.panes.message import manifest
 from millstream.windows.panes.pane_ledger import PanePart
@@ -64,6 +63,9 @@ from millstream.windows.root.merged import merged, merged_anew, put
 from millstream.windows.root.node_accounts import add_to_accounts
 from millstream.windows.root.pane_retention import let_go
 from millstream.windows.root.window_bounds import asked, bounds, near
+
+if TYPE_CHECKING:
+    from millstream.windows.job import Job
 
 LONGEST = 100_000
 """The most panes of a run for which windows are opened. A node may jump farther while others are
