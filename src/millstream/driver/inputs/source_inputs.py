@@ -273,18 +273,20 @@ def position_of(progress: Progress, source: str) -> Position | None:
 
 
 def register(home: Home, name: str, source: Input, position: Position | None) -> None:
-    """Commits for the first time in a run.
+    """Commits for the first time in a run; StoreError as `check_known`."""
+    check_known(home, name, source, position)
+    commit(home, name, source, position)
 
-    Raises StoreError if the source's position belongs to another log. Every log that the source has
-    read knows it as a reader.
-    """
+
+def check_known(home: Home, name: str, source: Input, position: Position | None) -> None:
+    """Raises StoreError if the source's position belongs to another log. Every log that the source
+    has read knows it as a reader."""
     if position is not None and not source.knows(_reader(home, name)):
         raise StoreError(
             f"{home.path}: source {name!r} was taken in up to {position}, and its log does not "
             "know that it was read by this store; was the log replaced? Restore it, or begin with "
             "a fresh store"
         )
-    commit(home, name, source, position)
 
 
 def commit(home: Home, name: str, source: Input, position: Position | None) -> None:

@@ -45,11 +45,16 @@ class ChangePlan(msgspec.Struct, frozen=True):
     """Updates whose slates have no owner any more; the user accepted this loss."""
 
     def losses(self, accepted: Collection[str] = ()) -> list[Consequence]:
-        """Returns the losses that were not accepted by name."""
+        """Returns the losses that were not accepted by name, without what is refused anyway."""
         if ALL in accepted:
             return []
-        losses = (consequence for consequence in self.consequences if consequence.loss)
+        losses = (item for item in self.consequences if item.loss and item.state != "refused")
         return [loss for loss in losses if not _covers(accepted, loss.name)]
+
+    @property
+    def refused(self) -> list[Consequence]:
+        """What a start refuses, whatever is accepted."""
+        return [item for item in self.consequences if item.state == "refused"]
 
     def accepted(self, workflow: Workflow) -> ChangePlan:
         """Returns the plan with all losses accepted, so that the next start does not ask again."""
@@ -211,7 +216,7 @@ def stranded_events(
     except StaleRead:
         pass  # the application is running, and has committed more batches meanwhile
     except StoreError as error:
-        yield Consequence("store", workflow.name, "unfit", str(error), loss=True)
+        yield Consequence("store", workflow.name, "refused", str(error), loss=True)
 
 
 def rename_counts(progress: Progress, workflow: Workflow) -> None:

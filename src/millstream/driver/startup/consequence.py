@@ -8,12 +8,25 @@ import msgspec
 
 Subject = Literal["update", "slates", "source", "stream", "store"]
 State = Literal[
-    "kept", "renamed", "new", "orphaned", "retired", "fit", "migrate", "unfit", "dropped", "gone"
+    "kept",
+    "renamed",
+    "new",
+    "orphaned",
+    "retired",
+    "fit",
+    "migrate",
+    "unfit",
+    "dropped",
+    "gone",
+    "refused",
 ]
 
 
 class Consequence(msgspec.Struct, frozen=True):
-    """One consequence of the current application for the store."""
+    """One consequence of the current application for the store.
+
+    A start refuses a loss, unless it is accepted; one that is `refused` cannot be accepted.
+    """
 
     subject: Subject
     name: str
