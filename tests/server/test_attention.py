@@ -8,7 +8,7 @@ import pytest
 from calm_status import ACTION, CALM, COUNTS, DELIVERIES, JOB, NOW, SOURCE, UPDATE
 from msgspec.structs import replace
 
-from millstream.messages.status import ActionRetries, IntakeStatus, SinkTrouble
+from millstream.messages.status import ActionRetries, IntakeStatus, LettersLeft, SinkTrouble
 from millstream.server.status.attention import attention_of
 from millstream.server.status.lag_trend import LagTrend
 
@@ -79,19 +79,40 @@ def test_nothing_is_said_of_an_application_that_is_well() -> None:
             "5 events waiting for the horizon, which is 10 min back",
         ),
         (
-            {"dead_letters": 12, "functions": [replace(UPDATE, dead_letters=12)]},
+            {
+                "dead_letters": 12,
+                "letters_left": LettersLeft(12, 0),
+                "functions": [replace(UPDATE, dead_letters=12)],
+            },
             "12 dead letters (count 12)",
         ),
-        ({"late": 1}, "1 event came too late for event time"),
+        (
+            {
+                "dead_letters": 12,
+                "letters_left": LettersLeft(2, 0),
+                "functions": [replace(UPDATE, dead_letters=12)],
+            },
+            "2 dead letters left of 12 (count 12)",
+        ),
+        (
+            {"late": 3, "letters_left": LettersLeft(0, 1)},
+            "1 event came too late for event time",
+        ),
     ],
 )
 def test_each_trouble_has_a_sentence(changed: dict[str, Any], text: str) -> None:
     assert texts(**changed) == [text]
 
 
+def test_letters_that_were_all_retried_or_removed_need_no_attention() -> None:
+    """They are still counted, and a warning that never goes away is not looked at."""
+    assert texts(dead_letters=12, late=3, functions=[replace(UPDATE, dead_letters=12)]) == []
+
+
 def test_what_is_bad_comes_first() -> None:
     """A failing sink stops everything; late events do not."""
-    troubled = replace(CALM, late=3, troubles=[SinkTrouble("sink 'a'", 1, "x")])
+    left = LettersLeft(0, 3)
+    troubled = replace(CALM, late=3, letters_left=left, troubles=[SinkTrouble("sink 'a'", 1, "x")])
     assert [item.level for item in attention_of(troubled, NOW)] == ["bad", "warning"]
 
 

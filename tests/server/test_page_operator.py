@@ -14,6 +14,9 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from served import served
 
 from millstream import __version__
+from millstream.letters.retry_log import retry_letters
+from millstream.letters.selection import LetterFilter
+from millstream.log.stream_logs import FolderLogs
 from millstream.server.access.grants import TokenEntry, hash_of, written_tokens
 
 expect.set_options(timeout=10_000)
@@ -160,6 +163,26 @@ def test_a_group_is_retried(page: Page, store: Payments) -> None:
     expect(group.get_by_role("status")).to_have_text(
         "There is nothing to retry. 2 letters were given again before."
     )
+
+
+def test_letters_that_were_retried_are_marked_and_the_strip_clears(
+    page: Page, store: Payments
+) -> None:
+    """As the command line marks them; what is left is named until it was retried too."""
+    store.fail("card 1", "card 2", error="ValueError: no amount")
+    store.fail("card 3", error="KeyError: 'currency'")
+    strip = page.locator("#attention")
+    expect(strip).to_contain_text("3 dead letters (score 3)")
+    retry_letters(FolderLogs(store.path / "logs"), LetterFilter(error="ValueError"), {})
+    expect(strip).to_contain_text("1 dead letter left of 3")
+    group = page.locator("#letters-groups > li", has_text="ValueError")
+    expect(group.locator("summary").first).to_contain_text("given again")
+    group.locator("summary").first.click()
+    expect(group.get_by_text("given again", exact=True)).to_have_count(2)
+    other = page.locator("#letters-groups > li", has_text="KeyError")
+    expect(other.locator("summary").first).not_to_contain_text("given again")
+    retry_letters(FolderLogs(store.path / "logs"), LetterFilter(), {})
+    expect(strip).not_to_contain_text("dead letter")
 
 
 def test_what_an_action_gave_up_is_among_the_letters(page: Page, store: Payments) -> None:

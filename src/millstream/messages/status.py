@@ -202,6 +202,13 @@ class MirrorFreshness(msgspec.Struct, frozen=True):
     """Why the place does not answer now; None if it does."""
 
 
+class LettersLeft(msgspec.Struct, frozen=True):
+    """The letters that are in the store's logs and were not retried."""
+
+    dead_letters: int
+    late: int
+
+
 class ServerStatus(msgspec.Struct, frozen=True):
     """The server itself, since it started."""
 
@@ -244,6 +251,7 @@ class Status(msgspec.Struct, frozen=True):
     events: int
     late: int
     dead_letters: int
+    letters_left: LettersLeft
     waiting: int
     deliveries: DeliveryCounts
     intake: IntakeStatus

@@ -68,7 +68,7 @@ class StreamRecord(msgspec.Struct, frozen=True):
     value: Any
 
 
-class RecordPage(msgspec.Struct, frozen=True):
+class RecordPage(msgspec.Struct, frozen=True, omit_defaults=True):
     """A page of a stream's records."""
 
     stream: str
@@ -77,6 +77,8 @@ class RecordPage(msgspec.Struct, frozen=True):
     """The number of the record after the page."""
     end: int
     """The number of the record after the last one."""
+    retried: list[int] = []
+    """The numbers of dead letters, late and dropped events among them that were retried."""
 
 
 class RecordGap(msgspec.Struct, frozen=True, rename={"start": "from"}):

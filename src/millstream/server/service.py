@@ -57,6 +57,18 @@ class Counters:
         """Counts one answer with this status code."""
         self.answers[status] = self.answers.get(status, 0) + 1
 
+    def by_class(self) -> dict[str, int]:
+        """Returns the answers by the class of their status code.
+
+        >>> Counters(answers={404: 1, 200: 5, 400: 2}).by_class()
+        {'2xx': 5, '4xx': 3}
+        """
+        classes: dict[str, int] = {}
+        for status in sorted(self.answers):
+            name = f"{status // 100}xx"
+            classes[name] = classes.get(name, 0) + self.answers[status]
+        return classes
+
 
 class Service:
     """One per server. Everything here belongs to the event loop's thread."""

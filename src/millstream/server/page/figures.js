@@ -54,7 +54,7 @@ export class Figures {
       say(unit, unitText);
       say(remark, words || "\u00a0");
     }
-    set(this.letters, { "data-bad": status.dead_letters > 0 ? "" : null });
+    set(this.letters, { "data-bad": status.letters_left.dead_letters > 0 ? "" : null });
     this.#enter(status.running ? (status.batch < 0 ? "starting" : "running") : "stopped");
   }
 

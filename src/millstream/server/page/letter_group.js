@@ -49,7 +49,9 @@ export class LetterGroup {
     say(this.number, count(letters.length));
     set(this.number, { title: counted(letters.length, "letter") });
     const since = letters.length > 1 && oldest !== newest ? `${time(oldest)} to ` : "";
-    say(this.when, `${since}${time(newest)}`);
+    const again = letters.filter((letter) => letter.again).length;
+    const given = again ? `${again === letters.length ? "" : `${count(again)} `}given again · ` : "";
+    say(this.when, `${given}${since}${time(newest)}`);
     this.#fill();
   }
 
@@ -78,6 +80,7 @@ export class LetterGroup {
     });
     this.rows = rows;
     for (const [id, node] of rows) node.classList.toggle("linked", id === this.linked);
+    for (const { id, again } of shown) rows.get(id).querySelector(".again").hidden = !again;
     const more = this.letters.length - shown.length;
     say(this.rest, more ? `and ${counted(more, "older one")}` : "");
     this.rest.hidden = !more;
@@ -151,6 +154,7 @@ function row({ id, record, value: letter }) {
     cell(
       "value",
       make("details", {}, make("summary", {}, short), make("pre", { class: "json" }, text ?? "")),
+      make("p", { class: "quiet again", hidden: "" }, "given again"),
       make("p", { class: "quiet" }, whereabouts(letter)),
     ),
   );

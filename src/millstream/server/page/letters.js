@@ -28,19 +28,19 @@ export class Letters {
 
   /** Forgets everything: another server may have another store. */
   reset() {
-    Object.assign(this, { known: null, tries: 0, letters: [], linked: null, groups: new Map(), givenUp: [] });
+    Object.assign(this, { known: null, left: null, tries: 0, letters: [], linked: null, groups: new Map(), givenUp: [] });
     this.list.replaceChildren();
     this.wanted = named("letter");
   }
 
   /** Takes a status; reads the newest letters if their number has changed. */
-  async update({ dead_letters: own, jobs, actions }) {
+  async update({ dead_letters: own, letters_left: { dead_letters: left }, jobs, actions }) {
     const atAgents = deadAtAgents(jobs);
     const givenUp = actions.filter(({ failed }) => failed).map(({ name, failed }) => [name, failed]);
     const total = givenUp.reduce((sum, [, failed]) => sum + failed, own);
     const actionsChanged = JSON.stringify(givenUp) !== JSON.stringify(this.givenUp);
-    if (total !== this.known || actionsChanged || atAgents !== this.atAgents) {
-      Object.assign(this, { atAgents, givenUp });
+    if (total !== this.known || left !== this.left || actionsChanged || atAgents !== this.atAgents) {
+      Object.assign(this, { atAgents, givenUp, left });
       if (total > (this.known ?? total)) announce(counted(total - this.known, "new dead letter"));
       this.known = total;
       this.tries = TRIES;
@@ -70,8 +70,8 @@ export class Letters {
     const id = parts.join("/");
     const [action, record] = parts.length > 1 ? parts : ["", parts[0]];
     if (!this.letters.some((letter) => letter.id === id)) {
-      const { records } = await read(log(action, { from: record, limit: 1 }), { parse: exactJson });
-      this.linked = records.map((one) => letterOf(action, one)).find((letter) => letter.id === id) ?? null;
+      const page = await read(log(action, { from: record, limit: 1 }), { parse: exactJson });
+      this.linked = lettersOf(action, page).find((letter) => letter.id === id) ?? null;
     }
     this.#show();
     const found = [...this.groups.values()].filter((group) => group.goTo(id));
@@ -128,12 +128,16 @@ async function newest(action, number) {
   const asked = Math.min(number, MOST);
   if (action && !asked) return { letters: [], whole: true };
   // The earlier letters of an action were put back.
-  const { records, end } = await read(log(action, { from: -(action ? asked : MOST), limit: MOST }), { parse: exactJson });
-  return { letters: records.map((one) => letterOf(action, one)), whole: end >= number };
+  const page = await read(log(action, { from: -(action ? asked : MOST), limit: MOST }), { parse: exactJson });
+  return { letters: lettersOf(action, page), whole: page.end >= number };
 }
 
-function letterOf(action, { record, value }) {
-  return { id: action ? `${action}/${record}` : String(record), record, value };
+/** Returns the letters of a page of records; those that were retried are marked. */
+function lettersOf(action, { records, retried = [] }) {
+  const again = new Set(retried.map(String));
+  return records.map(({ record, value }) => {
+    return { id: action ? `${action}/${record}` : String(record), record, value, again: again.has(String(record)) };
+  });
 }
 
 /** Counts the records that agents could not read: they stay there, and are not in this store. */

@@ -128,21 +128,22 @@ def _horizon(status: Status, now: int) -> Iterator[Attention]:
 
 
 def _letters(status: Status) -> Iterator[Attention]:
-    if status.dead_letters:
+    left = status.letters_left.dead_letters
+    if left:
         failed = [(function.dead_letters, function.name) for function in status.functions]
         failed += [(source.dead_letters, source.name) for source in status.sources]
         failed = [(count, name) for count, name in failed if count]
         by = f" ({_ranked(failed)})" if failed else ""
-        text = f"{counted(status.dead_letters, 'dead letter')}{by}"
-        retried = status.deliveries.retried
-        if retried:
-            text += f"; {counted(retried, 'event')} given again so far"
+        text = f"{counted(left, 'dead letter')}"
+        gone = status.dead_letters - left
+        text += f" left of {status.dead_letters:,}{by}" if gone > 0 else by
         yield Attention("dead letters", "warning", text, "letters")
 
 
 def _late(status: Status) -> Iterator[Attention]:
-    if status.late:
-        text = f"{counted(status.late, 'event')} came too late for event time"
+    left = status.letters_left.late
+    if left:
+        text = f"{counted(left, 'event')} came too late for event time"
         yield Attention("late", "warning", text, "tail=late")
 
 

@@ -28,6 +28,7 @@ from millstream.messages.status import (
     IntakeStatus,
     LargestSlate,
     LatencyQuantiles,
+    LettersLeft,
     MirrorFreshness,
     OutputStatus,
     ServerStatus,
@@ -107,8 +108,9 @@ def status_of(
     jobs: Mapping[str, JobAnswer] | None = None,
     mirror: MirrorFreshness | None = None,
     lag_growths: Mapping[str, float | None] | None = None,
+    letters_left: LettersLeft | None = None,
 ) -> Status:
-    """Computes the whole status."""
+    """Computes the whole status. `letters_left` None: all that were ever counted."""
     rates = Rates(samples.window(now, RATE_SECONDS), samples.window(now, RECENT_SECONDS), running)
     latencies = samples.latencies(now, RECENT_SECONDS)
     functions = [_function(function, progress, rates) for function in description.functions]
@@ -126,6 +128,7 @@ def status_of(
         events=progress.events,
         late=progress.late,
         dead_letters=progress.dead_letters,
+        letters_left=letters_left or LettersLeft(progress.dead_letters, progress.late),
         waiting=progress.waiting,
         deliveries=accounted(
             together(deliveries_to(progress, function.name) for function in description.functions)
@@ -287,8 +290,9 @@ class Overview:
         service.on_stop(self._sampler.stop)
 
     async def refresh(self) -> None:
-        """Reads the state of the jobs, which `now` reports; it is read beside the event loop."""
+        """Reads, beside the event loop, the jobs and the retried letters, which `now` reports."""
         await self._jobs.now()
+        await self._service.in_thread(self._catalogue.retried.update)
 
     def now(self) -> Status:
         service, store = self._service, self._service.store
@@ -309,12 +313,13 @@ class Overview:
             jobs=self._jobs.latest,
             mirror=service.freshness(),
             lag_growths=self._lag_growths(backlogs) if running else None,
+            letters_left=self._catalogue.letters_left(progress),
             server=ServerStatus(
                 since=service.since,
                 requests=counters.requests,
                 accepted=counters.accepted,
                 refused=counters.refused,
-                answers=by_class(counters.answers),
+                answers=counters.by_class(),
                 url=service.url,
                 version=VERSION,
                 store=service.options.place or str(store.home.path),
@@ -334,19 +339,6 @@ class Overview:
     def history(self, seconds: int, step: int) -> History:
         self._sampler.take()
         return self._sampler.samples.history(self._service.clock(), seconds, step)
-
-
-def by_class(answers: Mapping[int, int]) -> dict[str, int]:
-    """Counts answers by the class of their status code.
-
-    >>> by_class({404: 1, 200: 5, 400: 2})
-    {'2xx': 5, '4xx': 3}
-    """
-    classes: dict[str, int] = {}
-    for status in sorted(answers):
-        name = f"{status // 100}xx"
-        classes[name] = classes.get(name, 0) + answers[status]
-    return classes
 
 
 def bare_description(facts: Facts, progress: Progress) -> Description:

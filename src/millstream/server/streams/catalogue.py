@@ -11,7 +11,10 @@ from millstream.actions.record import known
 from millstream.description import Description, SourceDescription
 from millstream.errors import LogError
 from millstream.kafka.topic import topic_at
+from millstream.letters.retried_numbers import RetriedNumbers
+from millstream.letters.retry_log import RETRIED
 from millstream.log.reader import NOWHERE
+from millstream.messages.status import LettersLeft
 from millstream.model.workflow import FAILED
 from millstream.nearest import did_you_mean
 from millstream.server.http.answers import Refusal
@@ -82,6 +85,7 @@ class Catalogue:
         self._streams = streams_of(None, store.path)
         self._logs: dict[Path, Numbered] = {}
         self.topics = Topics(store.path)
+        self.retried = RetriedNumbers(log_of(store.path, RETRIED))
 
     def streams(self) -> dict[str, ServedStream]:
         description = self._store.description()
@@ -176,6 +180,20 @@ class Catalogue:
                 except (LogError, OSError):
                     pass  # a request that reads the log gets the error
         return backlogs
+
+    def letters_left(self, progress: Progress) -> LettersLeft:
+        """Counts the letters that are in their logs and were not retried, as of the last update of
+        `retried`; all that were ever counted if a log cannot be read."""
+        return LettersLeft(
+            self._left("deadletters", progress.dead_letters), self._left("late", progress.late)
+        )
+
+    def _left(self, stream: str, written: int) -> int:
+        try:
+            log = self.log(log_of(self._store.path, stream))
+        except (LogError, OSError):
+            return written
+        return log.end - log.start - len(self.retried.among(stream, log.start, log.end))
 
     async def close(self) -> None:
         await self.topics.close()

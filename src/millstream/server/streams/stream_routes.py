@@ -37,7 +37,7 @@ from millstream.server.http.answers import Refusal, json_answer
 from millstream.server.http.paths import Route, query, whole_number
 from millstream.server.service import Service
 from millstream.server.streams.appender import Appenders, Overloaded
-from millstream.server.streams.catalogue import Catalogue
+from millstream.server.streams.catalogue import OWN, Catalogue
 from millstream.server.streams.numbered_records import begin_at
 from millstream.server.streams.records import MANY, PIECE_BYTES, CheckedBody, RecordCheck
 from millstream.server.streams.tail import Tails
@@ -270,7 +270,11 @@ class StreamReads:
             ]
             at += len(lines)
             size += sum(map(len, lines))
-        return json_answer(RecordPage(name, records, at, log.end))
+        retried: list[int] = []
+        if name in OWN:
+            await self._service.in_thread(self._catalogue.retried.update)
+            retried = self._catalogue.retried.among(name, begin, at)
+        return json_answer(RecordPage(name, records, at, log.end, retried))
 
 
 def record_keys(source: SourceDescription, lines: list[bytes]) -> list[bytes | None]:
