@@ -27,6 +27,7 @@ _RATES = {"events_per_s": "events/s", "workers_mib": "workers' memory, MiB"}
 _FAULTS = {
     "promise": "promise",
     "runs": "runs",
+    "failed": "failed",
     "lost": "lost",
     "doubled": "doubled",
     "recovery_median_s": "recovery, s: median",
@@ -235,6 +236,9 @@ def table(found: dict[str, Any]) -> str:
     for row in found["rows"]:
         cells = [_shown(row.get(name)) for name in columns]
         lines.append(f"| {row['what']} | {' | '.join(cells)} |")
+    if columns is _FAULTS and found["notes"]:
+        failures = "; ".join(f"`{note.strip()}`" for note in found["notes"])
+        lines += ["", f"Failed, and not in the other columns: {failures}."]
     machine = found["machine"]
     bars = "; ".join(
         f"{bar['figure']} {_shown(bar['value'])} (bar {_shown(bar['limit'])}"

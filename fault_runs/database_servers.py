@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import psycopg
+
 SCRIPTS = Path(__file__).resolve().parent.parent / "scripts"
 HOST = "127.0.0.1"
 START_SECONDS = 120.0
@@ -111,7 +113,24 @@ class DatabaseServer:
     def _answers(self) -> bool:
         with socket.socket() as probe:
             probe.settimeout(1)
-            return probe.connect_ex((HOST, self.port)) == 0
+            if probe.connect_ex((HOST, self.port)):
+                return False
+        return self.script != "postgres-server" or self._takes_clients()
+
+    def _takes_clients(self) -> bool:
+        """True if PostgreSQL, whose port is open already, has recovered."""
+        try:
+            psycopg.connect(
+                host=HOST,
+                port=self.port,
+                user=self.user,
+                password=self.password,
+                dbname="postgres",
+                connect_timeout=5,
+            ).close()
+        except psycopg.OperationalError:
+            return False
+        return True
 
     def _tail(self) -> str:
         return self.log.read_text(errors="replace")[-2_000:]

@@ -141,7 +141,18 @@ def test_the_table_is_in_the_page(tmp_path: Path, lost: int, verdict: str) -> No
         tmp_path / "faults.json", "abcdef0123456", Result("one", 0, lost, 0, (1.5, 2.5), runs=3)
     )
     page = filled("<!-- figures:faults -->\nold\n<!-- /figures:faults -->\n", tmp_path)
-    assert f"| one | the promise of one | 3 | {lost} | 0 | 2 | 2.5 |" in page
+    assert f"| one | the promise of one | 3 | 0 | {lost} | 0 | 2 | 2.5 |" in page
     assert f"lost in all runs {lost} {verdict}" in page
     assert "runs of two 0 (bar 3, missed)" in page
     assert "old" not in page
+    assert "Failed" not in page
+
+
+def test_a_run_that_failed_is_in_the_page(tmp_path: Path) -> None:
+    """It has a column of its own, and its seed and reason stand under the table."""
+    runs = Result("one", 0, 0, 0, (1.5,), runs=3), Result("one", 1, 0, 0, failed="it hangs")
+    written(tmp_path / "faults.json", "abcdef0123456", *runs)
+    page = filled("<!-- figures:faults -->\n<!-- /figures:faults -->\n", tmp_path)
+    assert "| | promise | runs | failed | lost | doubled |" in page
+    assert "| one | the promise of one | 3 | 1 | 0 | 0 | 1.5 | 1.5 |" in page
+    assert "`one --seed 1: it hangs`" in page

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from decimal import Decimal
+from ipaddress import IPv4Address, IPv6Network
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from cassandra.util import Date, OrderedMap, SortedSet, Time
+from psycopg.types.range import Range
 
 import millstream as ms
 from fault_runs.database_servers import DatabaseServer
@@ -18,7 +22,7 @@ from millstream.databases import postgres as postgres_client
 from millstream.databases.options import database_options
 from millstream.description import describe
 from millstream.driver.in_process import run
-from millstream.errors import DefinitionError, FunctionError, RunError
+from millstream.errors import DefinitionError, FunctionError, LookupFailed, RunError
 from millstream.graph import text
 from millstream.settings.settings import Settings
 from millstream.sources.address import parse_address
@@ -199,11 +203,22 @@ def test_postgres(postgres: DatabaseServer, monkeypatch: pytest.MonkeyPatch) -> 
     address = parse_address(f"postgres:{table}?{postgres.options}&database=postgres")
     options = database_options("postgres", table, dict(address.options), "")
     with postgres_client.connect(options, autocommit=True) as connection:
-        connection.execute(f"CREATE TABLE {table} (id int PRIMARY KEY, born date, tags jsonb)")
-        connection.execute(f"INSERT INTO {table} VALUES (7, '1999-01-02', '[1]')")
+        columns = "id int PRIMARY KEY, born date, tags jsonb, host inet, net cidr, ages int4range"
+        connection.execute(f"CREATE TABLE {table} ({columns})".encode())
+        connection.execute(
+            f"INSERT INTO {table} "
+            "VALUES (7, '1999-01-02', '[1]', '10.0.0.1', '10.0.0.0/8', '[1,3)')"
+        )
     people = ms.lookup("people", str(address), key="id", max_age="0s")
     people.known()
-    assert people.get("7") == {"id": 7, "born": "1999-01-02", "tags": [1]}
+    assert people.get("7") == {
+        "id": 7,
+        "born": "1999-01-02",
+        "tags": [1],
+        "host": "10.0.0.1",
+        "net": "10.0.0.0/8",
+        "ages": "[1, 3)",
+    }
     assert people.get("8") is None
     postgres.kill()
     postgres.restart()
@@ -223,12 +238,76 @@ def test_cassandra(cassandra: DatabaseServer, monkeypatch: pytest.MonkeyPatch) -
             "CREATE KEYSPACE IF NOT EXISTS look WITH replication = "
             "{'class': 'NetworkTopologyStrategy', 'replication_factor': 1}"
         )
-        opened.session.execute(f"CREATE TABLE {table} (key text PRIMARY KEY, city text)")
-        opened.session.execute(f"INSERT INTO {table} (key, city) VALUES ('ann', 'Rome')")
+        opened.session.execute(
+            f"CREATE TABLE {table} (key text PRIMARY KEY, city text, born date, wakes time, "
+            "tags set<text>, counts map<int, int>, days set<date>, stay duration, host inet)"
+        )
+        opened.session.execute(
+            f"INSERT INTO {table} (key, city, born, wakes, tags, counts, days, stay, host) VALUES "
+            "('ann', 'Rome', '1999-01-02', '06:30:00', {'b', 'a'}, {1: 2}, {'1999-01-02'}, 1h, "
+            "'10.0.0.1')"
+        )
     people = ms.lookup("people", str(address))
     people.known()
-    assert people.get("ann") == {"key": "ann", "city": "Rome"}
+    assert people.get("ann") == {
+        "key": "ann",
+        "city": "Rome",
+        "born": "1999-01-02",
+        "wakes": "06:30:00.000000000",
+        "tags": ["a", "b"],
+        "counts": {"1": 2},
+        "days": ["1999-01-02"],
+        "stay": "0mo0d3600000000000ns",
+        "host": "10.0.0.1",
+    }
     assert people.get("bo") is None
+
+
+def test_types_of_databases_are_text_and_lists() -> None:
+    """What the clients of PostgreSQL and Cassandra return for ordinary columns."""
+    row = {
+        "host": IPv4Address("10.0.0.1"),
+        "net": IPv6Network("fe80::/10"),
+        "ages": Range(1, 3),
+        "born": Date("1999-01-02"),
+        "wakes": Time("06:30:00.5"),
+        "tags": SortedSet(["b", "a"]),
+        "counts": OrderedMap([(Date("1999-01-02"), 1), (7, 2)]),
+        "scores": [Decimal("1.5"), b"a"],
+    }
+    assert asked(ms.lookup("people", lambda key: row), "a") == [
+        {
+            "host": "10.0.0.1",
+            "net": "fe80::/10",
+            "ages": "[1, 3)",
+            "born": "1999-01-02",
+            "wakes": "06:30:00.500000000",
+            "tags": ["a", "b"],
+            "counts": {"1999-01-02": 1, "7": 2},
+            "scores": ["1.5", "YQ=="],
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"id": 1, "at": 1j}, "column 'at' must be of a type that JSON can carry; got a value of"),
+        ({"at": [{"x": 1j}]}, "column 'at' must be .*; got a value of type complex; return text"),
+        (1j, "the answer must be what JSON can carry; got a value of type complex"),
+    ],
+)
+def test_a_type_that_is_unknown_is_named_at_once(answer: Any, message: str) -> None:
+    """It is not asked again: no retry would help."""
+    questions: list[str] = []
+
+    def read(key: str) -> Any:
+        questions.append(key)
+        return answer
+
+    with pytest.raises(LookupFailed, match=rf"lookup 'people' \(read\(\)\), key 'a': {message}"):
+        asked(ms.lookup("people", read), "a")
+    assert questions == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,15 @@ def pour(connection: socket.socket, piece: bytes, most: int) -> int:
     return sent
 
 
+def first_status(connection: socket.socket) -> int | None:
+    """The status of the answer on a connection, whose bytes stay unread; None if it was cut off."""
+    try:
+        begun = connection.recv(12, socket.MSG_PEEK)
+    except OSError:
+        return None
+    return int(begun[9:12]) if len(begun) == 12 else None
+
+
 @pytest.mark.parametrize(
     "begin",
     [b"0\r\nX: ", b"0\r\n", b"1;x=", b"1\r\n1\r\n0\r\nX: "],
@@ -89,18 +98,31 @@ def test_answers_that_nobody_reads(door: Door):
 
 
 def test_tails_that_nobody_reads(door: Door):
-    """150 tails of large records, none of them read."""
+    """250 tails of large records, none of them read: those past the 200 connections are refused,
+    and a tail may be cut off to make room. Once they have left, others are answered."""
     log = door.store / "logs" / "counts"
     if not log.exists():
         append(log, *(b'"' + b"x" * (4 * MB) + b'"' for _ in range(3)))
     ask = door.head("GET /streams/counts/tail?from=start HTTP/1.1")
     with ExitStack() as stack:
-        for _ in range(150):
+        tails = []
+        for _ in range(250):
             connection = stack.enter_context(connected(door.url))
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
             with suppress(OSError):
                 connection.sendall(ask)
-        assert door.answers() < SOON
+            tails.append(connection)
+        by_status: dict[int | None, list[socket.socket]] = {200: [], 503: [], None: []}
+        for tail in tails:
+            by_status[first_status(tail)].append(tail)
+        assert len(by_status[200]) >= 100
+        assert len(by_status[503]) >= 1
+        for tail in by_status[503]:
+            refused = answer(tail)
+            assert "there are 200 connections, and no more are taken" in refused.body.decode()
+            assert int(refused.headers["retry-after"]) > 0
+        assert door.peak() < MOST_MEMORY
+    assert door.answers() < SOON
     assert door.peak() < MOST_MEMORY
 
 

@@ -17,6 +17,9 @@ import millstream as ms
 from fault_runs.kafka_server import KafkaBrokers, kafka_brokers
 from millstream.driver.in_process import run
 from millstream.errors import InputError, MillstreamError, StoreError
+from millstream.letters.retry_log import retry_letters
+from millstream.letters.selection import LetterFilter
+from millstream.log.stream_logs import FolderLogs
 from millstream.settings.settings import Settings
 from millstream.stores.reader import SlateReader
 from millstream.stores.soft import read_committed
@@ -267,6 +270,36 @@ def test_dead_letters_name_the_offset(kafka: KafkaBrokers, tmp_path: Path) -> No
     ]
     places = sorted((letter["file"], letter["line"]) for letter in letters)
     assert places == [(f"kafka:{topic}/1", number) for number in (1, 2, 3, 4, 5, 7)]
+
+
+def test_a_retried_record_keeps_its_key_and_headers(kafka: KafkaBrokers, tmp_path: Path) -> None:
+    """Once the declaration is mended, a dead letter becomes the event that its record would have
+    become; a record whose key is not text cannot be retried."""
+    topic = kafka.new_topic()
+    source = address(kafka, topic, headers="via")
+    sender = Sender(kafka)
+    sender.send(topic, [{"at": 9}], key=b"ann", headers={"from": b"web"})
+    sender.send(topic, [{"at": 9}], key=b"\xff")
+    run(counting(key=None, ts="at"), given_settings(tmp_path, source))
+    assert counts(tmp_path) == {}
+    answer = retry_letters(FolderLogs(tmp_path / "store" / "logs"), LetterFilter(), {})
+    assert answer.given == 1
+    assert list(answer.impossible.values()) == [1]
+    run(counting(key=None, ts="at", unit="ms"), given_settings(tmp_path, source))
+    last = {"at": 9, "via": {"from": "web"}}
+    assert slates(tmp_path) == {"ann": {"count": 1, "last": last, "ts": 9_000}}
+
+
+def test_a_retried_record_keeps_its_time(kafka: KafkaBrokers, tmp_path: Path) -> None:
+    """The time of the record is the event's, not that of the retry."""
+    topic = kafka.new_topic()
+    at = 1_700_000_000_000
+    Sender(kafka).send(topic, [{"word": 1, "name": "a"}], timestamp=at)
+    source = address(kafka, topic)
+    run(counting(key="word.text"), given_settings(tmp_path, source))
+    assert retry_letters(FolderLogs(tmp_path / "store" / "logs"), LetterFilter(), {}).given == 1
+    run(counting(key="name"), given_settings(tmp_path, source))
+    assert slates(tmp_path)["a"]["ts"] == at * 1_000
 
 
 @pytest.mark.parametrize("lane", ["one-task", "shuffled"])

@@ -37,7 +37,7 @@ from millstream.model.source import Source
 from millstream.sources.address import LOG
 from millstream.sources.formats import Chunk
 from millstream.sources.json_lines import Fields
-from millstream.sources.kafka_records import taken_source
+from millstream.sources.kafka_records import taken_source, topic_attributes
 from millstream.sources.named_format import format_named
 
 FLUSH_EVENTS = 65_536
@@ -180,8 +180,9 @@ def _read(
     for (name, topic), pieces in topics.items():
         source = taken_source(sources[name], topic)
 
-        def opened(source: Source = source) -> Intake:
-            return Intake(source, task.router, job.beat.clock, job.beat.late)
+        def opened(source: Source = source, topic: SourceTopic = topic) -> Intake:
+            attributes = topic_attributes(topic, source)
+            return Intake(source, task.router, job.beat.clock, job.beat.late, attributes)
 
         for piece, intake, topic_chunk in topic_chunks(topic, pieces, opened, job.beat.clock):
             _take(intake, topic_chunk, piece.split.path)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -23,7 +24,13 @@ from millstream.errors import CodecError, InputError, MillstreamError
 from millstream.model.duration import TIME_LIMIT, UNITS
 from millstream.model.event import Event
 from millstream.model.late_notice import late_notice
-from millstream.model.letter_records import Bad, RecordForm, beginning, text_or_bytes
+from millstream.model.letter_records import (
+    Bad,
+    RecordAttributes,
+    RecordForm,
+    beginning,
+    text_or_bytes,
+)
 from millstream.model.path import PLAIN_KEY
 from millstream.model.rules import DeadLetter
 from millstream.model.source import Source
@@ -35,8 +42,17 @@ LateEvent = tuple[str, int, str, bytes]
 class Intake:
     """Takes in the records of one source for one batch."""
 
-    def __init__(self, source: Source, router: Router, clock: int, late: int | None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        router: Router,
+        clock: int,
+        late: int | None,
+        attributes: RecordAttributes | None = None,
+    ) -> None:
+        """`attributes` are those of every record that has none of its own."""
         self.source = source
+        self._attributes = attributes
         self.events = 0
         self.highest: int | None = None
         self.late: list[LateEvent] = []
@@ -169,6 +185,7 @@ class Intake:
         self._refuse(bad, file)
 
     def _refuse(self, bad: Bad, file: str) -> None:
+        attributes = bad.attributes or self._attributes
         self._router.dead.append(
             DeadLetter(
                 None,
@@ -181,6 +198,7 @@ class Intake:
                 file=file,
                 line=bad.line,
                 form=bad.form,
+                attributes=None if attributes is None else _encoded(attributes),
             )
         )
 
@@ -273,6 +291,10 @@ def _letter_value(record: Any, raw: bytes | None) -> tuple[str | bytes, RecordFo
         return text_or_bytes(encode_value(record) if raw is None else raw), "json"
     except CodecError:
         return beginning(repr(record)), "part"
+
+
+def _encoded(attributes: RecordAttributes) -> str:
+    return msgspec.json.encode(attributes).decode()
 
 
 def _is_field(path: object) -> bool:

@@ -342,8 +342,9 @@ def letter_row(letter: DeadLetter) -> dict[str, Any]:
 
 def sink_row(letter: dict[str, Any]) -> dict[str, Any]:
     """Returns the row for the sink, from a dead letter of a report."""
-    # A letter that an earlier version has staged has no form.
-    return {"form": None, **letter, "value": decode_value(letter["value"])}
+    # A letter that an earlier version has staged has neither of these.
+    added = {"form": None, "attributes": None}
+    return {**added, **letter, "value": decode_value(letter["value"])}
 
 
 def event_row(ts: int, key: str, value: Any) -> dict[str, Any]:

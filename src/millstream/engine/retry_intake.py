@@ -4,7 +4,7 @@
   function alone: the other readers of the stream have had them.
 - A *late* event, and a record that *never became an event*, go to all readers of their stream: none
   has had them. A record is read and turned into an event again, as its source is defined now; one
-  that its letter does not hold whole is refused.
+  that its letter does not hold whole is refused. A Kafka record keeps its key, time and headers.
 
 They keep their own times: in event-time order they come after later events, as a late event would,
 but do not count as late again. Each counts as a retried delivery (`retried`); what becomes of it is
@@ -15,7 +15,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from millstream.codec import decode_value, encode_value
 from millstream.engine.columns import Columns
@@ -24,7 +27,7 @@ from millstream.engine.plan import SOURCE
 from millstream.engine.router import Router
 from millstream.errors import InputError
 from millstream.json_depth import DEEPEST, too_deep
-from millstream.model.letter_records import Bad, why_not_whole
+from millstream.model.letter_records import Bad, RecordAttributes, why_not_whole
 from millstream.model.line_records import line_reader
 from millstream.model.rules import DeadLetter
 from millstream.model.source import Source
@@ -82,19 +85,28 @@ class RetryIntake:
             self._refuse(row, f"{stream!r} is not a source any more", file, line)
             return
         part = why_not_whole(row)
-        intake = Intake(source, self._router, self._clock, None)
+        attributes = _attributes(row)
+        if attributes is not None:  # the key and time of the record come before declared ones
+            source = replace(source, **dict.fromkeys(attributes.replaced))  # type: ignore[arg-type]
+        kept = None if attributes is None else _kept(source, attributes)
+        intake = Intake(source, self._router, self._clock, None, kept)
         where = row.get("file") or file, row.get("line") or line
         key, ts = row.get("key") or "", row["ts"] if source.ts is None else None
         try:
             if part is not None:
                 raise InputError(f"a retry needs the whole record; this is {part}")
             record = _record(source, row)
+            if attributes is not None:
+                _check_own(source, attributes, where[0])
+                record = _with_headers(record, attributes)
         except InputError as error:
             bad = Bad(where[1], _value(row), str(error), row.get("form"), key, ts)
             intake.refuse(bad, where[0])
         else:
             # A key and a time that are not in the record are in the letter.
             stamps, keys = None if ts is None else [ts], [key] if key else None
+            if attributes is not None:
+                keys = [key] if source.key is None else None
             intake.take([record], None, where[0], lambda index: where[1], stamps, keys)
         self._router.count_again(self._router.plan.stream_number[stream], 1)
 
@@ -111,12 +123,47 @@ class RetryIntake:
                 file=file,
                 line=line,
                 form="event" if row.get("function") is not None else row.get("form"),
+                attributes=row.get("attributes"),
             )
         )
 
 
 def _value(row: Row) -> Any:
     return base64.b64decode(row["bytes"]) if "bytes" in row else row.get("value")
+
+
+def _attributes(row: Row) -> RecordAttributes | None:
+    text = row.get("attributes")
+    return None if text is None else msgspec.json.decode(text, type=RecordAttributes)
+
+
+def _kept(source: Source, attributes: RecordAttributes) -> RecordAttributes:
+    """Returns the attributes for the letter of a record that fails again."""
+    declared = {"key": source.key, "ts": source.ts}
+    return replace(attributes, own=tuple(name for name in attributes.own if declared[name] is None))
+
+
+def _check_own(source: Source, attributes: RecordAttributes, file: str) -> None:
+    """InputError if the source takes from the record what the letter does not have of it."""
+    for name, declared in (("key", source.key), ("ts", source.ts)):
+        if declared is None and name not in attributes.own:
+            raise InputError(
+                f"{file}: source {source.name!r} takes {name} from the Kafka record, so its letter "
+                f"must have it; got one of when {name} came from the value: declare {name}= of the "
+                "source and retry, or send the record again"
+            )
+
+
+def _with_headers(record: Any, attributes: RecordAttributes) -> Any:
+    """Returns the record with its headers in their field."""
+    if attributes.headers is None:
+        return record
+    if not isinstance(record, dict):
+        raise InputError(
+            f"the headers go into the field {attributes.headers_field!r}, so a value must be an "
+            f"object; got {type(record).__name__}"
+        )
+    return {**record, attributes.headers_field: attributes.headers}
 
 
 def _record(source: Source, row: Row) -> Any:

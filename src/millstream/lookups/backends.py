@@ -1,7 +1,7 @@
 """The backends of lookups: read one row of a table by its key, or call a plain function.
 
-A row is a dict of its columns. Its values must be such that JSON can carry them; times and the like
-become text.
+A row is a dict of its columns, with the values that the database's client returns;
+`answer_codec` turns times, addresses, ranges and the like into text, and sets into lists.
 """
 
 from __future__ import annotations

@@ -30,7 +30,14 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from millstream.databases.options import POSTGRES, database_options
-from millstream.errors import DefinitionError, FunctionError, LookupFailed, LookupRefused
+from millstream.errors import (
+    CodecError,
+    DefinitionError,
+    FunctionError,
+    LookupFailed,
+    LookupRefused,
+)
+from millstream.lookups.answer_codec import encode_answer
 from millstream.lookups.backends import (
     Backend,
     FunctionBackend,
@@ -44,7 +51,6 @@ from millstream.retry_pause import doubled
 OnFailure = Literal["retry", "dead-letter"]
 FORMS = "sqlite:FILE, postgres:TABLE?..., cassandra:KEYSPACE.TABLE?..., a function (key) or a dict"
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
@@ -116,7 +122,7 @@ class Lookup:
     def get(self, key: str) -> Any:
         """The row of a key as a dict, or the function's result; None if there is none."""
         if self._rows is not None:
-            return _decode(_encode(self._rows.get(key)))
+            return _decode(self._encoded(key, self._rows.get(key)))
         if not self._is_known:
             raise FunctionError(
                 f"lookup {self.name!r} is read where the model does not know of it; only a map may "
@@ -164,20 +170,34 @@ class Lookup:
         while True:
             asked_at = time.monotonic()
             try:
-                return asked_at, _encode(self._backend.read(key))
+                answer = self._backend.read(key)
             except Exception as error:
                 self._backend.close()
                 tries += 1
                 pause = doubled(tries, FIRST_PAUSE, LONGEST_PAUSE)
                 left = deadline - time.monotonic()
                 if left <= pause:
-                    refused = LookupRefused if self.on_failure == "dead-letter" else LookupFailed
                     reason = "; ".join(str(error).strip().splitlines()) or type(error).__name__
-                    raise refused(
-                        f"lookup {self.name!r} ({self._shown}), key {key!r}: {reason}; it was "
-                        f"tried for {self.timeout:g} s; see that it can be read, and start again"
+                    raise self._failure(
+                        key,
+                        f"{reason}; it was tried for {self.timeout:g} s; see that it can be read, "
+                        "and start again",
                     ) from error
+            else:
+                return asked_at, self._encoded(key, answer)
             time.sleep(pause)
+
+    def _encoded(self, key: str, answer: Any) -> bytes:
+        """The answer as JSON. A retry would not make it fit: it fails at once."""
+        try:
+            return encode_answer(answer)
+        except CodecError as error:
+            advice = "read a view that gives it as text" if self.is_elsewhere else "return text"
+            raise self._failure(key, f"{error}; {advice}, and start again") from error
+
+    def _failure(self, key: str, reason: str) -> FunctionError:
+        refused = LookupRefused if self.on_failure == "dead-letter" else LookupFailed
+        return refused(f"lookup {self.name!r} ({self._shown}), key {key!r}: {reason}")
 
 
 def _backend(

@@ -8,6 +8,7 @@ is not UTF-8. Of a record over `KEPT_BYTES` only the beginning is kept, for peop
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 RecordForm = Literal["json", "line", "row", "bytes", "part", "event"]
@@ -39,6 +40,23 @@ _EARLIER = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class RecordAttributes:
+    """What is not in the value of a Kafka record: its own key and time, and its headers.
+
+    The letter has the key and the time; this says which of them are the record's own, so that a
+    retry takes them from the letter.
+    """
+
+    own: tuple[str, ...] = ()
+    """Which of "key" and "ts" in the letter are those of the record."""
+    replaced: tuple[str, ...] = ()
+    """Which of "key" and "ts" the address takes from the record even if the source declares it."""
+    headers_field: str = ""
+    """The field of the value that the headers are put into, if they are not in it yet."""
+    headers: dict[str, str | None] | None = None
+
+
 class Bad(NamedTuple):
     """A record that could not be read, or a whole file (line 0)."""
 
@@ -52,6 +70,8 @@ class Bad(NamedTuple):
     """Its key, if it is not in the record."""
     stamp: int | None = None
     """The time at which it arrived, if its event time is not in the record."""
+    attributes: RecordAttributes | None = None
+    """Of a Kafka record: what else is not in it."""
 
 
 def bad_record(

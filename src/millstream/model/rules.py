@@ -40,6 +40,8 @@ class DeadLetter:
     line: int | None = None
     form: RecordForm | None = None
     """What `value` is, for a record that never became an event."""
+    attributes: str | None = None
+    """The `RecordAttributes` of a Kafka record that never became an event, as JSON."""
 
 
 def effects(returned: object) -> Iterable[object]:

@@ -16,8 +16,8 @@ ends with the hash of the whole key.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from millstream.databases import cassandra
 from millstream.databases.cassandra import Opened, quoted
@@ -34,6 +34,7 @@ TOGETHER_BYTES = 4_000
 """The most bytes of a message; a node logs a warning for each that is past 5 KiB."""
 UNDER_WAY = 64
 """The most messages that are not acknowledged yet."""
+T = TypeVar("T")
 _TYPES: dict[ColumnKind, str] = {
     "text": "text",
     "integer": "bigint",
@@ -191,32 +192,44 @@ class CassandraTable:
         """Yields messages, each with statements for rows on the same node."""
         from cassandra.query import BatchStatement, BatchType
 
-        metadata = opened.cluster.metadata
+        metadata, level = opened.cluster.metadata, self._put.consistency_level
         several = len(metadata.all_hosts()) > 1
-        together: dict[int | None, tuple[Any, list[int]]] = {}
-        for statement in statements:
-            node = None
-            if several and (
-                replicas := metadata.get_replicas(self._keyspace, statement.routing_key)
-            ):
-                node = id(replicas[0])
-            size = sum(map(len, filter(None, statement.values)))
-            if node in together:
-                batch, counts = together[node]
-                if counts[0] >= TOGETHER_ROWS or counts[1] + size > TOGETHER_BYTES:
-                    yield batch
-                    del together[node]
-            if node not in together:
-                batch = BatchStatement(
-                    BatchType.UNLOGGED, consistency_level=self._put.consistency_level
-                )
-                together[node] = batch, [0, 0]
-            batch, counts = together[node]
-            batch.add(statement)
-            counts[0] += 1
-            counts[1] += size
-        for batch, _ in together.values():
+
+        def placed(statement: Any) -> tuple[Any, int, Any]:
+            key = statement.routing_key
+            node = first_replica(metadata, self._keyspace, key) if several else None
+            return node, sum(map(len, filter(None, statement.values))), statement
+
+        for group in grouped_by_node(map(placed, statements)):
+            batch = BatchStatement(BatchType.UNLOGGED, consistency_level=level)
+            for statement in group:
+                batch.add(statement)
             yield batch
+
+
+def first_replica(metadata: Any, keyspace: str, routing_key: bytes) -> Hashable | None:
+    """Returns the node that has a row's first copy; None while the driver does not know it."""
+    replicas = metadata.get_replicas(keyspace, routing_key)
+    return replicas[0].host_id if replicas else None
+
+
+def grouped_by_node(placed: Iterable[tuple[Hashable, int, T]]) -> Iterator[list[T]]:
+    """Groups statements by node, each given as (node, bytes, statement): those of a node in their
+    order, at most TOGETHER_ROWS and TOGETHER_BYTES together, or one that is larger alone.
+
+    >>> list(grouped_by_node([("n1", 5, "a"), ("n2", 5, "b"), ("n1", 5, "c")]))
+    [['a', 'c'], ['b']]
+    """
+    groups: dict[Hashable, tuple[list[T], int]] = {}
+    for node, size, statement in placed:
+        group, total = groups.get(node, ([], 0))
+        if group and (len(group) >= TOGETHER_ROWS or total + size > TOGETHER_BYTES):
+            yield group
+            group, total = [], 0
+        group.append(statement)
+        groups[node] = group, total + size
+    for group, _ in groups.values():
+        yield group
 
 
 def _failure(future: Any) -> Exception | None:

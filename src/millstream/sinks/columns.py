@@ -35,6 +35,7 @@ DEADLETTER_COLUMNS: Columns = (
     Column("file", "text"),
     Column("line", "integer"),
     Column("form", "text"),
+    Column("attributes", "text"),
 )
 """The fields of `DeadLetter`."""
 CHANGE_COLUMNS: Columns = (

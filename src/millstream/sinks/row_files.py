@@ -122,7 +122,7 @@ class ParquetRows:
         self._record = record
         described = b"" if record is None else msgspec.json.encode(record)
         if columns == DEADLETTER_COLUMNS:
-            described = b"form"  # files of earlier versions do not have this column
+            described = b"form attributes"  # files of earlier versions do not have these
         self.form = sha256(described).hexdigest()[:16] if described else ""
 
     def extended(self, path: str, base: int, rows: list[Row]) -> tuple[bytes, int]:

@@ -16,7 +16,7 @@ import msgspec
 from millstream.errors import InputError
 from millstream.json_depth import DEEPEST, any_too_deep, too_deep
 from millstream.kafka.topic import RECORD, SourceTopic
-from millstream.model.letter_records import Bad, RecordForm, bad_record
+from millstream.model.letter_records import Bad, RecordAttributes, RecordForm, bad_record
 from millstream.model.line_records import line_reader
 from millstream.model.path import LONGEST_KEY
 from millstream.model.source import Source
@@ -36,6 +36,16 @@ def taken_source(source: Source, topic: SourceTopic) -> Source:
     return source if (key, ts) == (source.key, source.ts) else replace(source, key=key, ts=ts)
 
 
+def topic_attributes(topic: SourceTopic, taken: Source) -> RecordAttributes:
+    """Returns the attributes of the topic's records; `taken` comes from `taken_source`."""
+    own = {"key": taken.key is None, "ts": taken.ts is None}
+    replaced = {"key": topic.key == RECORD, "ts": topic.time == RECORD}
+    return RecordAttributes(
+        tuple(name for name in own if own[name]),
+        tuple(name for name in replaced if replaced[name]),
+    )
+
+
 class TopicRecordReader:
     """Makes chunks of the messages of one source."""
 
@@ -44,6 +54,7 @@ class TopicRecordReader:
     ) -> None:
         """`source` comes from `taken_source`. With `fields`, only these are needed."""
         self._topic = topic
+        self._attributes = topic_attributes(topic, source)
         self._keyed = source.key is None
         self._stamped = source.ts is None
         self._clock = clock
@@ -126,18 +137,21 @@ class TopicRecordReader:
         return chunk if self._stamped else chunk._replace(stamps=None)
 
     def _bad(self, message: Any, value: bytes | None, error: Exception) -> Bad:
-        """Returns the `Bad` of a message. It has its key and its time, but no headers."""
+        """Returns the `Bad` of a message, with its key, time and headers."""
         form: RecordForm = "part"
         key, stamp = "", None
         try:
             key = _key(message.key()) if self._keyed else ""
             stamp = self._stamp(message) if self._stamped else None
-            if not self._topic.headers:
-                form = _FORMS[self._topic.format]
+            form = _FORMS[self._topic.format]
         except InputError:
             pass  # the letter cannot have the key or the time, so a retry would change it
         reason = _reason(value, error)
-        return bad_record(message.offset(), value or b"", reason, form, key, stamp)
+        attributes = self._attributes
+        if field := self._topic.headers:
+            attributes = replace(attributes, headers_field=field, headers=_headers(message))
+        bad = bad_record(message.offset(), value or b"", reason, form, key, stamp)
+        return bad._replace(attributes=attributes)
 
     def _record(self, message: Any, value: bytes | None) -> tuple[Any, bytes]:
         """Returns a record and its encoding."""
@@ -160,10 +174,7 @@ class TopicRecordReader:
                     f"{self._topic.where}: the headers go into the field {headers!r}, so a value "
                     f"must be an object; got {type(record).__name__}"
                 )
-            record[headers] = {
-                name: None if header is None else bytes(header).decode(errors="replace")
-                for name, header in message.headers() or ()
-            }
+            record[headers] = _headers(message)
             raw = msgspec.json.encode(record)
         return record, raw
 
@@ -184,6 +195,13 @@ class TopicRecordReader:
                 f"after the clock; got {ms} milliseconds since 1970: a producer with a wrong clock?"
             )
         return int(stamp)
+
+
+def _headers(message: Any) -> dict[str, str | None]:
+    return {
+        name: None if header is None else bytes(header).decode(errors="replace")
+        for name, header in message.headers() or ()
+    }
 
 
 def _from_zero() -> int:
