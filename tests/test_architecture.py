@@ -251,18 +251,28 @@ KEPT_NAMES = {
 
 
 def test_a_variable_says_what_it_holds() -> None:
-    """No variable, parameter or field of the package has a vague name."""
+    """No variable, parameter or field of the package and of the examples has a vague name."""
+    examples = (ROOT.parents[1] / "examples").rglob("*.py")
     wrong = [
-        f"{name_of(path)}:{line}: {name}"
-        for path in MODULES
+        f"{path.relative_to(ROOT.parents[1])}:{line}: {name}"
+        for path in (*MODULES, *examples)
         for line, name in named_in(tree_of(path))
-        if name in VAGUE
-        and not any(
-            name in names and f"{name_of(path)}.".startswith(f"{part}.")
-            for part, names in KEPT_NAMES.items()
-        )
+        if name in VAGUE - kept_names(path)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def kept_names(path: Path) -> set[str]:
+    """The vague names that a module may have."""
+    if not path.is_relative_to(ROOT):
+        return set()
+    module = f"{name_of(path)}."
+    return {
+        name
+        for part, names in KEPT_NAMES.items()
+        for name in names
+        if module.startswith(f"{part}.")
+    }
 
 
 def named_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
