@@ -69,13 +69,13 @@ def joined(a: list[Session], b: list[Session]) -> list[Session]:
     Exact, in whatever order panes and nodes come. Sessions hold no gap of over half an hour; so
     where two of them overlap, or are so near, two of their clicks are so near, too.
     """
-    found: list[Session] = []
+    sessions: list[Session] = []
     for first, last, count in sorted([*a, *b]):
-        if found and first - found[-1][1] <= GAP:
-            found[-1] = [found[-1][0], max(found[-1][1], last), found[-1][2] + count]
+        if sessions and first - sessions[-1][1] <= GAP:
+            sessions[-1] = [sessions[-1][0], max(sessions[-1][1], last), sessions[-1][2] + count]
         else:
-            found.append([first, last, count])
-    return found
+            sessions.append([first, last, count])
+    return sessions
 
 
 def about(user: str, values: Sequence[list[Session]]) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Totals:
     sessions: int = 0
     seconds: float = 0
     clicks: float = 0
-    told: int = 0
+    answered: int = 0
 
 
 def totals(event: ms.Event, slate: Totals) -> Iterator[Any]:
@@ -118,8 +118,8 @@ def totals(event: ms.Event, slate: Totals) -> Iterator[Any]:
         slate.seconds += answer["sessions"] * answer["duration"]
         slate.clicks += answer["sessions"] * answer["clicks"]
         return
-    slate.told += 1
-    if is_over(event.value["over"], slate.told):
+    slate.answered += 1
+    if is_over(event.value["over"], slate.answered):
         if slate.sessions:
             said = _said(slate.sessions, round(slate.seconds), round(slate.clicks))
             whole = {**bounds(event.value["over"]), "users": slate.users, **said}

@@ -45,16 +45,16 @@ def true_rates(arrivals: Iterable[Arrival], rules: Rules = RULES) -> Rates:
         lambda: defaultdict(lambda: [0, 0])
     )
     now = 0
-    for time, query, ad, what in _wanted(arrivals, rules):
-        by_slot[query, ad][now := time // rules.slot][what] += 1
-    found: Rates = {}
+    for time, query, ad, kind in _wanted(arrivals, rules):
+        by_slot[query, ad][now := time // rules.slot][kind] += 1
+    rates: Rates = {}
     for (query, ad), slots in by_slot.items():
         for last in range(min(slots), min(max(slots) + rules.slots, now)):
-            inside = [slots[one] for one in slots if last - rules.slots < one <= last]
+            inside = [slots[slot] for slot in slots if last - rules.slots < slot <= last]
             if inside:
-                impressions, clicks = (sum(one) for one in zip(*inside, strict=True))
-                found[(last + 1) * rules.slot, query, ad] = (impressions, clicks)
-    return found
+                impressions, clicks = (sum(slot) for slot in zip(*inside, strict=True))
+                rates[(last + 1) * rules.slot, query, ad] = (impressions, clicks)
+    return rates
 
 
 def _wanted(arrivals: Iterable[Arrival], rules: Rules) -> Iterator[tuple[int, str, str, int]]:
@@ -89,18 +89,18 @@ def _wanted(arrivals: Iterable[Arrival], rules: Rules) -> Iterator[tuple[int, st
             yield time, query, record["ad"], 1
 
 
-def relative_error(found: Mapping[Any, Counts], truth: Mapping[Any, Counts]) -> float:
+def relative_error(measured: Mapping[Any, Counts], truth: Mapping[Any, Counts]) -> float:
     """The mean over all pairs of |rate - true rate| / true rate; 1 for a pair that is missing.
 
     >>> relative_error({"a": (10, 1), "b": (10, 5)}, {"a": (10, 1), "b": (10, 4)})
     0.125
     """
     errors = []
-    for pair in truth.keys() | found.keys():
-        if pair not in truth or pair not in found:
+    for pair in truth.keys() | measured.keys():
+        if pair not in truth or pair not in measured:
             errors.append(1.0)
             continue
-        true, rate = _rate(truth[pair]), _rate(found[pair])
+        true, rate = _rate(truth[pair]), _rate(measured[pair])
         errors.append(0.0 if rate == true else abs(rate - true) / true if true else 1.0)
     return sum(errors) / len(errors) if errors else 0.0
 

@@ -101,11 +101,11 @@ def counts(store: Path) -> dict[str, int]:
         return {slate.key: slate.value["count"] for slate in reader.scan("count")}
 
 
-def table(found: dict[str, int]) -> str:
+def table(counts: dict[str, int]) -> str:
     """The counts, the highest first, and their sum."""
-    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     rows = [("retailer", "check-ins"), *((key, f"{n:,}") for key, n in ranked)]
-    rows.append(("all", f"{sum(found.values()):,}"))
+    rows.append(("all", f"{sum(counts.values()):,}"))
     left = max(len(row[0]) for row in rows)
     right = max(len(row[1]) for row in rows)
     return "\n".join(f"    {key:<{left}}  {number:>{right}}" for key, number in rows)

@@ -204,10 +204,10 @@ def write_live(
 
 
 def _seconds(text: str) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s)", text)
-    if found is None or float(found[1]) == 0:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s)", text)
+    if match is None or float(match[1]) == 0:
         raise argparse.ArgumentTypeError(f"must be a time such as 100ms or 2s; got {text!r}")
-    return float(found[1]) / (1_000 if found[2] == "ms" else 1)
+    return float(match[1]) / (1_000 if match[2] == "ms" else 1)
 
 
 def main(arguments: list[str] | None = None) -> None:

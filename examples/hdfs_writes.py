@@ -87,17 +87,17 @@ def block_lines(record: dict[str, str]) -> Iterator[tuple[str, list[Told]]]:
 
 def joined(a: list[Told], b: list[Told]) -> list[Told]:
     """All lines of a block, each once, in the order of time."""
-    return [list(one) for one in sorted({tuple(one) for one in (*a, *b)})]
+    return [list(line) for line in sorted({tuple(line) for line in (*a, *b)})]
 
 
 def paired(block: str, values: Sequence[list[Told]]) -> dict[str, Any]:
     """The writes of a block, [node, seconds], and how many lines have no partner."""
-    (told,) = values
+    (lines,) = values
     begun: dict[str, list[tuple[int, str]]] = defaultdict(list)
     writes: list[list[Any]] = []
     alone = 0
     # A write of less than a second begins and ends at the same time: what begins comes first.
-    for at, source, node in sorted(told, key=lambda one: (one[0], not one[2], *one[1:])):
+    for at, source, node in sorted(lines, key=lambda line: (line[0], not line[2], *line[1:])):
         if node:
             begun[source].append((at, node))
         elif begun[source]:
@@ -121,22 +121,22 @@ def bucket(seconds: int) -> int:
 
 def histograms(writes: Iterable[Sequence[Any]]) -> dict[str, Histogram]:
     """The times of writes, [node, seconds], counted by node and bucket."""
-    found: dict[str, Histogram] = {}
+    by_node: dict[str, Histogram] = {}
     for node, seconds in writes:
-        found.setdefault(node, [0] * (len(EDGES) + 1))[bucket(seconds)] += 1
-    return found
+        by_node.setdefault(node, [0] * (len(EDGES) + 1))[bucket(seconds)] += 1
+    return by_node
 
 
-def suspicion(node: str, of: Mapping[str, Histogram]) -> dict[str, Any]:
+def suspicion(node: str, histograms: Mapping[str, Histogram]) -> dict[str, Any]:
     """Compares a node's histogram with those of the other nodes."""
-    tests = [compared(of[node], of[other]) for other in of if other != node]
-    differs = sum(one.p < LEVEL for one in tests)
+    tests = [compared(histograms[node], histograms[other]) for other in histograms if other != node]
+    differs = sum(test.p < LEVEL for test in tests)
     return {
-        "writes": sum(of[node]),
-        "histogram": of[node],
+        "writes": sum(histograms[node]),
+        "histogram": histograms[node],
         "differs_from": differs,
         "others": len(tests),
-        "farthest": max((one.distance for one in tests), default=0.0),
+        "farthest": max((test.distance for test in tests), default=0.0),
         "suspect": 2 * differs > len(tests),
     }
 
@@ -147,7 +147,7 @@ class Found:
 
     histograms: dict[str, Histogram] = field(default_factory=dict)
     alone: int = 0
-    told: int = 0
+    answered: int = 0
 
 
 def nodes(event: ms.Event, slate: Found) -> Iterator[Any]:
@@ -159,10 +159,10 @@ def nodes(event: ms.Event, slate: Found) -> Iterator[Any]:
             known = slate.histograms.get(node, [0] * len(counts))
             slate.histograms[node] = [x + y for x, y in zip(known, counts, strict=True)]
         return
-    slate.told += 1
-    if is_over(event.value["over"], slate.told):
-        window, of = bounds(event.value["over"]), slate.histograms
-        said = {node: suspicion(node, of) for node in sorted(of)}
+    slate.answered += 1
+    if is_over(event.value["over"], slate.answered):
+        window, by_node = bounds(event.value["over"]), slate.histograms
+        said = {node: suspicion(node, by_node) for node in sorted(by_node)}
         for node, value in said.items():
             yield ms.emit("nodes", key=node, value={**window, **value})
         whole = {

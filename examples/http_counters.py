@@ -30,10 +30,10 @@ def fields(record: Any) -> dict[str, Any]:
     line = record if isinstance(record, str) else record.get("line")
     if line is None:
         return dict(record)
-    found = COMBINED.match(line)
-    if found is None:
+    match = COMBINED.match(line)
+    if match is None:
         raise ValueError(f"not a line in the combined log format: {line!r}")
-    return found.groupdict()
+    return match.groupdict()
 
 
 def time_of(record: Any) -> str:

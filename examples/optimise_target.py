@@ -27,12 +27,12 @@ PAUSE = 0.1
 
 
 def listen(
-    records: Iterator[Record | Gap], comparison: str, told: queue.Queue[dict[str, Any]]
+    records: Iterator[Record | Gap], comparison: str, messages: queue.Queue[dict[str, Any]]
 ) -> None:
     """Put the parameters of a comparison into the queue as they come."""
     for record in records:
         if isinstance(record, Record) and record.value["key"] == comparison:
-            told.put(record.value["value"])
+            messages.put(record.value["value"])
 
 
 def begin(client: ms.Client, seed: int) -> Target:
@@ -46,21 +46,21 @@ def run(client: ms.Client, seed: int, hours: float, seconds: float | None) -> Ta
 
     Its time goes from the first parameters on: what happened before would be of no cycle.
     """
-    target, told = begin(client, seed), queue.Queue[dict[str, Any]]()
+    target, messages = begin(client, seed), queue.Queue[dict[str, Any]]()
     hello, first = target.hello(), target.time
     records = client.tail("parameters")  # from now on, so before anything can come of the hello
     listening = threading.Thread(
-        target=listen, args=(records, hello["comparison"], told), daemon=True
+        target=listen, args=(records, hello["comparison"], messages), daemon=True
     )
     listening.start()
     client.send_one("starts", hello)
-    wait(told, listening, seconds)
+    wait(messages, listening, seconds)
     start, finished = time.monotonic(), False
     while not finished and (seconds is None or time.monotonic() - start < seconds):
         time.sleep(PAUSE)
         check(listening)
-        while not told.empty():
-            parameters = told.get()
+        while not messages.empty():
+            parameters = messages.get()
             if target.apply(parameters):
                 print(shown(parameters, target.time - first), flush=True)
             finished = parameters["finished"]
@@ -70,12 +70,12 @@ def run(client: ms.Client, seed: int, hours: float, seconds: float | None) -> Ta
 
 
 def wait(
-    told: queue.Queue[dict[str, Any]], listening: threading.Thread, seconds: float | None
+    messages: queue.Queue[dict[str, Any]], listening: threading.Thread, seconds: float | None
 ) -> None:
     """Until there are parameters; RunError if so many seconds have passed."""
     print("waiting for the first parameters: does examples/optimise.py run?", flush=True)
     start = time.monotonic()
-    while told.empty():
+    while messages.empty():
         check(listening)
         if seconds is not None and time.monotonic() - start >= seconds:
             raise ms.RunError(
@@ -91,13 +91,14 @@ def check(listening: threading.Thread) -> None:
         raise ms.RunError("no more parameters can be read; the error before this says why")
 
 
-def shown(told: Mapping[str, Any], passed: int) -> str:
+def shown(message: Mapping[str, Any], passed: int) -> str:
     """Formats the parameters that are tried now, and the best known ones with their true
     objective."""
-    tried = "  ".join(_named(parameters) for parameters in told["slices"].values())
+    tried = "  ".join(_named(parameters) for parameters in message["slices"].values())
     return (
-        f"cycle {told['cycle']:>3}  day {passed / (24 * 60 * MINUTE):>4.1f}  {tried}  best "
-        f"{_named(told['best'])}: {objective(told['best']) / objective(OPTIMUM):.1%} of the optimum"
+        f"cycle {message['cycle']:>3}  day {passed / (24 * 60 * MINUTE):>4.1f}  {tried}  best "
+        f"{_named(message['best'])}: {objective(message['best']) / objective(OPTIMUM):.1%} of the "
+        "optimum"
     )
 
 

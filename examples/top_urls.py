@@ -29,8 +29,8 @@ app.source("tweets", key="user", ts="time")
 @app.map("tweets", publishes="shares")
 def find_urls(event: ms.Event) -> Iterator[object]:
     """Emits an event for each URL in the tweet, keyed by it, without trailing punctuation."""
-    found = URL.findall(event.value["text"])
-    for url in dict.fromkeys(url.rstrip(".,:;!?)'") for url in found):
+    urls = URL.findall(event.value["text"])
+    for url in dict.fromkeys(url.rstrip(".,:;!?)'") for url in urls):
         yield ms.emit(key=url, value=None)
 
 

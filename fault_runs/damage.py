@@ -206,7 +206,7 @@ def _one(
 
     path = random.choice(sorted(_files(folder, kind)))
     what = f"{path.relative_to(folder)}: {_damage(path, random, kind)}"
-    named = any(_names(str(finding), path) for finding in verify(folder / "store").found)
+    named = any(_names(str(finding), path) for finding in verify(folder / "store").faults)
     settings, said = _settings(folder), list[str]()
     try:
         run(

@@ -228,14 +228,64 @@ def test_a_module_is_read_in_one_go() -> None:
     assert not silent
 
 
-NOUNS_IN_ING = {"testing", "resharding", "shared_resharding"}
-"""Words of the field that end like gerunds."""
+NOUNS_IN_ING = {"testing", "resharding", "shared_resharding", "verifying"}
+"""Words that may end like gerunds: those of the field, and the package of `millstream verify`."""
 
 
 def test_a_module_is_named_by_a_noun() -> None:
     """A newcomer looks for things, not for what is being done: `pane_maker`, not `making`."""
-    gerunds = {path.stem for path in MODULES if path.stem.endswith("ing")}
+    names = {name for path in MODULES for name in name_of(path).split(".")}
+    gerunds = {name for name in names if name.endswith("ing")}
     assert gerunds <= NOUNS_IN_ING
+
+
+VAGUE = {"one", "found", "told", "of", "what"}
+"""Names that do not say what they hold."""
+KEPT_NAMES = {
+    "millstream.algebra": {"of"},
+    "millstream.elements": {"of"},
+    "millstream.elements.sort": {"told"},
+    "millstream.agent.panes.restart": {"told"},
+}
+"""By package or module: names that users write (`sum(of="price")`), and stored fields."""
+
+
+def test_a_variable_says_what_it_holds() -> None:
+    """No variable, parameter or field of the package and of the examples has a vague name."""
+    examples = (ROOT.parents[1] / "examples").rglob("*.py")
+    wrong = [
+        f"{path.relative_to(ROOT.parents[1])}:{line}: {name}"
+        for path in (*MODULES, *examples)
+        for line, name in named_in(tree_of(path))
+        if name in VAGUE - kept_names(path)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def kept_names(path: Path) -> set[str]:
+    """The vague names that a module may have."""
+    if not path.is_relative_to(ROOT):
+        return set()
+    module = f"{name_of(path)}."
+    return {
+        name
+        for part, names in KEPT_NAMES.items()
+        for name in names
+        if module.startswith(f"{part}.")
+    }
+
+
+def named_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The variables, parameters and attributes that a module sets, with their lines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.lineno, node.attr
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.lineno, node.name
 
 
 def test_a_large_folder_shows_its_parts() -> None:

@@ -133,7 +133,7 @@ class Agent:
         limits.outboxes.append(node.disk)
         state = cast(State, MemoryState())
         self.panes = JobPanes(
-            placed, node.name, PLACED, state, node.disk, self.link.told, limits, around
+            placed, node.name, PLACED, state, node.disk, self.link.decisions, limits, around
         )
         began = self.panes.position
         self._log = LogPosition(began[0].offset if began else 0)
@@ -153,20 +153,20 @@ class Agent:
         return self.link.parent.post("", body, key)
 
     def take_question(self, question: NewsQuestion) -> Answer:
-        return answer_of(200, self.link.told.answer(question))
+        return answer_of(200, self.link.decisions.answer(question))
 
     def take_hello(self, node: str, body: bytes) -> Answer:
         return self.membership.greeted(node, body)
 
     # The loop of the agent
 
-    def _parent(self, told: RootDecisions) -> Parent:
+    def _parent(self, decisions: RootDecisions) -> Parent:
         name = self._placed.name
         return Parent(
             self._placed,
             self._node.name,
             ways=self.membership,
-            told=told,
+            decisions=decisions,
             children=lambda: self.membership.children(name),
             depth=self.membership.depth,
             most_bytes=MEMORY // 2,

@@ -51,7 +51,7 @@ def words(bench: Bench, plan: Words) -> list[Row]:
         "count": "count_error",
         "frequency": "frequency_error",
         "deviation": "frequency_deviation",
-        "found": "found",
+        "words_found": "found",
     }
     measured = (job, panes_of(job, logs), names, range(plan.windows))
     return _rows(bench, *measured, plan.parts, word_truth.measure, columns)
@@ -71,7 +71,7 @@ def clicks(bench: Bench, plan: Clicks) -> list[Row]:
         "duration": "duration_error",
         "clicks": "clicks_error",
         "total": "total_error",
-        "found": "found",
+        "users_found": "found",
     }
     measured = (job, panes_of(job, logs), names, range(first, first + plan.windows))
     return _rows(bench, *measured, plan.parts, session_truth.measure, columns)
@@ -83,7 +83,7 @@ def hdfs(bench: Bench, plan: Hdfs) -> list[Row]:
     given = hdfs_traffic.Cluster(plan.blocks, hours=48 * plan.windows, nodes=names)
     job, logs = block_writes(), _logs(hdfs_traffic.rows(given), written_at)
     first = hdfs_traffic.START // (48 * hdfs_traffic.HOUR)
-    columns = {"rejected": "rejects", "distance": "distance", "found": "found"}
+    columns = {"rejected": "rejects", "distance": "distance", "nodes_found": "found"}
     measured = (job, panes_of(job, logs), names, range(first, first + plan.windows))
     return _rows(bench, *measured, plan.parts, write_truth.measure, columns)
 

@@ -27,15 +27,15 @@ def by_window(event: ms.Event) -> Iterator[Any]:
         yield ms.emit(key=window, value={"key": event.key, "answer": event.value["value"]})
 
 
-def is_over(window: dict[str, Any], told: int) -> bool:
-    """True if a window's event is the last one of its reducers; `told` is the number that have come
-    so far.
+def is_over(window: dict[str, Any], answered: int) -> bool:
+    """True if a window's event is the last one of its reducers; `answered` is
+    the number that have come so far.
 
     >>> is_over({"reducer": "3/0"}, 1), is_over({"reducer": "3/2"}, 3)
     (False, True)
     """
     reducers, slash, _ = str(window["reducer"]).partition("/")
-    return told >= (int(reducers) if slash else 1)
+    return answered >= (int(reducers) if slash else 1)
 
 
 def bounds(window: dict[str, Any]) -> dict[str, Any]:

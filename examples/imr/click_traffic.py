@@ -60,20 +60,20 @@ def clicks(given: Clicks) -> Iterator[Click]:
     of_users: list[list[Click]] = [[(START, PROBE, node) for node in given.nodes]]
     for number in range(given.users):
         user = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
-        of_users.append([one for one in _of_user(given, random, user) if one[0] < end])
+        of_users.append([click for click in _of_user(given, random, user) if click[0] < end])
     return merge(*of_users)
 
 
 def _of_user(given: Clicks, random: Random, user: str) -> list[Click]:
-    found = []
+    lines = []
     at = START + random.randrange(given.hours * HOUR)
     for _ in range(_some(random, given.sessions)):
         for _ in range(_some(random, given.pages)):
             for _ in range(random.randint(1, given.requests)):
-                found.append((at + random.randrange(3), user, random.choice(given.nodes)))
+                lines.append((at + random.randrange(3), user, random.choice(given.nodes)))
             at += 3 + min(int(random.expovariate(1 / given.pause)), 24 * MINUTE)
         at += 35 * MINUTE + random.randrange(2 * HOUR)
-    return sorted(found)
+    return sorted(lines)
 
 
 def _some(random: Random, mean: float) -> int:
@@ -102,10 +102,10 @@ def rows(given: Clicks) -> Iterator[Row]:
 
 def record_of(line: str) -> dict[str, str]:
     """Returns the record that an agent makes of a line: its user and its time."""
-    found = LINE.match(line)
-    if found is None:
+    match = LINE.match(line)
+    if match is None:
         raise ValueError(f"a line must be as Apache writes it; got {line!r}")
-    return found.groupdict()
+    return match.groupdict()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -116,11 +116,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--hours", type=int, default=6)
     parser.add_argument("--seed", type=int, default=7)
     asked = parser.parse_args(arguments)
-    found: Iterator[Row] = rows(Clicks(asked.users, asked.seed, asked.hours))
+    written: Iterator[Row] = rows(Clicks(asked.users, asked.seed, asked.hours))
     if asked.log is not None:
         given = spread(lines_of(asked.log), NODES, asked.seed)
-        found = ((node, line, record_of(line)) for node, line in given)
-    for node, count in write(asked.out, found).items():
+        written = ((node, line, record_of(line)) for node, line in given)
+    for node, count in write(asked.out, written).items():
         print(f"{asked.out / node}: {count} clicks")
 
 

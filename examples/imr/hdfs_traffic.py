@@ -82,32 +82,33 @@ def writes(given: Cluster) -> Iterator[Write]:
 
 def lines(given: Cluster) -> Iterator[tuple[int, int, str]]:
     """When, at which node, and what it logs; in the order of their times."""
-    found = []
-    for number, one in enumerate(writes(given)):
-        thread, here, over = 100 + number % 5_000, address(one.node), one.begun + one.seconds
-        found.append(
+    lines = []
+    for number, block_write in enumerate(writes(given)):
+        thread, here = 100 + number % 5_000, address(block_write.node)
+        over = block_write.begun + block_write.seconds
+        lines.append(
             (
-                one.begun,
-                one.node,
-                f"{thread} INFO {XCEIVER}: Receiving block {one.block} "
-                f"src: /{one.source}:{40_000 + thread} dest: /{here}:50010",
+                block_write.begun,
+                block_write.node,
+                f"{thread} INFO {XCEIVER}: Receiving block {block_write.block} "
+                f"src: /{block_write.source}:{40_000 + thread} dest: /{here}:50010",
             )
         )
         for text in (
-            f"Received block {one.block} of size {SIZE} from /{one.source}",
-            f"PacketResponder 1 for block {one.block} terminating",
+            f"Received block {block_write.block} of size {SIZE} from /{block_write.source}",
+            f"PacketResponder 1 for block {block_write.block} terminating",
         ):
-            found.append((over, one.node, f"{thread + 1} INFO {RESPONDER}: {text}"))
+            lines.append((over, block_write.node, f"{thread + 1} INFO {RESPONDER}: {text}"))
         if number % 10 == 0:
-            served = f"{here}:50010 Served block {one.block} to /10.250.0.7"
-            found.append((over + 30, one.node, f"{thread} INFO {XCEIVER}: {served}"))
+            served = f"{here}:50010 Served block {block_write.block} to /10.250.0.7"
+            lines.append((over + 30, block_write.node, f"{thread} INFO {XCEIVER}: {served}"))
     last = START + (-(-given.hours // 48) * 48 + 4) * HOUR
     for node in range(len(given.nodes)):
         for at in (START, last):
-            found.append(
+            lines.append(
                 (at, node, "1 INFO dfs.DataBlockScanner: Verification succeeded for blk_0")
             )
-    return iter(sorted(found, key=lambda one: one[:2]))
+    return iter(sorted(lines, key=lambda line: line[:2]))
 
 
 def rows(given: Cluster) -> Iterator[Row]:
@@ -119,10 +120,10 @@ def rows(given: Cluster) -> Iterator[Row]:
 
 def record_of(line: str) -> dict[str, str]:
     """Returns the record that an agent makes of a line: its time, its writer and its text."""
-    found = LINE.match(line)
-    if found is None:
+    match = LINE.match(line)
+    if match is None:
         raise ValueError(f"a line must be as HDFS writes it; got {line!r}")
-    return found.groupdict()
+    return match.groupdict()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -133,11 +134,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--hours", type=int, default=48)
     parser.add_argument("--seed", type=int, default=7)
     asked = parser.parse_args(arguments)
-    found: Iterator[Row] = rows(Cluster(asked.blocks, asked.seed, asked.hours))
+    written: Iterator[Row] = rows(Cluster(asked.blocks, asked.seed, asked.hours))
     if asked.log is not None:
         given = spread(lines_of(asked.log), NODES, asked.seed)
-        found = ((node, line, record_of(line)) for node, line in given)
-    for node, count in write(asked.out, found).items():
+        written = ((node, line, record_of(line)) for node, line in given)
+    for node, count in write(asked.out, written).items():
         print(f"{asked.out / node}: {count} lines")
 
 

@@ -39,22 +39,22 @@ def messages_of(job: Job, node: str, log: Log) -> Iterator[Message]:
 def panes_of(job: Job, logs: Mapping[str, Log]) -> Panes:
     """The panes of all nodes, the last one of each included."""
     return {
-        (node, one.pane): one.partials
+        (node, message.pane): message.partials
         for node, log in logs.items()
-        for one in messages_of(job, node, log)
-        if one.partials
+        for message in messages_of(job, node, log)
+        if message.partials
     }
 
 
 def answers(job: Job, panes: Panes, received: Collection[Cell]) -> dict[str, Any]:
     """Returns the answer of a window over these panes for each key, as the job's `reduce` gives
     it."""
-    merging, found = job.merging, dict[str, Any]()
+    merging, partials = job.merging, dict[str, Any]()
     for cell in sorted(received):
         for key, partial in panes.get(cell, {}).items():
             value = merging.read(partial)
-            found[key] = merging.merge(found[key], value) if key in found else value
-    return {key: job.answer(key, found[key]) for key in sorted(found)}
+            partials[key] = merging.merge(partials[key], value) if key in partials else value
+    return {key: job.answer(key, partials[key]) for key in sorted(partials)}
 
 
 def whole(nodes: Sequence[str], panes: range) -> frozenset[Cell]:
@@ -82,6 +82,6 @@ def temporal(nodes: Sequence[str], panes: range, part: float, seed: int) -> froz
     return whole(Random(seed).sample(list(nodes), _count(part, nodes)), panes)
 
 
-def _count(part: float, of: Sequence[object]) -> int:
+def _count(part: float, population: Sequence[object]) -> int:
     """So much of them, rounded up; but 0.7 of ten is seven, whatever 0.7 is to a computer."""
-    return ceil(round(part * len(of), 9))
+    return ceil(round(part * len(population), 9))

@@ -41,7 +41,7 @@ class SessionErrors:
     clicks: float
     """The error of the mean number of clicks in a user's sessions, over the users found."""
     total: float
-    found: float
+    users_found: float
     """The part of the users that were found."""
 
 
@@ -66,21 +66,21 @@ def cut(times: list[int]) -> list[Session]:
     return sessions
 
 
-def errors(true: Mapping[str, Any], found: Mapping[str, Any]) -> SessionErrors:
+def errors(true: Mapping[str, Any], answered: Mapping[str, Any]) -> SessionErrors:
     """The errors of what was found: answers of the job, by user."""
-    seen = [user for user in true if user in found]
-    of_sessions = [_off(true[user], found[user], "sessions") for user in seen]
+    seen = [user for user in true if user in answered]
+    of_sessions = [_off(true[user], answered[user], "sessions") for user in seen]
     lasting = [user for user in seen if true[user]["duration"] > 0]
     total_true, total_found = (
-        sum(answer["sessions"] for answer in of.values()) for of in (true, found)
+        sum(answer["sessions"] for answer in answers.values()) for answers in (true, answered)
     )
     return SessionErrors(
         per_user=_mean(of_sessions),
         per_user_of_all=(sum(of_sessions) + len(true) - len(seen)) / len(true),
-        duration=_mean([_off(true[user], found[user], "duration") for user in lasting]),
-        clicks=_mean([_off(true[user], found[user], "clicks") for user in seen]),
+        duration=_mean([_off(true[user], answered[user], "duration") for user in lasting]),
+        clicks=_mean([_off(true[user], answered[user], "clicks") for user in seen]),
         total=abs(total_found - total_true) / total_true,
-        found=len(seen) / len(true),
+        users_found=len(seen) / len(true),
     )
 
 
@@ -91,8 +91,8 @@ def measure(
     return errors(answers(job, panes, all_cells), answers(job, panes, received))
 
 
-def _off(true: Mapping[str, float], found: Mapping[str, float], what: str) -> float:
-    return abs(found[what] - true[what]) / true[what]
+def _off(true: Mapping[str, float], answered: Mapping[str, float], name: str) -> float:
+    return abs(answered[name] - true[name]) / true[name]
 
 
 def _mean(values: list[float]) -> float:

@@ -42,12 +42,12 @@ class Words:
 
 def weights(given: Words, node: int) -> list[float]:
     """Returns the relative frequency of each word on a node."""
-    found = []
+    lines = []
     for word in range(given.vocabulary):
         at_home = (7 * word + word // 10) % len(given.nodes) == node
         elsewhere = 0.0 if word % 10 == 9 else 1.0
-        found.append((given.skew if at_home else elsewhere) / (word + 1))
-    return found
+        lines.append((given.skew if at_home else elsewhere) / (word + 1))
+    return lines
 
 
 def log(given: Words, node: int) -> Iterator[dict[str, Any]]:

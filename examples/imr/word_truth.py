@@ -29,7 +29,7 @@ class WordErrors:
     frequency: float
     deviation: float
     """The standard deviation of the frequency errors."""
-    found: float
+    words_found: float
     """The part of the words that were found at all."""
 
 
@@ -47,21 +47,21 @@ def true_counts(logs: Mapping[str, Sequence[Mapping[str, Any]]], size: int) -> l
     ]
 
 
-def errors(true: Mapping[str, int], found: Mapping[str, int]) -> WordErrors:
+def errors(true: Mapping[str, int], answered: Mapping[str, int]) -> WordErrors:
     """The errors of what was found.
 
     >>> errors({"a": 4, "b": 4}, {"a": 2, "b": 2})
-    WordErrors(count=0.5, frequency=0.0, deviation=0.0, found=1.0)
+    WordErrors(count=0.5, frequency=0.0, deviation=0.0, words_found=1.0)
     >>> errors({"a": 4, "b": 4}, {"a": 4})
-    WordErrors(count=0.5, frequency=1.0, deviation=0.0, found=0.5)
+    WordErrors(count=0.5, frequency=1.0, deviation=0.0, words_found=0.5)
     """
-    all_true, all_found = sum(true.values()), sum(found.values()) or 1
-    of_counts = [abs(found.get(word, 0) - count) / count for word, count in true.items()]
+    all_true, all_found = sum(true.values()), sum(answered.values()) or 1
+    of_counts = [abs(answered.get(word, 0) - count) / count for word, count in true.items()]
     of_shares = [
-        abs(found.get(word, 0) / all_found - count / all_true) / (count / all_true)
+        abs(answered.get(word, 0) / all_found - count / all_true) / (count / all_true)
         for word, count in true.items()
     ]
-    seen = sum(word in found for word in true) / len(true)
+    seen = sum(word in answered for word in true) / len(true)
     return WordErrors(fmean(of_counts), fmean(of_shares), pstdev(of_shares), seen)
 
 

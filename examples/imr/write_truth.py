@@ -31,26 +31,26 @@ class HistogramErrors:
     """The part of the histograms that differ from the whole ones."""
     distance: float
     """The mean distance of the histograms from those of all panes."""
-    found: float
+    nodes_found: float
     """The part of the nodes that have a histogram."""
 
 
 def true_histograms(writes: Iterable[Write]) -> dict[str, Histogram]:
     """The histogram of each node's writes, counted one by one."""
-    found: dict[str, Histogram] = {}
-    for one in writes:
-        counts = found.setdefault(address(one.node), [0] * (len(EDGES) + 1))
-        counts[sum(one.seconds > edge for edge in EDGES)] += 1
-    return found
+    histograms: dict[str, Histogram] = {}
+    for write in writes:
+        counts = histograms.setdefault(address(write.node), [0] * (len(EDGES) + 1))
+        counts[sum(write.seconds > edge for edge in EDGES)] += 1
+    return histograms
 
 
-def errors(true: Mapping[str, Histogram], found: Mapping[str, Histogram]) -> HistogramErrors:
+def errors(true: Mapping[str, Histogram], received: Mapping[str, Histogram]) -> HistogramErrors:
     """The errors of the histograms that were found."""
-    tests = [compared(true[node], found[node]) for node in true if node in found]
+    tests = [compared(true[node], received[node]) for node in true if node in received]
     return HistogramErrors(
-        rejected=fmean(one.p < LEVEL for one in tests) if tests else 0.0,
-        distance=fmean(one.distance for one in tests) if tests else 0.0,
-        found=len(tests) / len(true),
+        rejected=fmean(test.p < LEVEL for test in tests) if tests else 0.0,
+        distance=fmean(test.distance for test in tests) if tests else 0.0,
+        nodes_found=len(tests) / len(true),
     )
 
 
@@ -58,8 +58,8 @@ def measure(
     job: Job, panes: Panes, all_cells: Collection[Cell], received: Collection[Cell]
 ) -> HistogramErrors:
     """The errors of a window of `all_cells` of which only some were received."""
-    true, found = (_of(answers(job, panes, cells)) for cells in (all_cells, received))
-    return errors(true, found)
+    true, answered = (_of(answers(job, panes, cells)) for cells in (all_cells, received))
+    return errors(true, answered)
 
 
 def _of(blocks: Mapping[str, Any]) -> dict[str, Histogram]:

@@ -43,12 +43,12 @@ class MeasurementPE(ms.Element):
     over: float = 0.0
 
     def process_event(self, event: ms.Event) -> None:
-        told = event.value
-        if told["cycle"] > self.cycle:
-            self.cycle, self.slot, self.total, self.over = told["cycle"], 0, 0.0, 0.0
-        if told["cycle"] == self.cycle:
-            self.total += sum(weight * told[name] for name, weight in self.weights.items())
-            self.over += told[self.per]
+        report = event.value
+        if report["cycle"] > self.cycle:
+            self.cycle, self.slot, self.total, self.over = report["cycle"], 0, 0.0, 0.0
+        if report["cycle"] == self.cycle:
+            self.total += sum(weight * report[name] for name, weight in self.weights.items())
+            self.over += report[self.per]
 
     def output(self) -> Iterator[Any]:
         self.slot += 1
@@ -86,22 +86,22 @@ class ComparatorPE(ms.Element):
     pairs: list[list[float]] = field(default_factory=list)
 
     def process_event(self, event: ms.Event) -> Iterator[Any]:
-        told = event.value
-        if told["cycle"] > self.cycle:
-            self.cycle, self.decided, self.waiting, self.pairs = told["cycle"], False, {}, []
-        if told["cycle"] < self.cycle or self.decided:
+        report = event.value
+        if report["cycle"] > self.cycle:
+            self.cycle, self.decided, self.waiting, self.pairs = report["cycle"], False, {}, []
+        if report["cycle"] < self.cycle or self.decided:
             return
         first, second = self.key.split(":")
-        other = second if told["slice"] == first else first
-        matching = self.waiting.pop(f"{other}/{told['slot']}", None)
+        other = second if report["slice"] == first else first
+        matching = self.waiting.pop(f"{other}/{report['slot']}", None)
         if matching is None:
-            self.waiting[f"{told['slice']}/{told['slot']}"] = told["objective"]
+            self.waiting[f"{report['slice']}/{report['slot']}"] = report["objective"]
             return
-        pair = [told["objective"], matching]
-        self.pairs.append(pair if told["slice"] == first else pair[::-1])
+        pair = [report["objective"], matching]
+        self.pairs.append(pair if report["slice"] == first else pair[::-1])
         if len(self.pairs) < max(self.least, 2):
             return
-        test = paired([one - two for one, two in self.pairs])
+        test = paired([above - below for above, below in self.pairs])
         if test.p > self.level and len(self.pairs) < self.most:
             return
         self.decided, self.waiting = True, {}
@@ -143,8 +143,8 @@ class OptimizerPE(ms.Element):
                 present = event.value.get("parameters", {})
                 self.search = begin(
                     {
-                        name: {**one, "start": present.get(name, one["start"])}
-                        for name, one in self.parameters.items()
+                        name: {**limits, "start": present.get(name, limits["start"])}
+                        for name, limits in self.parameters.items()
                     },
                     small=self.small,
                     rounds=self.rounds,

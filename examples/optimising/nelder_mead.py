@@ -61,8 +61,8 @@ def begin(
 
     A round ends when no vertex is further than `small` first steps from the best.
     """
-    start, steps = ([one[what] for one in parameters.values()] for what in ("start", "step"))
-    low, high = ([one[what] for one in parameters.values()] for what in ("low", "high"))
+    start, steps = ([limits[key] for limits in parameters.values()] for key in ("start", "step"))
+    low, high = ([limits[key] for limits in parameters.values()] for key in ("low", "high"))
     search = Search(low, high, steps, small, rounds, [])
     return replace(search, vertices=_simplex(search, start))
 

@@ -15,7 +15,8 @@ def drawn(cycles: Sequence[Cycle]) -> str:
 
 
 def _way(cycles: Sequence[Cycle]) -> str:
-    tried = sorted({(one["reserve"], one["ads"]) for c in cycles for one in c.slices.values()})
+    slices = [parameters for cycle in cycles for parameters in cycle.slices.values()]
+    tried = sorted({(parameters["reserve"], parameters["ads"]) for parameters in slices})
     best = [(cycle.best["reserve"], cycle.best["ads"]) for cycle in cycles]
     return line_chart(
         [

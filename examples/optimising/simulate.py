@@ -40,37 +40,44 @@ def cycles(app: ms.App, seed: int, start: Mapping[str, float] | None = None) -> 
     run.feed({"starts": [target.hello()]})
     while target.time < START + LONGEST * DAY:
         for event in run.stream("parameters")[target.cycle :]:
-            told, day = event.value, (target.time - START) / DAY
-            target.apply(told)
+            message, day = event.value, (target.time - START) / DAY
+            target.apply(message)
             yield Cycle(
-                told["cycle"], day, told["slices"], told["best"], told["finished"], told["after"]
+                message["cycle"],
+                day,
+                message["slices"],
+                message["best"],
+                message["finished"],
+                message["after"],
             )
-            if told["finished"]:
+            if message["finished"]:
                 return
         run.feed({"events": list(target.run(target.time + EVERY))})
         if run.dead_letters:
             raise ms.FunctionError(str(run.dead_letters[0]))
 
 
-def off(found: Mapping[str, float]) -> float:
+def off(parameters: Mapping[str, float]) -> float:
     """The distance of the parameters from the optimum, as a fraction of their allowed range."""
     return max(
-        abs(found[name] - OPTIMUM[name]) / (one["high"] - one["low"])
-        for name, one in PARAMETERS.items()
+        abs(parameters[name] - OPTIMUM[name]) / (limits["high"] - limits["low"])
+        for name, limits in PARAMETERS.items()
     )
 
 
-def lost(found: Mapping[str, float]) -> float:
+def lost(parameters: Mapping[str, float]) -> float:
     """The fraction of the greatest objective that the parameters lose."""
-    return 1 - objective(found) / objective(OPTIMUM)
+    return 1 - objective(parameters) / objective(OPTIMUM)
 
 
 def anywhere(seed: int) -> dict[str, float]:
     """Parameters to start from, drawn at random, not quite at the bounds."""
     random = Random(f"start {seed}")
     return {
-        name: round(random.uniform(0.95 * one["low"] + 0.05 * one["high"], 0.95 * one["high"]), 2)
-        for name, one in PARAMETERS.items()
+        name: round(
+            random.uniform(0.95 * axis["low"] + 0.05 * axis["high"], 0.95 * axis["high"]), 2
+        )
+        for name, axis in PARAMETERS.items()
     }
 
 
@@ -110,13 +117,13 @@ def _several(app: ms.App, seeds: int) -> None:
             f"{end.day:>5.1f} {off(end.best):>5.1%}  {objective(end.best):.3f}",
             flush=True,
         )
-    for what, figures, form in (
+    for title, figures, form in (
         ("cycles", [end.number for end in ends], ".0f"),
         ("days", [end.day for end in ends], ".1f"),
         ("off the optimum, of the range", [off(end.best) for end in ends], ".1%"),
         ("of the objective forgone", [lost(end.best) for end in ends], ".2%"),
     ):
-        print(f"{what}: median {median(figures):{form}}, at most {max(figures):{form}}")
+        print(f"{title}: median {median(figures):{form}}, at most {max(figures):{form}}")
     print(f"finished: {sum(end.finished for end in ends)} of {len(ends)}")
 
 

@@ -37,7 +37,7 @@ def paired(differences: Sequence[float]) -> Paired:
     """
     n = len(differences)
     mean = math.fsum(differences) / n
-    variance = math.fsum((one - mean) ** 2 for one in differences) / (n - 1)
+    variance = math.fsum((difference - mean) ** 2 for difference in differences) / (n - 1)
     if variance == 0:  # all the same: no doubt, unless they are all zero
         return Paired(mean, math.copysign(math.inf, mean), 0.0) if mean else Paired(0.0, 0.0, 1.0)
     t = mean / math.sqrt(variance / n)

@@ -61,7 +61,7 @@ class Target:
         self._at = start // EVERY * EVERY
         self._mood = 0.0
         self.cycle = 0
-        begun = {name: one["start"] for name, one in PARAMETERS.items()} | dict(parameters or {})
+        begun = {name: axis["start"] for name, axis in PARAMETERS.items()} | dict(parameters or {})
         self.parameters = {name: dict(begun) for name in SLICES}
 
     @property
@@ -74,12 +74,12 @@ class Target:
         slices, present = ":".join(SLICES), self.parameters[SLICES[0]]
         return {"comparison": slices, "time": self._at, "parameters": present}
 
-    def apply(self, told: Mapping[str, Any]) -> bool:
+    def apply(self, message: Mapping[str, Any]) -> bool:
         """Take new parameters, unless they are not new; says whether it did."""
-        if told["cycle"] <= self.cycle:
+        if message["cycle"] <= self.cycle:
             return False
-        self.cycle = told["cycle"]
-        for name, parameters in told["slices"].items():
+        self.cycle = message["cycle"]
+        for name, parameters in message["slices"].items():
             # Those that are not tuned stay as they are.
             self.parameters[name] = self.parameters[name] | parameters
         return True

@@ -12,10 +12,10 @@ def counted(number: int, noun: str, nouns: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
 
 
-def verb(number: int, one: str, many: str) -> str:
+def verb(number: int, singular: str, plural: str) -> str:
     """Returns the form of a verb that goes with a number.
 
     >>> counted(1, "slate") + verb(1, " fits", " fit")
     '1 slate fits'
     """
-    return one if number == 1 else many
+    return singular if number == 1 else plural

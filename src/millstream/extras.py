@@ -26,8 +26,8 @@ EXTRA_OF = {
 
 
 @contextmanager
-def needed_by(what: str) -> Iterator[None]:
-    """For a block that imports from extras: MissingExtra says what to install for `what`."""
+def needed_by(feature: str) -> Iterator[None]:
+    """For a block that imports from extras: MissingExtra says what to install for `feature`."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -35,6 +35,6 @@ def needed_by(what: str) -> Iterator[None]:
         if library not in EXTRA_OF:
             raise
         raise MissingExtra(
-            f"{what} needs the library {library}, which is not installed; install it with: "
+            f"{feature} needs the library {library}, which is not installed; install it with: "
             f"pip install 'millstream[{EXTRA_OF[library]}]'"
         ) from error

@@ -193,5 +193,5 @@ def _blame(error: BaseException, target: str) -> str:
     place = target if frame is None else f"{shown_path(frame.filename)}:{frame.lineno}"
     if isinstance(error, MillstreamError):
         return f"{place}: {str(error).replace(f' ({place})', '', 1)}"  # name the place only once
-    what = "the module exits" if isinstance(error, SystemExit) else type(error).__name__
-    return f"{place}: {what}: {error}"
+    reason = "the module exits" if isinstance(error, SystemExit) else type(error).__name__
+    return f"{place}: {reason}: {error}"

@@ -354,8 +354,8 @@ def check_algebra(algebra: Algebra, events: Iterable[Event]) -> None:
         except CodecError as error:
             raise AssertionError(f"{name}: write must give what JSON can carry: {error}") from None
 
-    def same(law: str, one: Any, other: Any) -> None:
-        first, second = shown(one), shown(other)
+    def same(law: str, left: Any, right: Any) -> None:
+        first, second = shown(left), shown(right)
         if algebra.error is None:
             assert first == second, (
                 f"{name}: {law} must hold; got {first.decode()} and {second.decode()}"

@@ -95,11 +95,11 @@ class Section:
         """DefinitionError if the table has any other key."""
         for key in self.values:
             if key not in keys:
-                what = "table" if isinstance(self.values[key], dict) else "key"
+                kind = "table" if isinstance(self.values[key], dict) else "key"
                 inside = f" in {shown(self.path)}" if self.path else ""
-                named = shown((*self.path, key)) if what == "table" else repr(key)
+                named = shown((*self.path, key)) if kind == "table" else repr(key)
                 hint = did_you_mean(key, keys)
-                raise self.error(key, f"unknown {what} {named}{inside}; {hint}")
+                raise self.error(key, f"unknown {kind} {named}{inside}; {hint}")
 
     def get(self, key: str, *kinds: type) -> Any:
         """Returns the value, which must be of one of the kinds; None if it is absent."""

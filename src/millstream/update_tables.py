@@ -138,8 +138,8 @@ class TableForm:
         """Calls the function with tables of one event, and puts the new slate into `slate`."""
         records = [self.record(encode_value(event.value))] if self.has_values else []
         columns = self.value_columns(records)
-        one = TableEvents([0], [event.ts], [event.stream], columns)
-        returned = self.call(update, one, [event.key], [slate])
+        events = TableEvents([0], [event.ts], [event.stream], columns)
+        returned = self.call(update, events, [event.key], [slate])
         for column, new in zip(self._columns, returned, strict=True):
             setattr(slate, column.name, new[0].as_py())
 

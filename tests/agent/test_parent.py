@@ -53,14 +53,14 @@ class Node:
         )
         self.outbox = Outbox(folder / name, 1 << 30, self.said.append)
         link = self.network.link(JOB, self.outbox)
-        self.told, self.parent = link.told, link.parent
+        self.told, self.parent = link.decisions, link.parent
         ways = self.network.ways
         self.sender = Sender(
             self.outbox,
             JOB,
             root=ways.root,
             parent=lambda: self.parent or ways.up(JOB.name),
-            told=self.told,
+            decisions=self.told,
             say=self.said.append,
             clock=self.clock,
         )

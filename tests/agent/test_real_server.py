@@ -67,7 +67,7 @@ def sender(folder: Path, url: str, name: str = "", token: str = TOKEN) -> tuple[
     ways = LaidWays(ServerWire(url, token))
     told = RootDecisions(ways, job, "a", print)
     root = ways.root
-    return outbox, Sender(outbox, job, root=root, parent=lambda: None, told=told, say=print)
+    return outbox, Sender(outbox, job, root=root, parent=lambda: None, decisions=told, say=print)
 
 
 def records(url: str) -> list[Any]:

@@ -44,7 +44,7 @@ class Agent:
             placed("a", "b"),
             root=ways.root,
             parent=lambda: self.parent,
-            told=self.told,
+            decisions=self.told,
             say=self.said.append,
             clock=self.clock,
         )

@@ -79,13 +79,13 @@ def test_a_restored_store_goes_on_where_the_backup_was(tmp_path: Path) -> None:
     again = tmp_path / "again"
     restore(place, record, again, quiet)
     assert slates(again) == dict.fromkeys(users, 1)
-    assert verify(again).found == []
+    assert verify(again).faults == []
     run(shop(), settings(again))
     assert slates(again) == {**dict.fromkeys(users, 1), "user-000": 2, "late-comer": 1}
     assert bought(again) == sorted(
         [*((user, 1) for user in users), ("user-000", 2), ("late-comer", 1)]
     )
-    assert verify(again).found == []
+    assert verify(again).faults == []
     assert Home.open(again).facts.id != Home.open(store).facts.id
 
 
@@ -144,7 +144,7 @@ def test_a_running_store_is_backed_up_as_of_one_batch(tmp_path: Path, flush: int
         assert total == json.loads(record.progress)["events"]
         run(shop(), settings(again))
         found = slates(again)
-        assert verify(again).found == []
+        assert verify(again).faults == []
         assert bought(again) == sorted((key, n) for key in found for n in range(1, found[key] + 1))
 
 
@@ -237,4 +237,4 @@ def test_a_shared_store_is_backed_up(tmp_path: Path) -> None:
     run(shop(), Settings("shop", again, {"buys": f"json:{folder}"}, available_now=True))
     assert slates(again) == {"ann": 3, "bob": 1}
     assert bought(again) == [("ann", 1), ("ann", 2), ("ann", 3), ("bob", 1)]
-    assert verify(again).found == []
+    assert verify(again).faults == []

@@ -75,7 +75,7 @@ def test_a_store_in_a_folder_becomes_a_shared_one(tmp_path: Path) -> None:
     with mirrored(address, None) as mirror:
         assert slates(mirror) == {"ann": 2, "bob": 1}
         assert bought(mirror) == [("ann", 1), ("ann", 2), ("bob", 1)]
-        assert verify(mirror).found == []
+        assert verify(mirror).faults == []
     send_to(address, "ann")
     run(shop(), shared(tmp_path, address))
     with mirrored(address, None) as mirror:
@@ -126,7 +126,7 @@ def test_output_that_no_sink_has_is_published(
     run(shop(), settings(tmp_path / "again"))
     with mirrored(address, None) as mirror:
         assert bought(mirror) == bought(tmp_path / "again") == [("ann", 1), ("bob", 1)]
-    assert verify(tmp_path / "again").found == []
+    assert verify(tmp_path / "again").faults == []
 
 
 def test_a_log_that_has_let_go_of_its_beginning(tmp_path: Path) -> None:

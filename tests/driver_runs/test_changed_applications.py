@@ -140,12 +140,12 @@ def test_an_update_is_renamed(tmp_path: Path, kind: str) -> None:
             "visits": "count",
             "count": "count~2",
         }
-        assert verify(tmp_path / "store").found == []
+        assert verify(tmp_path / "store").faults == []
         with held(tmp_path / "store"):
             reshard(Home.open(tmp_path / "store"), 5, lambda text: None)
         go(tmp_path, both, shards=None)
         assert slates(tmp_path, "visits")["ann"] == {"n": 10}
-        assert verify(tmp_path / "store").found == []
+        assert verify(tmp_path / "store").faults == []
 
 
 def test_events_that_wait_follow_a_rename(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_slates_migrate_when_they_are_used_and_in_bulk(tmp_path: Path, kind: str
     go(tmp_path, first(Visits, version=2), kind)
     assert slates(tmp_path, "count", kind)["bob"] == {"visits": 2, "label": "new"}
     if kind == "local":
-        assert verify(tmp_path / "store").found == []
+        assert verify(tmp_path / "store").faults == []
 
 
 @pytest.mark.parametrize("kind", ["local", "shared"])
@@ -272,7 +272,7 @@ def test_tables_and_ranked_slates_migrate_in_bulk(tmp_path: Path) -> None:
     app = first(ms.Table, version=2, migrations=steps, keep=50)
     assert migrate(app, given(tmp_path), lambda text: None).changed == {"count": 2}
     assert slates(tmp_path, "count") == {"ann": {"visits": 102}, "bob": {"visits": 101}}
-    assert verify(tmp_path / "store").found == []
+    assert verify(tmp_path / "store").faults == []
 
 
 def test_what_cannot_be_migrated_is_left_and_counted(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_commit_that_was_lost_is_found(tmp_path: Path) -> None:
     older = min(NUMBER, PAGE + NUMBER, key=lambda at: content[at])
     content[older] += 2
     path.write_bytes(content)
-    wrong = [finding.wrong for finding in verify(home.path).found if finding.file == str(path)]
+    wrong = [finding.wrong for finding in verify(home.path).faults if finding.file == str(path)]
     assert wrong == ["was changed in batch 1, and knows of 0 as its last"]
     with pytest.raises(StoreError, match=r"shard-0001: it was changed in batch 1, .* restore"):
         recovered(home, progress)
@@ -62,6 +62,6 @@ def test_a_commit_that_was_lost_is_found(tmp_path: Path) -> None:
 def test_a_shard_that_a_batch_did_not_change_is_not_missed(tmp_path: Path) -> None:
     """Its last batch is an older one, and rightly so; rolled back, what it knows stays."""
     home, progress = filled(tmp_path / "store")
-    assert not [finding for finding in verify(home.path).found if "shards" in finding.file]
+    assert not [finding for finding in verify(home.path).faults if "shards" in finding.file]
     recovered(home, progress)
     recovered(home, progress)

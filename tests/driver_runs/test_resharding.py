@@ -55,7 +55,7 @@ def test_a_run_goes_on_after_resharding(case: Case, lane: str, shards: int) -> N
         outcome_of(run, app, folder, shards=case.shards, final=False, **given)
         reshard(Home.open(folder / "store"), shards, quietly)
         assert Home.open(folder / "store").facts.shards == shards
-        assert verify(folder / "store").found == []
+        assert verify(folder / "store").faults == []
         write_records(folder / "in", case.events[half:], files=3)
         found = outcome_of(run, app, folder, **given)
         assert_same(found, reference_outcome(app, case.events, found.late))
@@ -111,5 +111,5 @@ def test_a_resharding_that_is_cut_off_goes_on(
     assert slates(store) == before
     reshard(Home.open(store), 7, quietly)
     assert slates(store) == before
-    assert verify(store).found == []
+    assert verify(store).faults == []
     assert len(list(store.glob("shards*"))) == 1

@@ -154,7 +154,7 @@ def test_half_of_the_panes_drawn_find_most_sessions() -> None:
     assert found["drawn"].per_user < 0.20
     assert found["drawn"].total < 0.05
     assert found["spatial"].total > 2 * found["drawn"].total
-    assert found["spatial"].found < found["drawn"].found
+    assert found["spatial"].users_found < found["drawn"].users_found
 
 
 def test_errors_are_as_defined() -> None:
@@ -171,7 +171,7 @@ def test_errors_are_as_defined() -> None:
         duration=0.5,
         clicks=0.25,
         total=pytest.approx(2 / 3),
-        found=0.5,
+        users_found=0.5,
     )
     assert errors(true, true) == SessionErrors(0, 0, 0, 0, 0, 1)
 

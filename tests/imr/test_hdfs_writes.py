@@ -162,8 +162,8 @@ def test_a_node_that_reports_has_its_whole_histogram() -> None:
     """Figure 12: with all panes of half of the nodes no histogram that is there is wrong; with half
     of the panes of all nodes every node has one, and they are farther off."""
     found = in_part(0.5)
-    assert found["temporal"] == HistogramErrors(rejected=0.0, distance=0.0, found=0.5)
-    assert found["drawn"].found == 1
+    assert found["temporal"] == HistogramErrors(rejected=0.0, distance=0.0, nodes_found=0.5)
+    assert found["drawn"].nodes_found == 1
     assert 0 < found["drawn"].distance < 0.2
 
 
@@ -171,7 +171,7 @@ def test_errors_are_as_defined() -> None:
     """The part that is rejected, of those that there are."""
     true = {"a": [100, 0], "b": [50, 50], "c": [1, 1]}
     said = errors(true, {"a": [0, 100], "b": [50, 50]})
-    assert (said.rejected, said.distance, said.found) == (0.5, 0.5, pytest.approx(2 / 3))
+    assert (said.rejected, said.distance, said.nodes_found) == (0.5, 0.5, pytest.approx(2 / 3))
 
 
 def test_the_script_writes_logs_of_its_own_and_of_a_real_one(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_shares_survive_what_counts_do_not() -> None:
     assert found["drawn"].frequency < 0.25
     assert found["spatial"].frequency < 0.25
     assert found["temporal"].frequency > 2 * found["drawn"].frequency
-    assert found["temporal"].found < found["drawn"].found
+    assert found["temporal"].words_found < found["drawn"].words_found
 
 
 def test_all_of_the_data_has_no_error() -> None:

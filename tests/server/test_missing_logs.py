@@ -36,9 +36,9 @@ def test_a_log_that_is_gone(tmp_path: Path, gone: str, said: str) -> None:
         "deadletters.retried": SourceProgress(position=[0, 1]),
     }
     made.commit(sources=taken, emitted={"counts": 7}, dead_letters=2)
-    before = [str(one) for one in verify(made.path, rows=False).found]
+    before = [str(one) for one in verify(made.path, rows=False).faults]
     assert not any("logs" in one or "retried" in one for one in before)
     shutil.rmtree(made.path / "logs" / gone)
-    found = [str(one) for one in verify(made.path, rows=False).found if "logs" in str(one)]
+    found = [str(one) for one in verify(made.path, rows=False).faults if "logs" in str(one)]
     assert len(found) == 1
     assert said in found[0]

@@ -70,4 +70,4 @@ def test_the_most_important_stay(run: Run, tmp_path: Path, lane: Any) -> None:
             assert Totals.unpack(stored).slates == 2
     store.close()
     assert len(marks) == 1
-    assert verify(tmp_path / "store").found == []
+    assert verify(tmp_path / "store").faults == []

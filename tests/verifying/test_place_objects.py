@@ -39,7 +39,7 @@ def looked(driver: ModelDriver) -> Findings:
 def test_all_is_well(driver: ModelDriver) -> None:
     """Nothing is found in a store as it was written, and what was looked at is counted."""
     findings = looked(driver)
-    assert findings.found == []
+    assert findings.faults == []
     assert findings.looked["commits"] == 11
     assert findings.looked["parts of bases"] == 1
     assert findings.looked["frames"] > 3
@@ -59,10 +59,10 @@ def test_every_damaged_byte_is_found(driver: ModelDriver) -> None:
             wrong = bytearray(data)
             wrong[at] ^= 1
             driver.place.put(name, bytes(wrong))
-            found = [finding.file for finding in looked(driver).found]
+            found = [finding.file for finding in looked(driver).faults]
             assert f"memory:/{name}" in found, (name, at)
         driver.place.put(name, data)
-    assert looked(driver).found == []
+    assert looked(driver).faults == []
 
 
 def test_what_is_missing_is_found(driver: ModelDriver) -> None:
@@ -71,7 +71,7 @@ def test_what_is_missing_is_found(driver: ModelDriver) -> None:
         data = driver.place.get(name)
         assert data is not None
         driver.place.delete([name])
-        assert f"memory:/{name}" in [finding.file for finding in looked(driver).found]
+        assert f"memory:/{name}" in [finding.file for finding in looked(driver).faults]
         driver.place.put(name, data)
 
 
@@ -85,7 +85,7 @@ def test_objects_that_are_not_what_the_commits_say(driver: ModelDriver) -> None:
     assert commit.manifest is not None
     commit.manifest.lineages[0] = (2, ("changes/other",))
     driver.place.put(name, sealed(name, encode_commit(commit)))
-    assert any("does not follow" in finding.wrong for finding in looked(driver).found)
+    assert any("does not follow" in finding.wrong for finding in looked(driver).faults)
     driver.place.put(name, data)
 
     newest = driver.state.manifest.segments[-1].name
@@ -94,13 +94,13 @@ def test_objects_that_are_not_what_the_commits_say(driver: ModelDriver) -> None:
     assert kept is not None
     assert other is not None
     driver.place.put(newest, sealed(newest, other[:-32]))
-    assert any(finding.file.endswith(newest) for finding in looked(driver).found)
+    assert any(finding.file.endswith(newest) for finding in looked(driver).faults)
     driver.place.put(newest, kept)
-    assert looked(driver).found == []
+    assert looked(driver).faults == []
 
 
 def test_no_store(tmp_path: Path) -> None:
     """An empty place is a finding."""
     findings = Findings()
     verify_place(MemoryPlace(), findings)
-    assert [finding.wrong for finding in findings.found] == ["no store is there"]
+    assert [finding.wrong for finding in findings.faults] == ["no store is there"]

@@ -51,7 +51,7 @@ def test_nothing_is_lost(store: Path) -> None:
     assert done.tombstones > 0
     assert done.slates == {"count": 97, "seen": 97}
     findings = verify(store)
-    assert findings.found == []
+    assert findings.faults == []
     assert findings.looked["tombstones"] == 0
     assert [path.name for path in store.glob("shards*")] == [Home.open(store).facts.folder]
 
@@ -73,7 +73,7 @@ def test_expired_slates_go(store: Path) -> None:
         "count": len(must),
         "seen": len(must),
     }
-    assert verify(store).found == []
+    assert verify(store).faults == []
 
 
 def test_the_application_goes_on(store: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_crash_at_any_moment(store: Path, point: str, monkeypatch: pytest.Monk
         with pytest.raises(KeyboardInterrupt):
             vacuum(Home.open(store), {}, quietly)
     assert rows(store) == before
-    assert verify(store).found == []
+    assert verify(store).faults == []
     vacuum(Home.open(store), {}, quietly)
     assert rows(store) == before
     assert len(list(store.glob("shards*"))) == 1

@@ -55,9 +55,9 @@ def test_an_output_that_is_gone(tmp_path: Path, form: str, name: str) -> None:
     """The folder or file of a sink is named, with what to do, and the command ends with 1."""
     out = tmp_path / "out"
     store = filled(tmp_path, **{name: f"{form}:{out}"})
-    assert verify(store).found == []
+    assert verify(store).faults == []
     (out.unlink if form == "sqlite" else lambda: shutil.rmtree(out))()
-    (finding,) = verify(store).found
+    (finding,) = verify(store).faults
     assert finding.file == str(out)
     assert finding.wrong == f"is missing, and output of {name!r} was written to it"
     assert "restore it from a copy" in finding.mend
@@ -75,11 +75,11 @@ def test_an_output_file_that_was_cut_or_taken(tmp_path: Path, form: str) -> None
     size = file.stat().st_size
     with file.open("r+b") as opened:
         opened.truncate(size - 1)
-    (finding,) = verify(store).found
+    (finding,) = verify(store).faults
     assert finding.file == str(file)
     assert f"must have {size:,} bytes, as published; it has {size - 1:,}" in finding.wrong
     file.unlink()
-    assert verify(store).found == []
+    assert verify(store).faults == []
 
 
 def test_a_damaged_record_of_an_output(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_damaged_record_of_an_output(tmp_path: Path) -> None:
     store = filled(tmp_path, seen=f"json:{out}")
     (record,) = out.glob(".millstream-*.json")
     record.write_text("{")
-    (finding,) = verify(store).found
+    (finding,) = verify(store).faults
     assert finding.file == str(record)
 
 
@@ -96,14 +96,14 @@ def test_an_output_without_any_event(tmp_path: Path) -> None:
     """Where nothing was written, nothing is missing."""
     store = filled(tmp_path, unused=f"json:{tmp_path / 'out'}")
     shutil.rmtree(tmp_path / "out")
-    assert verify(store).found == []
+    assert verify(store).faults == []
 
 
 def test_an_output_log_of_the_store_that_is_gone(tmp_path: Path) -> None:
     """The event log of an output is named, with the number of records that it had."""
     store = filled(tmp_path)
     shutil.rmtree(store / "logs" / "seen")
-    (finding,) = verify(store).found
+    (finding,) = verify(store).faults
     assert finding.file == str(store / "logs" / "seen")
     assert finding.wrong == "is missing, and 2 records were written to it"
 
@@ -121,13 +121,13 @@ def test_the_log_of_a_source_that_is_gone(tmp_path: Path) -> None:
     writer.close()
     run(app, settings)
     describe_app(app, settings)
-    assert verify(store).found == []
+    assert verify(store).faults == []
     (reader,) = (log / "readers").glob("[!.]*.json")
     reader.unlink()
-    (finding,) = verify(store).found
+    (finding,) = verify(store).faults
     assert finding.file == str(reader)
     shutil.rmtree(log)
-    (finding,) = verify(store).found
+    (finding,) = verify(store).faults
     assert finding.file == str(log)
     assert finding.wrong == "is missing, and records of the source were taken from it"
     result = CliRunner().invoke(main, ["verify", "--store", str(store)])

@@ -54,11 +54,11 @@ def store(tmp_path: Path) -> Path:
 
 def test_a_store_with_limited_room_is_whole(store: Path) -> None:
     """Nothing is found in it, by verify or after a vacuum."""
-    assert verify(store).found == []
+    assert verify(store).faults == []
     before = rows(store)
     vacuum(Home.open(store), {}, quietly)
     assert rows(store) == before
-    assert verify(store).found == []
+    assert verify(store).faults == []
 
 
 def damage(store: Path, changes: Any) -> None:
@@ -99,7 +99,7 @@ DAMAGE: dict[str, Any] = {
 def test_an_order_that_does_not_fit_is_found(store: Path, wrong: str) -> None:
     """Every row of the order that does not fit the slates is a finding that names it."""
     damage(store, DAMAGE[wrong])
-    all_found = verify(store).found
+    all_found = verify(store).faults
     found = [one for one in all_found if wrong in one.wrong]
     assert found, all_found
     assert all("rank of" in one.wrong or "totals of" in one.wrong for one in found)
@@ -109,11 +109,11 @@ def test_expired_slates_leave_the_order(store: Path) -> None:
     """After a vacuum that took some, the next batch puts the rest in order."""
     done = vacuum(Home.open(store), {"count": (589, 50), "seen": (589, 50)}, quietly)
     assert done.expired["count"] > 0
-    assert verify(store).found == []
+    assert verify(store).faults == []
     fill(store, an_app(), [clicks(600, 610), []])
     orders = [row for _, row in rows(store) if row in (totals_row("count"), totals_row("seen"))]
     assert len(orders) == 2 * SHARDS
-    assert not [one for one in verify(store).found if "data.mdb" in one.file]
+    assert not [one for one in verify(store).faults if "data.mdb" in one.file]
 
 
 def test_memory_on_disk(tmp_path: Path) -> None:
@@ -128,4 +128,4 @@ def test_memory_on_disk(tmp_path: Path) -> None:
             if row.startswith((b"S" + name, b"E" + name))
         )
         assert 2_000 < taken <= 4_096
-    assert verify(path).found == []
+    assert verify(path).faults == []

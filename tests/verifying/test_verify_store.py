@@ -63,7 +63,7 @@ def kinds(whole: Path) -> list[str]:
 def test_a_store_that_is_whole(whole: Path) -> None:
     """Nothing is found, and the summary says what was looked at."""
     findings = verify(whole)
-    assert findings.found == []
+    assert findings.faults == []
     assert findings.looked["slates"] == 194
     assert findings.looked["timers"] == 97
     assert findings.looked["waiting events"] == 20
@@ -86,7 +86,7 @@ def test_every_small_file_damaged(whole: Path) -> None:
             bad = good[:place] if cut else good[:place] + flipped + good[place + 1 :]
             (whole / name).write_bytes(bad)
             try:
-                found = verify(whole, rows=name.endswith("fence")).found
+                found = verify(whole, rows=name.endswith("fence")).faults
             finally:
                 (whole / name).write_bytes(good)
             named = [finding for finding in found if Path(finding.file) == whole / name]
@@ -126,7 +126,7 @@ def test_a_flipped_byte_in_a_shard(compact: Path, seed: int) -> None:
     bad[place] ^= 1 << chance.randrange(8)
     try:
         path.write_bytes(bad)
-        found = verify(compact).found
+        found = verify(compact).faults
         if not found:
             assert meaning(compact) == before, f"byte {place} of {len(good)}"
         else:
@@ -142,7 +142,7 @@ def test_a_shard_that_was_cut_short(store: Path, share: float) -> None:
     size = path.stat().st_size
     with path.open("r+b") as file:
         file.truncate(int(size * share) // 4096 * 4096)
-    found = verify(store).found
+    found = verify(store).faults
     assert [finding.file for finding in found][:1] == [str(path)]
     assert "restore the whole store" in found[0].mend
 
@@ -150,16 +150,16 @@ def test_a_shard_that_was_cut_short(store: Path, share: float) -> None:
 def test_a_shard_that_is_missing(store: Path) -> None:
     """A folder that was deleted is named."""
     shutil.rmtree(store / "shards" / "shard-0001")
-    (found,) = verify(store).found
+    (found,) = verify(store).faults
     assert found.file == str(store / "shards" / "shard-0001")
 
 
 def test_a_missing_record(store: Path) -> None:
     """A store without its progress, or without its facts, says so."""
     (store / "progress").unlink()
-    assert any(finding.file == str(store / "progress") for finding in verify(store).found)
+    assert any(finding.file == str(store / "progress") for finding in verify(store).faults)
     (store / "store.json").unlink()
-    assert any(finding.file == str(store / "store.json") for finding in verify(store).found)
+    assert any(finding.file == str(store / "store.json") for finding in verify(store).faults)
 
 
 def test_counts_that_do_not_agree(store: Path) -> None:
@@ -169,7 +169,7 @@ def test_counts_that_do_not_agree(store: Path) -> None:
     progress.slates["count"] += 1
     progress.waiting_at["seen"] -= 1
     home.write_progress(progress)
-    wrong = [finding.wrong for finding in verify(store).found]
+    wrong = [finding.wrong for finding in verify(store).faults]
     assert any("'count' has 98 slates, and there are 97" in one for one in wrong)
     assert any("9 events wait at 'seen', and there are 10" in one for one in wrong)
 
@@ -184,7 +184,7 @@ def test_an_index_of_timers_that_does_not_agree(store: Path) -> None:
     odd = timer_row(prefix, 5, "nobody")
     opened.shard(0).commit(Fence(99, batch, 0), {"meddler": {lost: None, odd: b""}})
     opened.close()
-    wrong = " ".join(finding.wrong for finding in verify(store).found)
+    wrong = " ".join(finding.wrong for finding in verify(store).faults)
     assert "the index does not have it" in wrong
     assert "key 'nobody', is in the index, and no slate has it" in wrong
 

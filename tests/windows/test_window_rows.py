@@ -53,7 +53,7 @@ SAME: list[tuple[bytes, Any]] = [
         b'{"accepted":{"pane":1,"until":2,"nodes":["a"]}}',
         ToldRecord(accepted=AcceptedPanes(1, 2, ["a"])),
     ),
-    (b'{"closed":7,"reducer":"2/1","of":2}', ToldRecord(closed=7, reducer="2/1", of=2)),
+    (b'{"closed":7,"reducer":"2/1","of":2}', ToldRecord(closed=7, reducer="2/1", reducers=2)),
 ]
 
 

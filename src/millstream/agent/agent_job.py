@@ -23,7 +23,7 @@ class PaneLink(Protocol):
     """Sends the panes of a job and follows the news of its windows, on threads of its own."""
 
     @property
-    def told(self) -> Windows: ...
+    def decisions(self) -> Windows: ...
 
     def start(self) -> None: ...
 
@@ -65,7 +65,7 @@ class AgentJob:
                 options.whole_tree,
                 self._state,
                 self.outbox,
-                self._link.told,
+                self._link.decisions,
                 limits,
                 around,
                 self._link.status,

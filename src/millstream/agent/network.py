@@ -51,8 +51,8 @@ class JobLink:
     ) -> None:
         """`levels`: how many parents may be above it. `gone` is called once it has stopped."""
         self._gone = gone
-        self.told = RootDecisions(ways, placed, node, say, clock)
-        self.parent = None if parent is None else parent(self.told)
+        self.decisions = RootDecisions(ways, placed, node, say, clock)
+        self.parent = None if parent is None else parent(self.decisions)
         merging = self.parent
 
         def up() -> Way | None:
@@ -70,7 +70,7 @@ class JobLink:
             placed,
             root=ways.root,
             parent=up,
-            told=self.told,
+            decisions=self.decisions,
             say=say,
             failed=failed,
             lost=lost,
@@ -104,7 +104,7 @@ class JobLink:
         )
 
     def _threads(self) -> list[RootDecisions | Sender | Parent]:
-        return [self.told, self.sender, *([] if self.parent is None else [self.parent])]
+        return [self.decisions, self.sender, *([] if self.parent is None else [self.parent])]
 
 
 class AgentNetwork:
@@ -161,12 +161,12 @@ class AgentNetwork:
         run."""
         options = self._options
 
-        def parent(told: RootDecisions) -> Parent:
+        def parent(decisions: RootDecisions) -> Parent:
             return Parent(
                 placed,
                 options.node,
                 ways=self.ways,
-                told=told,
+                decisions=decisions,
                 children=lambda: self._children(placed.name),
                 depth=self._depth,
                 most_bytes=options.memory // 2,
@@ -278,4 +278,4 @@ def _news(link: JobLink, asked: ChildRequest) -> Answer:
             )
     except (ValueError, msgspec.DecodeError) as error:
         return answer_of(400, {"error": f"this is not a valid question for news: {error}"})
-    return answer_of(200, link.told.answer(question))
+    return answer_of(200, link.decisions.answer(question))

@@ -83,10 +83,10 @@ class State:
             self.close()
             raise
 
-    def status(self, told: JobStatus) -> None:
+    def status(self, job_status: JobStatus) -> None:
         """Write the agent's status; a full disk is ignored."""
         try:
-            write_unsynced(self.folder / "status.json", msgspec.json.encode(told))
+            write_unsynced(self.folder / "status.json", msgspec.json.encode(job_status))
         except StoreError:
             pass
 

@@ -30,9 +30,9 @@ def settled(number: Number | None) -> Number | None:
     return 0.0 if type(number) is float and number == 0 else number
 
 
-def _extreme(name: str, of: Of, before: Callable[[Number, Number], bool]) -> Algebra:
-    pick = number_picker(name, of)
-    pick_all = gathering_numbers(of)
+def _extreme(name: str, field: Of, before: Callable[[Number, Number], bool]) -> Algebra:
+    pick = number_picker(name, field)
+    pick_all = gathering_numbers(field)
 
     def merge(a: Number | None, b: Number | None) -> Number | None:
         if a is None or b is None:
@@ -69,5 +69,5 @@ def _extreme(name: str, of: Of, before: Callable[[Number, Number], bool]) -> Alg
         write=lambda number: {name: settled(number)},
         read=lambda slate: slate[name],
         gather=gather,
-        arguments=given(of=of),
+        arguments=given(of=field),
     )

@@ -30,32 +30,32 @@ def given(**arguments: Any) -> tuple[tuple[str, Any], ...]:
     return tuple((name, value) for name, value in arguments.items() if value is not None)
 
 
-def where_of(name: str, of: Of) -> str:
+def where_of(name: str, field: Of) -> str:
     """Returns the name of an algebra for messages: `sum('amount')`."""
-    if of is None:
+    if field is None:
         return f"{name}()"
-    return f"{name}({of!r})" if isinstance(of, str) else f"{name}({_name_of(of)})"
+    return f"{name}({field!r})" if isinstance(field, str) else f"{name}({_name_of(field)})"
 
 
-def picker(name: str, of: Of) -> Callable[[Event], Any]:
-    """Returns a function that picks from an event's value what `of` names."""
-    if of is None:
+def picker(name: str, field: Of) -> Callable[[Event], Any]:
+    """Returns a function that picks from an event's value what `field` names."""
+    if field is None:
         return itemgetter(3)  # the value; attribute access would be slower
-    where = where_of(name, of)
-    if callable(of):
-        return _calling(of, where)
-    if not isinstance(of, str) or not of:
+    where = where_of(name, field)
+    if callable(field):
+        return _calling(field, where)
+    if not isinstance(field, str) or not field:
         raise DefinitionError(
-            f"{name}(of=) must be a field, a dotted path or a function of the value; got {of!r}"
+            f"{name}(of=) must be a field, a dotted path or a function of the value; got {field!r}"
         )
-    pick = path_picker(of, where)
+    pick = path_picker(field, where)
     return lambda event: pick(event.value)
 
 
-def _calling(of: Callable[[Any], Any], where: str) -> Callable[[Event], Any]:
+def _calling(field: Callable[[Any], Any], where: str) -> Callable[[Event], Any]:
     def pick(event: Event) -> Any:
         try:
-            return of(event.value)
+            return field(event.value)
         except Exception as error:
             raise InputError(
                 f"{where}: its function raised {type(error).__name__}: {error}"
@@ -64,10 +64,10 @@ def _calling(of: Callable[[Any], Any], where: str) -> Callable[[Event], Any]:
     return pick
 
 
-def number_picker(name: str, of: Of) -> Callable[[Event], Number]:
+def number_picker(name: str, field: Of) -> Callable[[Event], Number]:
     """Returns a function that picks a finite number."""
-    pick = picker(name, of)
-    where = where_of(name, of)
+    pick = picker(name, field)
+    where = where_of(name, field)
 
     def pick_number(event: Event) -> Number:
         return finite(pick(event), where)
@@ -88,10 +88,10 @@ def finite(value: Any, where: str) -> Number:
     raise InputError(f"{where}: must be a number; got {_shown(value)}")
 
 
-def item_picker(name: str, of: Of) -> Callable[[Event], str]:
+def item_picker(name: str, field: Of) -> Callable[[Event], str]:
     """Returns a function that picks an item, as canonical JSON text."""
-    pick = picker(name, of)
-    where = where_of(name, of)
+    pick = picker(name, field)
+    where = where_of(name, field)
 
     def pick_item(event: Event) -> str:
         return item_text(pick(event), where)
@@ -110,13 +110,13 @@ def item_text(item: Any, where: str) -> str:
         raise InputError(f"{where}: {error}") from None
 
 
-def gathering(of: Of) -> Callable[[Sequence[Any]], Iterable[Any]]:
+def gathering(field: Of) -> Callable[[Sequence[Any]], Iterable[Any]]:
     """Returns a function that picks from each of many values."""
-    if of is None:
+    if field is None:
         return lambda values: values
-    if callable(of):
-        return lambda values: map(of, values)
-    steps = of.split(".")
+    if callable(field):
+        return lambda values: map(field, values)
+    steps = field.split(".")
 
     def pick_all(values: Iterable[Any]) -> Iterable[Any]:
         for step in steps:
@@ -126,10 +126,10 @@ def gathering(of: Of) -> Callable[[Sequence[Any]], Iterable[Any]]:
     return pick_all
 
 
-def gathering_numbers(of: Of) -> Callable[[Sequence[Any]], tuple[list[Number], bool]]:
+def gathering_numbers(field: Of) -> Callable[[Sequence[Any]], tuple[list[Number], bool]]:
     """Returns a function of many values that picks finite numbers, and tells whether all are
     ints."""
-    pick_all = gathering(of)
+    pick_all = gathering(field)
 
     def pick_numbers(values: Sequence[Any]) -> tuple[list[Number], bool]:
         numbers = list(pick_all(values))
@@ -146,9 +146,9 @@ def gathering_numbers(of: Of) -> Callable[[Sequence[Any]], tuple[list[Number], b
     return pick_numbers
 
 
-def gathering_items(of: Of) -> Callable[[Sequence[Any]], list[str]]:
+def gathering_items(field: Of) -> Callable[[Sequence[Any]], list[str]]:
     """Returns a function of many values that picks the text of each item."""
-    pick_all = gathering(of)
+    pick_all = gathering(field)
 
     def pick_items(values: Sequence[Any]) -> list[str]:
         return [item_text(item, "") for item in pick_all(values)]

@@ -57,9 +57,9 @@ def histogram(
     return _of_width(of, _width(width))
 
 
-def _of_bins(of: Of, ends: tuple[Number, ...]) -> Algebra:
-    pick = number_picker("histogram", of)
-    pick_all = gathering_numbers(of)
+def _of_bins(field: Of, ends: tuple[Number, ...]) -> Algebra:
+    pick = number_picker("histogram", field)
+    pick_all = gathering_numbers(field)
     low, high = (None, *ends), (*ends, None)
 
     def lift(event: Any) -> list[int]:
@@ -89,7 +89,7 @@ def _of_bins(of: Of, ends: tuple[Number, ...]) -> Algebra:
         write=write,
         read=lambda slate: [n for _, _, n in slate["histogram"]],
         gather=gather,
-        arguments=given(of=of, bins=ends),
+        arguments=given(of=field, bins=ends),
     )
 
 
@@ -118,10 +118,10 @@ class Width:
         return near
 
 
-def _of_width(of: Of, width: Width) -> Algebra:
-    pick = number_picker("histogram", of)
-    pick_all = gathering_numbers(of)
-    where = where_of("histogram", of)
+def _of_width(field: Of, width: Width) -> Algebra:
+    pick = number_picker("histogram", field)
+    pick_all = gathering_numbers(field)
+    where = where_of("histogram", field)
     farthest = float(FARTHEST * Fraction(width.top, width.bottom))
 
     def lift(event: Any) -> Buckets:
@@ -165,7 +165,7 @@ def _of_width(of: Of, width: Width) -> Algebra:
         write=write,
         read=read,
         gather=gather,
-        arguments=given(of=of, width=width.start(1)),
+        arguments=given(of=field, width=width.start(1)),
         error=f"counts are exact; past {LIMIT} bins that are not empty the width doubles",
     )
 

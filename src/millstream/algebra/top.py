@@ -67,10 +67,10 @@ def _whole(name: str, number: Any) -> int:
     return number
 
 
-def _greatest(k: int, of: Of, by: Of) -> Algebra:
-    pick = item_picker("top", of)
+def _greatest(k: int, field: Of, by: Of) -> Algebra:
+    pick = item_picker("top", field)
     pick_by = number_picker("top", by)
-    pick_all, pick_all_by = gathering_items(of), gathering_numbers(by)
+    pick_all, pick_all_by = gathering_items(field), gathering_numbers(by)
 
     def put(best: Best, item: str, number: Number) -> None:
         old = best.get(item)
@@ -99,7 +99,7 @@ def _greatest(k: int, of: Of, by: Of) -> Algebra:
         write=lambda best: {"top": [[_item(t), settled(number)] for t, number in first(best)]},
         read=lambda slate: {item_text(item, "top"): number for item, number in slate["top"]},
         gather=gather,
-        arguments=given(k=k, of=of, by=by),
+        arguments=given(k=k, of=field, by=by),
     )
 
 
@@ -112,9 +112,9 @@ class Frequencies:
     short: int = 0
 
 
-def _frequent(k: int, of: Of, keep: int) -> Algebra:
-    pick = item_picker("top", of)
-    pick_all = gathering_items(of)
+def _frequent(k: int, field: Of, keep: int) -> Algebra:
+    pick = item_picker("top", field)
+    pick_all = gathering_items(field)
 
     def fitted(summary: Frequencies) -> Frequencies:
         if len(summary.counts) > keep:
@@ -165,7 +165,7 @@ def _frequent(k: int, of: Of, keep: int) -> Algebra:
         write=write,
         read=read,
         gather=gather,
-        arguments=given(k=k, of=of, keep=keep),
+        arguments=given(k=k, of=field, keep=keep),
         error=f"exact while a key has at most {keep} items; past that each count is too low by at "
         "most what its slate calls short, and which items are kept depends on the order",
     )

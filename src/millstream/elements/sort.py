@@ -40,18 +40,23 @@ def rank(item: str, value: float) -> tuple[float, str]:
     return -value, item
 
 
-def reading(of: str, by: str, where: str) -> Callable[[Event], tuple[str, float]]:
+def reading(item_path: str, value_path: str, where: str) -> Callable[[Event], tuple[str, float]]:
     """Returns a function that reads the item and the value of an event. It raises InputError if one
     is missing."""
-    pick_item = picker(of, where)
-    pick_value = picker(by, where)
+    pick_item = picker(item_path, where)
+    pick_value = picker(value_path, where)
 
     def read(event: Event) -> tuple[str, float]:
-        item = event.key if of == OWN else key_text(pick_item(event.value), f"{where}: {of!r}")
+        item = (
+            event.key
+            if item_path == OWN
+            else key_text(pick_item(event.value), f"{where}: {item_path!r}")
+        )
         value = pick_value(event.value)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise InputError(
-                f"{where}: field {by!r} must be a number; got {type(value).__name__} {value!r}"
+                f"{where}: field {value_path!r} must be a number; "
+                f"got {type(value).__name__} {value!r}"
             )
         return item, value
 

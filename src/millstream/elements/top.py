@@ -117,8 +117,8 @@ class Sharding:
 
     element: str
     attributes: tuple[tuple[str, Attribute], ...]
-    of: str
-    by: str
+    item_path: str
+    value_path: str
     shards: int
     _groups: Mapping[str, Callable[[Event], str]] = field(init=False, compare=False, repr=False)
     _read: Callable[[Event], tuple[str, float]] = field(init=False, compare=False, repr=False)
@@ -131,7 +131,7 @@ class Sharding:
             for stream, attribute in self.attributes
         }
         object.__setattr__(self, "_groups", groups)
-        object.__setattr__(self, "_read", reading(self.of, self.by, where))
+        object.__setattr__(self, "_read", reading(self.item_path, self.value_path, where))
 
     @property
     def __modules__(self) -> set[str]:

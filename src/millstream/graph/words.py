@@ -67,5 +67,5 @@ def span(microseconds: int) -> str:
     return "".join(parts) or "0s"
 
 
-def _named(of: object) -> str:
-    return of if isinstance(of, str) else f"{getattr(of, '__name__', 'function')}()"
+def _named(named: object) -> str:
+    return named if isinstance(named, str) else f"{getattr(named, '__name__', 'function')}()"

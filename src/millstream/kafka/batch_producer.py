@@ -294,7 +294,7 @@ class BatchProducer:
                 sleep(RETRY_SECONDS)
 
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _told(self, action: str) -> Iterator[None]:
         """Turns an error of Kafka into a SinkError."""
         from confluent_kafka import KafkaException
 
@@ -304,6 +304,6 @@ class BatchProducer:
             error = failure.args[0]
             reason = error.str() if self._asked is None else self._said.why(self._asked, error)
             raise SinkError(
-                f"{self._where}: {what}: {reason} ({error.name()}); see "
+                f"{self._where}: {action}: {reason} ({error.name()}); see "
                 "that its brokers are up and let Millstream write there"
             ) from failure

@@ -121,8 +121,8 @@ def _value(value: str, where: str) -> str:
             with open(path, encoding="utf-8") as file:
                 return file.read().strip()
         except (OSError, UnicodeDecodeError) as error:
-            what = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise InputError(f"{where}: the file {path} cannot be read: {what}") from None
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise InputError(f"{where}: the file {path} cannot be read: {reason}") from None
     return value
 
 
@@ -133,7 +133,7 @@ class _Quiet:
     def log(self, level: int, message: str, *arguments: object) -> None:
         pass
 
-    def addFilter(self, one: object) -> None:  # noqa: N802  # as a logger has it
+    def addFilter(self, log_filter: object) -> None:  # noqa: N802  # as a logger has it
         pass
 
 

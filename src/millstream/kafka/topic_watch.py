@@ -143,14 +143,14 @@ class TopicWatch:
             idle = now - last_change > IDLE_AFTER
             self._stop.wait(self._idle if idle else self._busy)
 
-    def _publish(self, found: TopicEnds) -> bool:
+    def _publish(self, ends: TopicEnds) -> bool:
         """Publish the offsets; True if they have changed."""
-        known, self.ends = self.ends, found
-        if known == found:
+        known, self.ends = self.ends, ends
+        if known == ends:
             return False
         with self._lock:
-            if known is None or known.ends != found.ends:
-                self._stamps.append((time.time_ns() // 1_000, found.ends))
+            if known is None or known.ends != ends.ends:
+                self._stamps.append((time.time_ns() // 1_000, ends.ends))
         self._answered.set()
         self.changed()
         return True

@@ -56,7 +56,7 @@ class Cleared(NamedTuple):
 class EveryTag:
     """All tags of a log, for ever."""
 
-    found = False
+    is_complete = False
 
     def __init__(self) -> None:
         self._known: dict[str, Tag] = {}

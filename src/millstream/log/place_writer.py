@@ -41,7 +41,7 @@ class TagIndex(Protocol):
     """A writer's index of the tags in its log."""
 
     @property
-    def found(self) -> bool:
+    def is_complete(self) -> bool:
         """True if the index needs no older tags of the log."""
 
     def get(self, tag: str) -> Tag | None: ...
@@ -276,7 +276,7 @@ class PlaceLogWriter:
         tags: list[list[Tag]] = []
         for piece in reversed(chain.pieces):
             old = piece.modified * 1e6 < self._clock() - TAG_TTL
-            if tags and ((self._by_age and old) or self._tags.found):
+            if tags and ((self._by_age and old) or self._tags.is_complete):
                 break
             data = self._pieces.object_named(piece.name)
             if data is None:  # joined or removed meanwhile

@@ -314,10 +314,11 @@ class LogReader:
 
     def _removed(self, offset: int, record: int | None) -> Removed:
         start = self.start
-        what = "records" if record is None else f"records {record} to {start[1] - 1}"
+        records = "records" if record is None else f"records {record} to {start[1] - 1}"
         return Removed(
-            f"log {self.path}: {what} from offset {offset} to {start[0]} were removed by retention;"
-            f" begin at {start}, or keep more: what a reader has yet to commit is not removed"
+            f"log {self.path}: {records} from offset {offset} to {start[0]} were removed by "
+            f"retention; begin at {start}, or keep more: what a reader has yet to commit is not "
+            "removed"
         )
 
 

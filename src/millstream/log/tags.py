@@ -31,7 +31,7 @@ def remembered(sealed: Sequence[Sealed], now: int) -> int:
 class Tags:
     """The tags, oldest first."""
 
-    found = False
+    is_complete = False
     """Always False: any older tag may be asked for."""
 
     def __init__(self, limit: int = TAG_LIMIT) -> None:

@@ -149,24 +149,24 @@ def check_former_names(app: str, functions: Iterable[Function], retired: Iterabl
             )
 
 
-def check_name(name: object, what: str) -> None:
+def check_name(name: object, kind: str) -> None:
     if not isinstance(name, str):
-        raise DefinitionError(f"{what} name must be text; got {type(name).__name__} {name!r}")
+        raise DefinitionError(f"{kind} name must be text; got {type(name).__name__} {name!r}")
     if not NAME.fullmatch(name):
         raise DefinitionError(
-            f"{what} name {name!r} must start with a letter or _, go on with letters, digits, "
+            f"{kind} name {name!r} must start with a letter or _, go on with letters, digits, "
             "_ . or -, and have at most 64 characters"
         )
 
 
-def check_subscribes(subscribes: tuple[object, ...], what: str) -> None:
+def check_subscribes(subscribes: tuple[object, ...], kind: str) -> None:
     """DefinitionError for `@app.map` without its brackets, which would silently declare nothing."""
     for stream in subscribes:
         if not isinstance(stream, str):
             got = getattr(stream, "__name__", None) or repr(stream)
             raise DefinitionError(
-                f"{what}{location(stream) if callable(stream) else ''} must name the streams it "
-                f"reads, as in @app.{what}('stream'); got {type(stream).__name__} {got}"
+                f"{kind}{location(stream) if callable(stream) else ''} must name the streams it "
+                f"reads, as in @app.{kind}('stream'); got {type(stream).__name__} {got}"
             )
 
 
@@ -178,11 +178,11 @@ def stream_names(given: str | Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def name_of(function: Callable[..., Any], what: str) -> str:
+def name_of(function: Callable[..., Any], kind: str) -> str:
     """Returns the function's own name; DefinitionError for a lambda, which has none."""
     name = getattr(function, "__name__", None)
     if name is None or name == "<lambda>":
-        raise DefinitionError(f"{what}{location(function)}: a lambda has no name; give it name=")
+        raise DefinitionError(f"{kind}{location(function)}: a lambda has no name; give it name=")
     return str(name)
 
 

@@ -178,12 +178,12 @@ def shown_pattern(pattern: str | None) -> str:
     return repr(pattern if pattern is None or len(pattern) <= 120 else pattern[:117] + "...")
 
 
-def _compiled(pattern: object, where: str, what: str) -> re.Pattern[str]:
+def _compiled(pattern: object, where: str, option: str) -> re.Pattern[str]:
     if not isinstance(pattern, str):
-        raise DefinitionError(f"{where}: {what} must be a regular expression; got {pattern!r}")
+        raise DefinitionError(f"{where}: {option} must be a regular expression; got {pattern!r}")
     try:
         return re.compile(pattern)
     except re.error as error:
         raise DefinitionError(
-            f"{where}: {what} must be a regular expression; got {pattern!r}: {error}"
+            f"{where}: {option} must be a regular expression; got {pattern!r}: {error}"
         ) from None

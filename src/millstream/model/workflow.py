@@ -146,10 +146,10 @@ class Workflow:
         return min((delay for delay in delays if delay > 0), default=None)
 
 
-def _unknown(what: str, name: str, known: Sequence[str]) -> str:
+def _unknown(kind: str, name: str, known: Sequence[str]) -> str:
     near = nearest(name, known)
     hint = "" if near is None else f"; did you mean {near!r}?"
-    return f"unknown {what} {name!r}; there are: {', '.join(known) or 'none'}{hint}"
+    return f"unknown {kind} {name!r}; there are: {', '.join(known) or 'none'}{hint}"
 
 
 def _check_names(workflow: Workflow) -> None:
@@ -163,7 +163,7 @@ def _check_names(workflow: Workflow) -> None:
             f"app {workflow.name!r}: on_error must be 'dead-letter' or 'fail'; "
             f"got {workflow.on_error!r}"
         )
-    for what, names in (
+    for kind, names in (
         ("source", [s.name for s in workflow.sources]),
         ("function", [f.name for f in workflow.functions]),
         ("stream", [s.name for s in workflow.declared]),
@@ -171,10 +171,10 @@ def _check_names(workflow: Workflow) -> None:
         for name in names:
             if names.count(name) > 1:
                 holders = " and ".join(f.where for f in workflow.functions if f.name == name)
-                advice = "give one of them name=" if what == "function" else "declare it once"
+                advice = "give one of them name=" if kind == "function" else "declare it once"
                 raise DefinitionError(
-                    f"app {workflow.name!r}: {what} name {name!r} is used twice"
-                    f"{': ' + holders if what == 'function' else ''}; {advice}"
+                    f"app {workflow.name!r}: {kind} name {name!r} is used twice"
+                    f"{': ' + holders if kind == 'function' else ''}; {advice}"
                 )
     if not workflow.sources:
         raise DefinitionError(
@@ -223,9 +223,9 @@ def _check_streams(workflow: Workflow) -> None:
                 raise DefinitionError(f"{function.where} subscribes to an {unknown}")
     for declared in workflow.declared:
         if declared.name not in known:
-            what = "output" if declared.output else "stream"
+            kind = "output" if declared.output else "stream"
             raise DefinitionError(
-                f"{what} {declared.name!r}: no function publishes it: "
+                f"{kind} {declared.name!r}: no function publishes it: "
                 f"{_unknown('stream', declared.name, _offered(workflow, known))}"
             )
 

@@ -94,26 +94,26 @@ def runtime_files(target: str | None, version: str, include: Iterable[Path] = ()
     return RuntimeFiles(Runtime(version, python, platform, versions), files)
 
 
-def write_runtime(path: Path, what: RuntimeFiles) -> None:
+def write_runtime(path: Path, contents: RuntimeFiles) -> None:
     """Writes an archive, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.with_name(f".{uuid4().hex}")
     try:
         with zipfile.ZipFile(hidden, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-            archive.writestr(DESCRIPTION, msgspec.json.encode(what.runtime))
-            for name, file in sorted(what.files.items()):
+            archive.writestr(DESCRIPTION, msgspec.json.encode(contents.runtime))
+            for name, file in sorted(contents.files.items()):
                 archive.write(file, name)
         os.replace(hidden, path)
     finally:
         hidden.unlink(missing_ok=True)
 
 
-def kept_runtime(folder: Path, what: RuntimeFiles) -> Path:
+def kept_runtime(folder: Path, contents: RuntimeFiles) -> Path:
     """Returns the archive of these files in a folder. Creates it if it is missing, and deletes
     older ones."""
-    path = folder / f"{what.stamp}.zip"
+    path = folder / f"{contents.stamp}.zip"
     if not path.exists():
-        write_runtime(path, what)
+        write_runtime(path, contents)
         for other in folder.glob("*.zip"):
             if other != path:
                 other.unlink(missing_ok=True)

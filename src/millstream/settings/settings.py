@@ -359,5 +359,5 @@ def _check_stream(workflow: Workflow, key: str, name: str, where: str) -> None:
             hint = f"declare it with app.output({name!r})"
         elif key == "actions" and name in workflow.streams:
             hint = f"declare it with app.action({name!r})"
-        what = {"sources": "a source", "actions": "an action"}.get(key, "an output")
-        raise DefinitionError(f"{where}: {name!r} is not {what} of app {workflow.name!r}; {hint}")
+        role = {"sources": "a source", "actions": "an action"}.get(key, "an output")
+        raise DefinitionError(f"{where}: {name!r} is not {role} of app {workflow.name!r}; {hint}")

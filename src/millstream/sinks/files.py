@@ -164,13 +164,13 @@ class FileSink:
         begun = read_begun(self._record)
         if begun is None:
             return None
-        for what, theirs, ours in (
+        for part, theirs, ours in (
             ("query", begun.query, self._query),
             ("sink", begun.name, self._name),
         ):
             if theirs != ours:
                 raise StoreError(
-                    f"sink {self.directory}: {what} {ours!r} cannot write where {what} {theirs!r} "
+                    f"sink {self.directory}: {part} {ours!r} cannot write where {part} {theirs!r} "
                     "does; give each sink a directory of its own"
                 )
         if not begun.file.endswith(self._format.suffix):

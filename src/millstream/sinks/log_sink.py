@@ -37,7 +37,7 @@ class PublishedBatches:
         self.last = -1, -1
 
     @property
-    def found(self) -> bool:
+    def is_complete(self) -> bool:
         return self.last != (-1, -1)
 
     def get(self, tag: str) -> Tag | None:
@@ -121,7 +121,7 @@ class LogSink:
             done = PublishedBatches(self._query)
             writer = self._logs.writer(self._path.name, self._retention, done)
             try:
-                if not done.found:
+                if not done.is_complete:
                     done.last = done.number(writer.last_tag) or self._look(done)
             except BaseException:
                 writer.close()

@@ -123,16 +123,17 @@ class TableLayout:
         return [column.name for column in self.columns]
 
     def with_earlier_kinds(
-        self, types: Mapping[str, str], of: Mapping[ColumnKind, str]
+        self, types: Mapping[str, str], database_types: Mapping[ColumnKind, str]
     ) -> TableLayout:
         """Returns the layout for a table that exists, from the types of its columns by name.
 
-        `of` has the database's type for each kind.
+        `database_types` has the database's type for each kind.
         """
         earlier = {
             column.name
             for column in self.columns
-            if column.kind in _EARLIER and types.get(column.name) == of[_EARLIER[column.kind][0]]
+            if column.kind in _EARLIER
+            and types.get(column.name) == database_types[_EARLIER[column.kind][0]]
         }
         return self.remade(earlier) if self.remade is not None and earlier else self
 

@@ -99,7 +99,7 @@ class TableSink:
         self._last = self._table.open()
         return self._last
 
-    def _attempt(self, what: str, act: Callable[[], object]) -> None:
+    def _attempt(self, subject: str, act: Callable[[], object]) -> None:
         try:
             act()
         except StoreError:
@@ -113,11 +113,11 @@ class TableSink:
             reason = _reason(error)
             if self._table.is_passing(error):
                 raise SinkError(
-                    f"sink {self._table.shown}: {what} cannot be written: {reason}; "
+                    f"sink {self._table.shown}: {subject} cannot be written: {reason}; "
                     f"{self._table.advice}"
                 ) from error
             raise StoreError(
-                f"sink {self._table.shown}: {what} was refused: {reason}; give the table the "
+                f"sink {self._table.shown}: {subject} was refused: {reason}; give the table the "
                 "columns that docs/tables.md names, or name another"
             ) from error
 

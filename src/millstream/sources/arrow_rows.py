@@ -191,7 +191,9 @@ def _map(kind: Any) -> Convert:
 
 
 def _struct(kind: Any) -> Convert | None:
-    converters = {field.name: of for field in kind.fields if (of := _converter(field.type))}
+    converters = {
+        field.name: converter for field in kind.fields if (converter := _converter(field.type))
+    }
     if not converters:
         return None
 

@@ -64,23 +64,23 @@ class Watched:
 
     def look(self, known: Container[str]) -> tuple[list[NewFile], list[str]]:
         """Returns the files that are not `known`, in order, and warnings not given before."""
-        found: list[NewFile] = []
+        files: list[NewFile] = []
         warnings: list[str] = []
         pending = [self.directory]
         while pending:
             path = pending.pop()
             try:
-                pending.extend(self._visit(path, known, found, warnings))
+                pending.extend(self._visit(path, known, files, warnings))
             except OSError as error:
                 self._seen.pop(path, None)
                 if path == self.directory or not isinstance(error, FileNotFoundError):
                     raise _unusable(path, error) from None
-        return sorted(found), warnings
+        return sorted(files), warnings
 
     def _visit(
-        self, path: str, known: Container[str], found: list[NewFile], warnings: list[str]
+        self, path: str, known: Container[str], files: list[NewFile], warnings: list[str]
     ) -> list[str]:
-        """Adds the new files of one directory to `found`; returns the directories in it."""
+        """Adds the new files of one directory to `files`; returns the directories in it."""
         now = self._monotonic()
         stamp = _stamp(path)
         seen = self._seen.get(path)
@@ -96,7 +96,7 @@ class Watched:
             except FileNotFoundError:
                 continue  # already deleted: it was never taken, so nothing is lost
             if file.st_size:
-                found.append(NewFile(file.st_mtime_ns, entry.path, file.st_size))
+                files.append(NewFile(file.st_mtime_ns, entry.path, file.st_size))
             else:
                 waiting = True  # for content, which does not change the directory's stamp
         seen.listed = now
@@ -120,10 +120,10 @@ class Watched:
                 else:
                     yield entry
 
-    def _warn(self, path: str, what: str, warnings: list[str]) -> None:
+    def _warn(self, path: str, reason: str, warnings: list[str]) -> None:
         if path not in self._warned:
             self._warned.add(path)
-            warnings.append(f"{os.fsencode(path).decode('utf-8', 'replace')} {what}")
+            warnings.append(f"{os.fsencode(path).decode('utf-8', 'replace')} {reason}")
 
 
 def _stamp(path: str) -> tuple[int, ...]:

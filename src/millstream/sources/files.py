@@ -94,9 +94,9 @@ class FileLog:
         """
         if self._watched is None or self._watched.directory != os.path.abspath(directory):
             self._watched = Watched(directory, self._monotonic)
-        found, warnings = self._watched.look(self._known)
+        new_files, warnings = self._watched.look(self._known)
         warnings += self._growing()
-        records = [record for file in found if (record := self._record(file))]
+        records = [record for file in new_files if (record := self._record(file))]
         before = len(self._paths)
         while records:
             if self._log.append(records):

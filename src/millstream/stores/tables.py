@@ -72,11 +72,11 @@ class BatchTables:
         rows = self.rows(update, key, start, stop, reverse=reverse)
         return ((name.decode(), decode_value(value)) for name, value in rows)
 
-    def once(self, what: str, make: Callable[[], T]) -> T:
-        """Returns the result cached under the name `what`; calls `make` the first time."""
-        if what not in self._made:
-            self._made[what] = make()
-        result: T = self._made[what]
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """Returns the result cached under the name `name`; calls `make` the first time."""
+        if name not in self._made:
+            self._made[name] = make()
+        result: T = self._made[name]
         return result
 
     def _place(self, update: str, key: str) -> tuple[View, bytes]:

@@ -30,7 +30,7 @@ class ToldRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """A window that one of its reducers has closed."""
     reducer: str = ""
     """The reducer that has closed it."""
-    of: int = 1
+    reducers: int = msgspec.field(default=1, name="of")
     """The number of reducers that the window has."""
 
 

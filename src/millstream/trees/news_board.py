@@ -95,7 +95,7 @@ class NewsBoard:
         elif news is not None and news.closed is not None and news.reducer:
             closing = self._closing.setdefault(news.closed, set())
             closing.add(news.reducer)
-            if len(closing) >= news.of:
+            if len(closing) >= news.reducers:
                 self.close(news.closed, news.closed + 1)
         elif news is not None and news.opened is not None:
             self.open(news.opened)

@@ -22,10 +22,10 @@ class NewsInquiry:
         self._nodes: frozenset[str] = frozenset()
         """The nodes whose panes were asked for up to `_after`."""
 
-    def question(self, of: str, nodes: Collection[str], wait: float) -> NewsQuestion:
-        """Returns the next question to the board called `of`, on behalf of these nodes."""
-        if of != self._of:
-            self._of, self._life, self._after, self._nodes = of, "", None, frozenset()
+    def question(self, board: str, nodes: Collection[str], wait: float) -> NewsQuestion:
+        """Returns the next question to the board called `board`, on behalf of these nodes."""
+        if board != self._of:
+            self._of, self._life, self._after, self._nodes = board, "", None, frozenset()
         new = [node for node in nodes if node not in self._nodes]
         if new or self._after is None:
             return NewsQuestion(sorted(new if self._after is not None else nodes))

@@ -28,16 +28,16 @@ class Finding:
 class Findings:
     """All findings, and counts of the files, rows and so on that were checked."""
 
-    found: list[Finding] = field(default_factory=list)
+    faults: list[Finding] = field(default_factory=list)
     looked: Counter[str] = field(default_factory=Counter)
 
     def add(self, file: Path | str, wrong: str, mend: str = COPY) -> None:
-        self.found.append(Finding(str(file), wrong, mend))
+        self.faults.append(Finding(str(file), wrong, mend))
 
     def summary(self) -> str:
         """The counts of what was checked, in one line."""
         counts = ", ".join(counted(n, _singular(nouns), nouns) for nouns, n in self.looked.items())
-        wrong = f"{len(self.found)} wrong" if self.found else "all is well"
+        wrong = f"{len(self.faults)} wrong" if self.faults else "all is well"
         return f"looked at {counts or 'nothing'}: {wrong}"
 
 

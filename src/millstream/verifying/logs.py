@@ -51,7 +51,7 @@ def check_log(log: Path, findings: Findings) -> None:
             wrong = f"ends at record {reached[1]:,}, and {end[1]:,} were on disk, says `end`"
             file = segments[-1].path if segments else log
             mend = f"{WHOLE}; or, to go on without the lost records, delete {log / 'end'}"
-            if not any(finding.file == file for finding in findings.found):
+            if not any(finding.file == file for finding in findings.faults):
                 findings.add(file, wrong, mend)
     for path in sorted((log / "readers").glob("[!.]*.json")):
         findings.looked["files"] += 1

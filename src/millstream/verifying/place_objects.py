@@ -57,7 +57,7 @@ def verify_place(
     try:
         state = CommitLog(place, PATIENCE).load()
     except StoreError as error:
-        if not findings.found:  # else it is reported already
+        if not findings.faults:  # else it is reported already
             findings.add(place.address, str(error), RESTORE)
         return
     if state is None:
@@ -135,7 +135,7 @@ def _check_objects(place: Place, state: StoreState, findings: Findings) -> set[s
         _check_segment(place, segments[name], data, changed, findings)
     for base in manifest.bases.values():
         _check_base(place, base, findings, missing)
-    damaged = bool(missing) or bool(findings.found)
+    damaged = bool(missing) or bool(findings.faults)
     for shard, lineage in manifest.lineages.items():
         base_of = manifest.bases.get(shard)
         from_base = base_of is not None and base_of.lineage == lineage

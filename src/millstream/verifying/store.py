@@ -70,7 +70,7 @@ def _check_meaning(home: Home, findings: Findings) -> None:
             continue
         except StoreError as error:
             own.add(home.shards, str(error))
-        findings.found += own.found
+        findings.faults += own.faults
         findings.looked += own.looked
         return
     findings.looked["batches that went by too fast to look at their slates"] += TRIES

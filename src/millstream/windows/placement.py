@@ -161,11 +161,11 @@ def _add_root(app: AppDefinition, placed: PlacedJob) -> None:
 class OnTimer:
     """The timer function of an update. Unlike methods, those of equal updates are equal."""
 
-    of: PaneMaking | Root
+    update: PaneMaking | Root
     __signature__ = takes("timer", "slate")
 
     def __call__(self, due: Timer, slate: Any) -> Iterator[Emit | SetTimer]:
-        return self.of.on_timer(due, slate)
+        return self.update.on_timer(due, slate)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from millstream.errors import ClientError
 class DeliveryAttempt:
     """A way, and the results of the tries so far. Used by one thread."""
 
-    def __init__(self, way: Way, what: str, clock: Callable[[], float], say: Say) -> None:
-        """`what` describes in messages what is posted."""
-        self.way, self._what, self._clock, self._say = way, what, clock, say
+    def __init__(self, way: Way, subject: str, clock: Callable[[], float], say: Say) -> None:
+        """`subject` describes in messages what is posted."""
+        self.way, self._what, self._clock, self._say = way, subject, clock, say
         self.health = LinkHealth()
         self._said = False
         self.paused: str | None = None
@@ -78,7 +78,7 @@ class DeliveryAttempt:
         self.paused = None
 
 
-def refusal(way: Way, what: str, answer: Answer) -> ClientError:
+def refusal(way: Way, subject: str, answer: Answer) -> ClientError:
     """Returns the error for something that is refused for good."""
     hints = {
         401: "set MILLSTREAM_TOKEN to its token",
@@ -87,7 +87,7 @@ def refusal(way: Way, what: str, answer: Answer) -> ClientError:
     }
     hint = hints.get(answer.status, "fix that")
     return ClientError(
-        f"{way.name} refuses {what}: {answer.sentence()}; {hint}, and start the agent again: "
+        f"{way.name} refuses {subject}: {answer.sentence()}; {hint}, and start the agent again: "
         "what was not taken is in its outbox",
         answer.status,
     )

@@ -39,7 +39,7 @@ class Sender:
         *,
         root: Way,
         parent: Callable[[], Way | None],
-        told: RootDecisions,
+        decisions: RootDecisions,
         say: Say,
         failed: Callable[[Way], None] = lambda way: None,
         lost: Callable[[Way], bool] = lambda way: False,
@@ -50,7 +50,7 @@ class Sender:
         answer. `lost` tells whether a former parent was given up for that. `levels` is the number
         of parents that may be above; each waits half as long as the one above it."""
         self._what = f"the panes of job {placed.name!r}"
-        self._outbox, self._told, self._clock, self._say = outbox, told, clock, say
+        self._outbox, self._told, self._clock, self._say = outbox, decisions, clock, say
         self._path = stream_path(placed.panes)
         self._root = DeliveryAttempt(root, self._what, clock, say)
         self._current, self._failed, self._lost = parent, failed, lost

@@ -36,12 +36,12 @@ class Listing:
         While a rotation renames files, a list may lack one of them, which would be taken for gone
         and then for new. So the listing is repeated until two in a row are equal.
         """
-        while (found := self._listed()) != self._last:
-            self._last = found
-        return dict(found)
+        while (listed := self._listed()) != self._last:
+            self._last = listed
+        return dict(listed)
 
     def _listed(self) -> dict[str, Path]:
-        found: dict[str, Path] = {}
+        plain_files: dict[str, Path] = {}
         self.packed = {}
         globs = (glob(pattern, recursive=True) for pattern in self._patterns)
         for name in sorted({name for names in globs for name in names}):
@@ -53,9 +53,9 @@ class Listing:
             except OSError:
                 continue  # it was removed since the listing
             if os.path.isfile(name):
-                files = self.packed if name.endswith(PACKED) else found
+                files = self.packed if name.endswith(PACKED) else plain_files
                 files.setdefault(id_of(stat), Path(name))
-        return found
+        return plain_files
 
 
 def beside(name: str) -> list[Path]:

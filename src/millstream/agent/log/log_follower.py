@@ -113,28 +113,28 @@ class LogFollower:
         """Ids of files that are held open and have no name any more."""
         return {file.id for file in self._files if file.missing}
 
-    def is_read(self, one: str) -> bool:
+    def is_read(self, file_id: str) -> bool:
         """True if the file with this id was read to its end."""
-        return any(file.id == one and file.at_end for file in self._files)
+        return any(file.id == file_id and file.at_end for file in self._files)
 
     def look(self) -> None:
         """Look at all files: which have grown or changed, which are new."""
         for file_id in list(self._away):
             self._resume(self._away.pop(file_id))
-        now, found = self._clock(), self._listing.found()
+        now, plain_files = self._clock(), self._listing.found()
         packed = self._listing.packed
         for file in list(self._files):
-            plain = found.pop(file.id, None)
+            plain = plain_files.pop(file.id, None)
             path = plain or packed.get(file.id)
             file.missing = path is None
             file.path = path or file.path
             self._look_at(file, now)
             if plain is not None and file not in self._files:  # a new file has its inode by now
-                found[file.id] = plain
-        for file_id in [held_id for held_id in self._held if held_id not in found]:
+                plain_files[file.id] = plain
+        for file_id in [held_id for held_id in self._held if held_id not in plain_files]:
             self._held.pop(file_id)[0].close()
         followed = {file.id for file in self._files} | self._away.keys()  # copies of others too
-        for file_id, path in found.items():
+        for file_id, path in plain_files.items():
             if file_id not in followed and not self._meet(file_id, path, now):
                 self.look()  # it was renamed just now; others may be older than those met so far
                 return

@@ -158,21 +158,21 @@ class PackedFiles:
             self._gone.append(mark)
         self._settled[mark.id] = mark.written
 
-    def needs_look(self, one: str, path: Path, now: float) -> bool:
+    def needs_look(self, file_id: str, path: Path, now: float) -> bool:
         """True if a file has changed or was not judged yet, and it is time to look at it."""
         try:
             stat = os.stat(path)
         except OSError:
             return False
-        if one in self._torn:
-            size, written, tried = self._torn[one]
+        if file_id in self._torn:
+            size, written, tried = self._torn[file_id]
             changed = (size, written) != (stat.st_size, stat.st_mtime_ns)
             return changed and now - tried >= AGAIN
-        return self._settled.get(one) != stat.st_mtime_ns
+        return self._settled.get(file_id) != stat.st_mtime_ns
 
     def meet(
         self,
-        one: str,
+        file_id: str,
         path: Path,
         marks: Iterable[Mark],
         followed: Mapping[str, LogFile],
@@ -183,27 +183,27 @@ class PackedFiles:
         stat = os.stat(path)
         try:
             verdict, mark = self.judge(path, marks, followed)
-            self._torn.pop(one, None)
-            if verdict == "read" or (mark is None and one in self._awaited):
+            self._torn.pop(file_id, None)
+            if verdict == "read" or (mark is None and file_id in self._awaited):
                 return UnpackedFile(path, 0, self._scratch)
             if mark is not None and mark.id not in followed and mark.written != stat.st_mtime_ns:
                 return UnpackedFile(path, mark.offset, self._scratch)
         except TornFile:
-            return self.tear(one, path, now, to_read=self._first_start)
-        self._settled[one] = stat.st_mtime_ns
+            return self.tear(file_id, path, now, to_read=self._first_start)
+        self._settled[file_id] = stat.st_mtime_ns
         if verdict != "doubtful":
             return None
         self.settle(UnpackedFile(path, 0, self._scratch).mark(done=True))
         why = "it is compressed, and it cannot be told whether it was read"
         return LogGap(str(path), 0, 0, why)
 
-    def tear(self, one: str, path: Path, now: float, *, to_read: bool = True) -> LogGap | None:
+    def tear(self, file_id: str, path: Path, now: float, *, to_read: bool = True) -> LogGap | None:
         """Remember an incomplete file, to look at it again when it has changed."""
         with suppress(OSError):
             stat = os.stat(path)
-            self._torn[one] = (stat.st_size, stat.st_mtime_ns, now)
+            self._torn[file_id] = (stat.st_size, stat.st_mtime_ns, now)
         if to_read:
-            self._awaited.add(one)
+            self._awaited.add(file_id)
         return LogGap(str(path), 0, 0, "it is compressed, and not whole") if self._once else None
 
     def copy_of(

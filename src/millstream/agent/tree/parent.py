@@ -56,7 +56,7 @@ class Parent:
         node: str,
         *,
         ways: Ways,
-        told: RootDecisions,
+        decisions: RootDecisions,
         children: Callable[[], Collection[str]],
         depth: Callable[[], int],
         most_bytes: int,
@@ -65,7 +65,7 @@ class Parent:
     ) -> None:
         """`children` returns the current children, `depth` the number of parents above."""
         self._what = f"the merged panes of job {placed.name!r}"
-        self._placed, self._node, self._told, self._ways = placed, node, told, ways
+        self._placed, self._node, self._told, self._ways = placed, node, decisions, ways
         self._nodes = frozenset(placed.nodes)
         self._most, self._say, self._clock = most_bytes, say, clock
         self._children, self._depth = children, depth

@@ -68,5 +68,5 @@ def checked(app: AppDefinition) -> Workflow:
     return workflow
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

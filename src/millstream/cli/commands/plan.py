@@ -162,5 +162,5 @@ def _show(changes: ChangePlan) -> None:
 def line(consequence: Consequence) -> str:
     """Formats a consequence in one line for people."""
     mark = "!" if consequence.loss else " "
-    what = f"{consequence.subject:7} {consequence.name:24} {consequence.state:9}"
-    return f"{mark} {what} {consequence.text}"
+    subject = f"{consequence.subject:7} {consequence.name:24} {consequence.state:9}"
+    return f"{mark} {subject} {consequence.text}"

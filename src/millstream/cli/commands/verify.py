@@ -34,13 +34,13 @@ def verify(ctx: click.Context, store: str | None, app: str | None) -> None:
     named = named_store(store, app)
     if not isinstance(named, Path):
         verify_place(place_at(named), findings)
-    if not findings.found:  # otherwise no mirror can be made
+    if not findings.faults:  # otherwise no mirror can be made
         with chosen_store(store, app, logs=None) as chosen:
             rows = look_through(chosen)
-        findings.found += rows.found
+        findings.faults += rows.faults
         findings.looked += rows.looked
-    for finding in findings.found:
+    for finding in findings.faults:
         click.echo(str(finding))
     click.echo(findings.summary())
-    if findings.found:
+    if findings.faults:
         ctx.exit(1)

@@ -150,8 +150,8 @@ def _known(batches: Sequence[int], number: int) -> int:
     return batches[number] if number < len(batches) else -1
 
 
-def _ahead(file: str, recorded: int, found: int) -> str:
+def _ahead(file: str, recorded: int, held: int) -> str:
     return (
-        f"it holds batch {found}, and the store's record `{file}` knows of batch {recorded} as "
+        f"it holds batch {held}, and the store's record `{file}` knows of batch {recorded} as "
         f"the last: {OLDER}"
     )

@@ -252,7 +252,7 @@ class Calibration:
         if coherency not in self._reads:
             self._reads[coherency] = Pulls(together=self._together)
         self._reads[coherency].add(cpu, pulled, size)
-        self._often = {one: often * (1 - READS) for one, often in self._often.items()}
+        self._often = {name: often * (1 - READS) for name, often in self._often.items()}
         self._often[coherency] = self._often.get(coherency, 0.0) + 1.0
         if self._often[coherency] > MORE_OFTEN * self._often.get(self._usual or "", 0.0):
             self._usual = coherency
@@ -286,13 +286,13 @@ class Calibration:
             self.in_force, self._is_bound = kept(self.in_force, least), True
 
 
-def kept(before: float | None, found: float) -> float:
+def kept(before: float | None, measured: float) -> float:
     """The ratio in force after another was measured.
 
     >>> kept(None, 3.0), kept(3.0, 3.5), kept(3.0, 3.7), kept(60.0, 500.0)
     (3.0, 3.0, 3.7, 60.0)
     """
-    found = min(MOST, max(LEAST, found))
-    if before is not None and before / (1 + OFF) < found < before * (1 + OFF):
+    measured = min(MOST, max(LEAST, measured))
+    if before is not None and before / (1 + OFF) < measured < before * (1 + OFF):
         return before
-    return found
+    return measured

@@ -223,11 +223,11 @@ def _steps(items: Iterator[Item]) -> Iterator[Step]:
     return ((item.position, 0, item) for item in items)
 
 
-def _both(one: Iterator[Step], other: Iterator[Step]) -> Iterator[Step]:
-    return heapq.merge(one, other, key=itemgetter(0), reverse=True)
+def _both(first: Iterator[Step], second: Iterator[Step]) -> Iterator[Step]:
+    return heapq.merge(first, second, key=itemgetter(0), reverse=True)
 
 
-def _page(found: list[tuple[Key, Item]], more: bool) -> DiversePage:
-    items = sorted((item for _, item in found), key=lambda item: item.position, reverse=True)
-    first, last = (found[0][0], found[-1][0]) if found else (None, None)
+def _page(keyed_items: list[tuple[Key, Item]], more: bool) -> DiversePage:
+    items = sorted((item for _, item in keyed_items), key=lambda item: item.position, reverse=True)
+    first, last = (keyed_items[0][0], keyed_items[-1][0]) if keyed_items else (None, None)
     return DiversePage(items, first, last, more)

@@ -182,8 +182,8 @@ class FeedQuery:
         upto = self._pending.seen.get(self.consumer)
         return self.meta.seen if upto is None else seen_after(self.meta.seen, upto)
 
-    def _page(self, found: Merged, limit: int) -> FeedSlice:
-        candidates = found.settled()
+    def _page(self, merged: Merged, limit: int) -> FeedSlice:
+        candidates = merged.settled()
         items = items_of(candidates[:limit])
         return FeedSlice(items, len(candidates) > limit, self.left_out, len(self._pulled))
 
@@ -287,12 +287,12 @@ class FeedQuery:
         return PostStream(rows, partial(self._shown.pulled, producer))
 
     def _stored(
-        self, found: Merged, than: Position | None, before: Position | None, *, newest_first: bool
+        self, merged: Merged, than: Position | None, before: Position | None, *, newest_first: bool
     ) -> None:
         """Adds the stored posts between two positions. Producers on pull come first, since they
         post the most; pushed items are then read only as far as they are needed."""
         streams = [self._posts(producer, than, before, newest_first) for producer in self._pulled]
-        read_into(found, [*streams, self._items(than, before, newest_first)])
+        read_into(merged, [*streams, self._items(than, before, newest_first)])
 
     def _not_taken(
         self, than: Position | None, before: Position | None, *, newest_first: bool
@@ -369,8 +369,8 @@ def _bound(producer: str, position: Position) -> str:
     return post_entry(ts, post if producer == origin else reference(producer, origin, post))
 
 
-def _earlier(one: Position | None, other: Position) -> Position:
-    return other if one is None else min(one, other)
+def _earlier(first: Position | None, second: Position) -> Position:
+    return second if first is None else min(first, second)
 
 
 def _time(candidate: Candidate) -> int:

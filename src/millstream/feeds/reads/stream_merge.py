@@ -103,19 +103,19 @@ class Merged:
             self._last, _, _ = self._found[-1]
 
 
-def read_into(found: Merged, streams: Sequence[PostStream]) -> None:
+def read_into(merged: Merged, streams: Sequence[PostStream]) -> None:
     """Adds the posts of several streams as far as they are needed.
 
     A few are read from every stream first, since any of them may have the next post. Few streams
     have many.
     """
-    share = min(max(LEAST, int(SPARE * found.most / max(1, len(streams))) + 1), found.most)
+    share = min(max(LEAST, int(SPARE * merged.most / max(1, len(streams))) + 1), merged.most)
     while streams:
         ends: list[tuple[PostStream, Candidate]] = []
         for stream in streams:
             some = stream.some(share)
-            found.add(some, stream.may_repeat)
+            merged.add(some, stream.may_repeat)
             if not stream.is_read:
                 ends.append((stream, some[-1]))
-        streams = [stream for stream, last in ends if found.wants(last)]
-        share = max(1, found.most // MORE)
+        streams = [stream for stream, last in ends if merged.wants(last)]
+        share = max(1, merged.most // MORE)

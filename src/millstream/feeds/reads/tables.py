@@ -32,7 +32,7 @@ class Tables(Protocol):
         """Like `rows`, with decoded names and values."""
         ...
 
-    def once(self, what: str, make: Callable[[], T]) -> T:
+    def once(self, name: str, make: Callable[[], T]) -> T:
         """Returns the result of an earlier call for the same tables and name, or else calls
         `make`."""
         ...

@@ -319,8 +319,8 @@ def too_large(most: int) -> Refusal:
     return Refusal(413, f"a body must have at most {most} bytes; send it in parts")
 
 
-def _too_fast(what: str, wait: float) -> Refusal:
+def _too_fast(noun: str, wait: float) -> Refusal:
     seconds = str(math.ceil(wait))
     return Refusal(
-        429, f"too many {what} from this address; try again later", headers={"Retry-After": seconds}
+        429, f"too many {noun} from this address; try again later", headers={"Retry-After": seconds}
     )

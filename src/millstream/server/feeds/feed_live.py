@@ -144,19 +144,19 @@ class LiveFeed:
         if self.consumer in consumers or not self.producers.isdisjoint(changed):
             self.touched = self.changed = True
 
-    def show(self, found: Changes, batch: int, complete: bool) -> None:
-        self.position, self.known, self.batch = found.position, found.known, batch
-        if found.producers is not None:
-            self.producers = found.producers
-        self.touched = self.touched or found.more
-        at = Cursor("newer", found.position).text()
-        if found.items:
-            self._data += event("items", at, _encode(LiveItems(found.items, batch, complete)))
-        if found.gone:
-            self._data += event("gone", at, _encode(GoneItems(_named(found.gone))))
-        if self.is_back and found.producers is not None:
+    def show(self, changes: Changes, batch: int, complete: bool) -> None:
+        self.position, self.known, self.batch = changes.position, changes.known, batch
+        if changes.producers is not None:
+            self.producers = changes.producers
+        self.touched = self.touched or changes.more
+        at = Cursor("newer", changes.position).text()
+        if changes.items:
+            self._data += event("items", at, _encode(LiveItems(changes.items, batch, complete)))
+        if changes.gone:
+            self._data += event("gone", at, _encode(GoneItems(_named(changes.gone))))
+        if self.is_back and changes.producers is not None:
             self.is_back = False
-            kept = KeptItems(_named(found.known), found.since)
+            kept = KeptItems(_named(changes.known), changes.since)
             self._data += event("kept", at, _encode(kept))
         if self._data:
             self.wake.set()

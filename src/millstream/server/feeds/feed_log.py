@@ -221,10 +221,10 @@ class FeedLog:
             self._at = [block.next_offset, block.first + block.count]
         return records
 
-    def _add(self, found: list[tuple[int, Record]], *, anew: bool) -> None:
+    def _add(self, numbered_records: list[tuple[int, Record]], *, anew: bool) -> None:
         """Adds records to those held; `anew`: the held ones have changed, so rebuild `Pending`."""
-        self._fresh += [record for _, record in found]
-        pending = [numbered for numbered in found if numbered[0] >= self._begin]
+        self._fresh += [record for _, record in numbered_records]
+        pending = [numbered for numbered in numbered_records if numbered[0] >= self._begin]
         self._held.extend(pending)
         if anew or (self._shared and pending):  # a thread may be reading the current one
             self._pending = Pending(record for _, record in self._held)

@@ -232,11 +232,11 @@ def refused_request(error: InputError) -> Refusal:
     return Refusal(status, str(error))
 
 
-def name_in(request_names: dict[str, str], what: str) -> str:
+def name_in(request_names: dict[str, str], role: str) -> str:
     """Returns the consumer or producer in a path; raises Refusal if the name is not valid."""
-    name = request_names[what]
+    name = request_names[role]
     try:
-        check_name(what, name)
+        check_name(role, name)
     except InputError as error:
         raise Refusal(400, str(error)) from None
     return name

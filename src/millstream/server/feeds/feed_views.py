@@ -56,14 +56,14 @@ class Views:
         self.lost = 0
         """Views that were dropped."""
 
-    def count(self, feeds: str, consumer: str, of: float) -> None:
-        """Counts one view of a consumer, whose feed now has the flow `of`."""
+    def count(self, feeds: str, consumer: str, flow: float) -> None:
+        """Counts one view of a consumer, whose feed now has the flow `flow`."""
         key = feeds, consumer
         known = self._counts.get(key)
         if known is None and len(self._counts) >= MOST:
             self.lost += 1
             return
-        self._counts[key] = (1 if known is None else known[0] + 1), of
+        self._counts[key] = (1 if known is None else known[0] + 1), flow
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -79,16 +79,16 @@ class Views:
         """Appends the counts to the logs; those that cannot be appended are kept."""
         counts, self._counts = self._counts, {}
         by_feeds: dict[str, list[tuple[str, int, float]]] = {}
-        for (feeds, consumer), (count, of) in counts.items():
-            by_feeds.setdefault(feeds, []).append((consumer, count, of))
+        for (feeds, consumer), (count, flow) in counts.items():
+            by_feeds.setdefault(feeds, []).append((consumer, count, flow))
         for feeds, views in by_feeds.items():
             for begin in range(0, len(views), TOGETHER):
                 await self._tell(feeds, views[begin : begin + TOGETHER])
 
     async def _tell(self, feeds: str, views: list[tuple[str, int, float]]) -> None:
         records = [
-            {"kind": "view", "consumer": consumer, "count": count, "flow": round(of, 6)}
-            for consumer, count, of in views
+            {"kind": "view", "consumer": consumer, "count": count, "flow": round(flow, 6)}
+            for consumer, count, flow in views
         ]
         try:
             await self._append(feeds, records)
@@ -100,13 +100,13 @@ class Views:
             self._keep(feeds, views)
 
     def _keep(self, feeds: str, views: list[tuple[str, int, float]]) -> None:
-        for consumer, count, of in views:
+        for consumer, count, flow in views:
             known = self._counts.get((feeds, consumer))
             if known is None and len(self._counts) >= MOST:
                 self.lost += count
             else:
                 self._counts[feeds, consumer] = (
-                    (count, of) if known is None else (known[0] + count, known[1])
+                    (count, flow) if known is None else (known[0] + count, known[1])
                 )
 
     async def _run(self) -> None:

@@ -160,9 +160,9 @@ def query_lists(request: Request, known: tuple[str, ...], most: int) -> dict[str
     return parameters
 
 
-def whole_number(found: dict[str, str], name: str, default: int, least: int, most: int) -> int:
+def whole_number(parameters: dict[str, str], name: str, default: int, least: int, most: int) -> int:
     """Returns a parameter that is a whole number within bounds; raises Refusal otherwise."""
-    text = found.get(name)
+    text = parameters.get(name)
     if text is None:
         return default
     if text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most:

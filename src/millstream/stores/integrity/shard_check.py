@@ -135,17 +135,17 @@ def _findings(txn: Transaction, checked: CheckedShard) -> Iterator[str]:
             checked.rows += len(keys) - own
         tally = RowTally(tally.count + len(keys), tally.digest + digest_of(values) & (1 << 64) - 1)
     if head is not None and head.tally.count != tally.count:
-        found = counted(tally.count, "row")
-        yield f"it has {found}, and its head says {head.tally.count:,}: a page was lost"
+        held = counted(tally.count, "row")
+        yield f"it has {held}, and its head says {head.tally.count:,}: a page was lost"
     elif head is not None and head.tally != tally:
         yield "its rows do not match the tally in its head: an old page replaces a new one"
 
 
 def _own(
-    keys: list[bytes], found: list[bytes], head: Head | None, checked: CheckedShard
+    keys: list[bytes], blobs: list[bytes], head: Head | None, checked: CheckedShard
 ) -> Iterator[str]:
     """Yields what is wrong with the journals; their checksums are checked elsewhere."""
-    for key, blob in zip(keys, found, strict=True):
+    for key, blob in zip(keys, blobs, strict=True):
         if key >= rows.ROW:
             return
         if not key.startswith(JOURNALS):

@@ -185,23 +185,23 @@ class Scoreboard(BoardCounts):
             for node in nodes
         )
 
-    def mark(self, pane: int, told: Marks) -> tuple[list[int], bool]:
+    def mark(self, pane: int, marks: Marks) -> tuple[list[int], bool]:
         """Adds marks of a pane. Returns the windows of this reducer that have the pane, open or
         not, and whether the pane is kept because some window can still use it."""
         windows = [number for number in self.job.span.windows_of(pane) if self.has(number)]
         for number in windows:
             window = self.window(number) or self._unquieted(number)
             if window is not None:
-                for mark in told.values():
+                for mark in marks.values():
                     window.account_for(mark, on_time=not window.why)
         kept = self.awaits(pane) or any(self.is_corrected(number) for number in windows)
         if kept:
             changes = {
                 node: (self.places.silent_at(node, pane), state_of(mark))
-                for node, mark in told.items()
+                for node, mark in marks.items()
             }
-            self._change(pane, self._tally(pane), changes, marked=len(told))
-            self.marks.put(pane, told)
+            self._change(pane, self._tally(pane), changes, marked=len(marks))
+            self.marks.put(pane, marks)
             self._boards = None
             self._sweep_again(pane)
         return windows, kept

@@ -270,7 +270,7 @@ class Root:
         combined = merged(self.job, board.table, window)
         yield from self._closed(board, window, by, combined).answers()
         if self.agents:
-            notice = ToldRecord(closed=window, reducer=by.key, of=board.reducers)
+            notice = ToldRecord(closed=window, reducer=by.key, reducers=board.reducers)
             yield emit(f"{self.name}.told", key=str(window), value=notice)
 
     def _close_quiet(
