@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.codec import slate_codec
-from millstream.engine.cells.readback import settled_as
+from millstream.engine.cells.readback import SMALL, exceeds, fits_as, settled_as
 
 
 @dataclass
@@ -97,3 +97,36 @@ def test_the_common_case_is_settled() -> None:
 def test_what_reading_may_change_is_not(slate: type) -> None:
     """Limits, containers and what a class does when it is made are left to reading back."""
     assert not settled_as(slate)(slate())
+
+
+values = st.recursive(
+    st.one_of(st.integers(), st.floats(allow_nan=False), st.text(max_size=9), st.none()),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=6),
+        st.dictionaries(st.text(max_size=2), inner, max_size=6),
+        st.builds(Nested, st.lists(inner, max_size=6)),
+    ),
+)
+
+
+@given(values, st.integers(0, 100))
+def test_what_exceeds_a_size_has_more_bytes(value: Any, size: int) -> None:
+    """A slate that is taken for large is large; a small one is always read back."""
+    if exceeds(value, size):
+        assert len(msgspec.json.encode(value)) > size
+
+
+def test_a_large_slate_is_seen_from_few_of_its_parts() -> None:
+    """Text, lists, entries and fields all count."""
+    for value in ("x" * 257, [0] * 129, {"a": {str(n): n for n in range(52)}}, [["x" * 64]] * 5):
+        assert exceeds(value, SMALL)
+
+
+def test_fields_fit_as_far_as_can_be_seen() -> None:
+    """What is inside of lists and dicts does not count, what a field itself holds does."""
+    assert fits_as(dict)({"a": [()], "b": {5: 5}, "c": 0.5})
+    assert not fits_as(dict)({"a": ()})
+    assert not fits_as(dict)({"a": float("nan")})
+    assert fits_as(Nested)(Nested([()]))  # type: ignore[list-item]
+    assert not fits_as(Nested)(Nested(()))  # type: ignore[arg-type]
+    assert not fits_as(Scalars)(Scalars(x=1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -196,6 +196,55 @@ def test_what_cannot_be_written_and_is_replaced(slate: type, bad: dict[str, Any]
 
     found = check(app_of(update, slate=slate), [event(1), event(2), event(3)])
     assert len(found.letters) == (0 if slate is Note and "\ud800" in bad else 1)
+
+
+@dataclass
+class Reading:
+    n: int = 0
+    x: float = 0.0
+    note: str = ""
+    more: list[Any] = field(default_factory=list)
+
+
+@pytest.mark.parametrize("on_timer", [None, lambda timer, slate: None])
+@pytest.mark.parametrize("x", [{"not": "a number"}, float("nan"), 1, "text", list(range(100))])
+@pytest.mark.parametrize("slate", [Reading, dict])
+def test_a_slate_that_was_large_once(slate: type, x: Any, on_timer: Any) -> None:
+    """An event that puts what a field cannot take has failed, while the slate is large, and when it
+    is small again; however it came to be large."""
+
+    def update(event: ms.Event, slate: Any) -> None:
+        fields = slate if isinstance(slate, dict) else vars(slate)
+        fields["n"] = fields.get("n", 0) + 1
+        fields["seen"] = type(fields.get("x")).__name__
+        if not isinstance(slate, dict):
+            fields["note"] = fields.pop("seen")
+        fields["x"] = x if event.value == "odd" else 0.5
+        fields["more"] = list(range(200)) if event.value == "large" else []
+
+    given = [None, "large", "odd", None, "odd", "large", None, "odd", None]
+    events = [event(ts, value) for ts, value in enumerate(given)]
+    found = check(app_of(update, slate=slate, on_timer=on_timer), events)
+    fails = x != x if slate is dict else x != 1
+    assert len(found.letters) == (3 if fails else 0)
+
+
+@pytest.mark.parametrize("on_timer", [None, lambda timer, slate: None])
+@pytest.mark.parametrize("bad", [(1, 2), {1}, "\ud800", object(), {5: 5}])
+def test_a_dict_that_was_large_once(bad: Any, on_timer: Any) -> None:
+    """The same for what JSON changes or refuses, in one of a few entries or, once the slate is
+    small again, deeper inside."""
+
+    def update(event: ms.Event, slate: dict[str, Any]) -> None:
+        slate["n"] = slate.get("n", 0) + 1
+        slate["seen"] = f"{slate.get('bad')!r:.20}"
+        slate["bad"] = {"odd": bad, "in": [bad]}.get(event.value)
+        slate["more"] = ["x" * 50] * (10 if event.value == "large" else 1)
+
+    given = ["large", None, "odd", None, "in", "large", None, "in", None, None]
+    events = [event(ts, value) for ts, value in enumerate(given)]
+    check(app_of(update, on_timer=on_timer), events)
+    check(app_of(update, on_timer=on_timer), events[:1], events[1:4], events[4:])
 
 
 def test_an_entry_that_is_not_unicode() -> None:

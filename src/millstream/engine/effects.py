@@ -21,6 +21,7 @@ from millstream.stores.layout import Timers
 _LAST = TIME_LIMIT - 1
 """The time of the last event that can exist."""
 
+
 class Effects:
     """Applies the effects of one function, and collects the events that it emits."""
 

@@ -11,12 +11,13 @@ There are three paths, with the same meaning:
 
 A slate must look the same to the next event whether or not a batch ended in between. So between
 two events of a key the slate is written and read back (`readback`). For a slate of more than
-`SMALL` bytes that would cost more than the event, so such a slate is checked once, after the key's
-last event: if JSON changes it, or an event fails, the key takes the careful path, where the slate
-is read back after each event, whatever its size. (This check does not see what a large slate held
-only during a part of the batch, nor one list that is referenced twice in it.) The same check finds
-a slate over `slate_limit`; with a limit of up to `CLOSELY` bytes, slates are checked after each
-event.
+`SMALL` bytes that would cost more than the event. Such a slate is only looked at, at its outermost
+fields, and checked as a whole once: after the key's last event, or when one of these fields holds
+something odd, or when the slate may be small again. If JSON changes it, or an event fails, the key
+takes the careful path, where the slate is read back after each event, whatever its size. (This does
+not see what a large slate held deeper inside, or in one of many entries, only during a part of the
+batch, nor one list that is referenced twice in it.) The check after the last event finds a slate
+over `slate_limit` too; with a limit of up to `CLOSELY` bytes, slates are checked after each event.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from typing import Any
 from millstream.codec import SlateCodec, decode_value, slate_codec
 from millstream.engine.cells.key_run import Due, Fed, KeyRun
 from millstream.engine.cells.key_run import Redo as Redo
-from millstream.engine.cells.readback import SMALL, read_back, settled_as
+from millstream.engine.cells.readback import SMALL, fits_as, large_as, read_back, settled_as
 from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
 from millstream.errors import FunctionError
@@ -88,6 +89,7 @@ class Feeder:
         if update.slate is not Table:
             self.codec = slate_codec(update.slate)
             self.settled, self.back = settled_as(update.slate), read_back(update.slate, self.codec)
+            self.fits, self.is_large = fits_as(update.slate), large_as(update.slate)
         simple = self.codec is not None and update.on_timer is None
         self.plain = simple and not self._closely
 
@@ -100,7 +102,7 @@ class Feeder:
         """
         codec, ttl, function = self.codec, self.update.ttl, self.update.function
         assert codec is not None
-        effects, settled, back = self.effects, self.settled, self.back
+        effects, settled, back, is_large = self.effects, self.settled, self.back, self.is_large
         mark, final = effects.mark(), len(given) - 1
         try:
             if row is None:
@@ -119,9 +121,12 @@ class Feeder:
                 if result is not None:
                     encoded = piece.values[start + index]
                     effects.emit(result, event.stream, event.ts, key, encoded)
-                if small and index != final and not settled(slate):
-                    slate, size = back(slate)
-                    small = size <= SMALL
+                if index != final and not settled(slate):
+                    if small:
+                        slate, size = back(slate)
+                        small = size <= SMALL
+                    elif not is_large(slate):
+                        slate, small = self._unlike_large(slate)
             last = max(last, given[final].ts)
             encoded = codec.encode(slate)
             if not (
@@ -172,6 +177,14 @@ class Feeder:
             raise Redo from error
         self.note(key, len(encoded))
         return pack_slate(max(last, greatest), encoded, NO_TIMERS, self._version)
+
+    def _unlike_large(self, slate: Any) -> tuple[Any, bool]:
+        """Checks a slate that was large and may be small by now, or holds something odd; returns
+        it, and whether it is small. Raises Redo if an event may have seen what JSON changes."""
+        again, size = self.back(slate)
+        if again is not slate and again != slate:
+            raise Redo
+        return again, size <= SMALL
 
     def _written(self, slate: Any, calls: int) -> bytes:
         """Returns the bytes of a slate that a batch has changed; raises if it cannot be stored."""

@@ -222,7 +222,7 @@ class KeyRun:
                 self._forget = effects.apply(
                     result, event, encoded or b"null", self._timers, self._clock, firing
                 )
-            if self._codec is not None and self._kept and not self._forget:
+            if self._codec is not None and not self._forget:
                 self._write(self._codec)
             if timer is None and result is not None and effects.reach > self._reach:
                 self._reach = effects.reach
@@ -270,16 +270,22 @@ class KeyRun:
     def _write(self, codec: SlateCodec) -> None:
         """Writes the slate and reads it back; raises if it cannot be stored.
 
-        Off the careful path, a large slate is no longer saved from here on.
+        Off the careful path, a large slate is not saved, until it is small again or holds something
+        odd (see feeder.py).
         """
-        data = codec.encode(self._memory)
-        if len(data) > SMALL and not self._careful:
+        feeder, memory = self._feeder, self._memory
+        if not self._kept and feeder.is_large(memory):
+            return
+        data = codec.encode(memory)
+        if len(data) > SMALL and not self._careful and feeder.fits(memory):
             self._kept = False
             return
         self._memory = codec.decode(data)
-        if len(data) > self._feeder.limit:
-            raise over_limit(len(data), self._feeder.limit)
-        self._data = data
+        if len(data) > feeder.limit:
+            raise over_limit(len(data), feeder.limit)
+        if not self._kept and self._memory != memory:
+            raise Redo
+        self._data, self._kept = data, True
 
     def _check(self) -> bytes:
         """Returns the bytes of a slate that was not saved; raises Redo if it cannot be stored."""
