@@ -1,5 +1,9 @@
 """Runs an evaluation of several experiments, one after the other; with `--only`, some of them,
-merged with an earlier run's results of the others. Computes figures and bars from their rows."""
+merged with an earlier run's results of the others. Computes figures and bars from their rows.
+
+An evaluation that takes long is written after each experiment (`each`); an experiment that was not
+reached keeps its earlier results.
+"""
 
 from __future__ import annotations
 
@@ -65,6 +69,8 @@ class Evaluation:
     shared: Callable[[], Row]
     """Measurements that several experiments share, by name; empty if no experiment of this run has
     used them. Each experiment keeps those known when it ran, since others may run later."""
+    each: Callable[[Outcome], object] | None = None
+    """Called after each experiment with the outcome so far, merged with earlier results."""
 
     def outcome(self) -> Outcome:
         asked = self.bench.only or tuple(self.experiments)
@@ -72,35 +78,46 @@ class Evaluation:
             if name not in self.experiments:
                 known = ", ".join(self.experiments)
                 raise RunFailedError(f"--only must name experiments, of {known}; got {name!r}")
-        before = self._before() if self.bench.only else {}
+        before = self._before() if self.bench.only or self.each else {}
         measured: dict[str, Row] = dict(before.get("settings", {}).get("measured", {}))
-        rows = [row for row in before.get("rows", []) if _kept(row, asked)]
+        rows: list[Row] = [row for row in before.get("rows", []) if self._is_known(row)]
         for name in asked:
             began = time.monotonic()
-            of, speed = self._attempt(name), calibrate()
-            rows += of
+            of, seconds, speed = self._attempt(name), time.monotonic() - began, calibrate()
+            rows = [row for row in rows if _experiment(row) != name] + of
             measured[name] = {
                 **commit(),
                 "date": datetime.now(UTC).isoformat(timespec="seconds"),
+                "seconds": round(seconds),
                 "calibration": round(speed, 2),
                 "plan": asdict(self.plans[name]),
                 **self.shared(),
             }
-            self.bench.say(f"  {name}: {len(of)} rows ({time.monotonic() - began:.0f} s)")
+            self.bench.say(f"  {name}: {len(of)} rows ({seconds:.0f} s)")
+            if self.each is not None:
+                self.each(self._judged(rows, measured))
+        return self._judged(rows, measured)
+
+    def _judged(self, rows: Sequence[Row], measured: Mapping[str, Row]) -> Outcome:
+        """The outcome of all rows, in the order of the experiments."""
         order = [*self.experiments, "failed"]
-        rows.sort(key=lambda row: order.index(row["experiment"]))
+        rows = sorted(rows, key=lambda row: order.index(row["experiment"]))
         found = self.judging.figures(rows)
         found["calibration"] = median(one["calibration"] for one in measured.values())
         settings = {"measured": {name: measured[name] for name in order if name in measured}}
         bars, notes = self.judging.bars(found), list(self.judging.notes)
         return Outcome(self.case, rows, found, bars, settings, notes)
 
+    def _is_known(self, row: Row) -> bool:
+        """True if there is still such an experiment."""
+        return _experiment(row) in self.experiments
+
     def _attempt(self, name: str) -> list[Row]:
         """The rows of an experiment; a failure becomes a row, and the others go on."""
         self.bench.say(f"  {name} ... {datetime.now():%H:%M:%S}")
         try:
             return [{"experiment": name, **row} for row in self.experiments[name]()]
-        except (RunFailedError, TimeoutError, subprocess.TimeoutExpired) as error:
+        except (RunFailedError, TimeoutError, subprocess.SubprocessError) as error:
             self.bench.say(f"  {name} FAILED: {error}")
             return [{"experiment": "failed", "what": name, "error": str(error)[:300]}]
 
@@ -111,7 +128,6 @@ class Evaluation:
         return found
 
 
-def _kept(row: Row, asked: Sequence[str]) -> bool:
-    """True if a row of an earlier run stays: its experiment is not run again."""
-    name = row["what"] if row["experiment"] == "failed" else row["experiment"]
-    return name not in asked
+def _experiment(row: Row) -> str:
+    """The experiment of a row; a row that failed names it."""
+    return str(row["what"] if row["experiment"] == "failed" else row["experiment"])

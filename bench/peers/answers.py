@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from millstream.stores.home import Home
+from millstream.stores.progress import decoded
 from millstream.stores.reader import SlateReader
 
 Answer = Mapping[str, Any]
@@ -22,6 +26,26 @@ CLOSE = 1e-9
 def written_once(folder: Path) -> dict[str, Any]:
     """Lines of keys and their answers, each of which comes once."""
     return gathered([_pair(line) for line in _lines(folder)])
+
+
+def written_in_parts(folder: Path) -> dict[str, Any]:
+    """Lines of keys and their answers for a part of the input each: they are added up."""
+    found: dict[str, Any] = {}
+    for line in _lines(folder):
+        key, part = _pair(line)
+        found[key] = _added(found[key], part) if key in found else part
+    return found
+
+
+def _added(one: Any, other: Any) -> Any:
+    """The sum of two numbers, or of each two of two lists.
+
+    >>> _added([1, 2], [3, 4])
+    [4, 6]
+    """
+    if isinstance(one, list):
+        return [a + b for a, b in zip(one, other, strict=True)]
+    return one + other
 
 
 def written_last(folder: Path) -> dict[str, Any]:
@@ -58,6 +82,21 @@ def slates(store: Path, update: str = "answer") -> dict[str, Any]:
         key: slate["value"] if "value" in slate else next(iter(slate.values()))
         for key, slate in found.items()
     }
+
+
+def batches(store: Path) -> int:
+    """The batches that were committed to a store of Millstream, each flushed to disk."""
+    return decoded(Home.open(store).read_progress()).batch + 1
+
+
+def snapshots(recovery: Path) -> int:
+    """The snapshots of Bytewax that are complete: it numbers their epochs from 1."""
+    last = 0
+    for path in recovery.glob("*.sqlite3"):
+        with closing(sqlite3.connect(path)) as database:
+            ((epoch,),) = database.execute("select max(commit_epoch) from commits")
+            last = max(last, epoch or 0)
+    return last
 
 
 def gathered(pairs: Iterable[Sequence[Any]]) -> dict[str, Any]:

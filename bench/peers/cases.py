@@ -4,30 +4,41 @@ For each load (`bench.peers.loads`) every contestant (`bench.peers.contestants`)
 in processes of its own, one after the other; the next round turns their order around. The figures
 of a contestant are those of its round with the middle time. Who needs a topic gets a broker for its
 run alone: its processor time is not counted, and it shares the cores.
+
+Results are written after each load. A contestant that cannot be set up has a row that says why, and
+the others go on.
 """
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
+from bench.apart import RunFailedError
 from bench.bench import Bench
 from bench.experiments import Evaluation, Experiments
 from bench.figures import Outcome
 from bench.kafka import fill
 from bench.latency import RATE
+from bench.machine import commit, machine
 from bench.peers.contestants import CONTESTANTS, Contestant, Run
 from bench.peers.judging import JUDGING
 from bench.peers.live import measured
 from bench.peers.loads import LOADS, Load
 from bench.peers.progress import PARTITIONS
 from bench.peers.racing import python_of, raced
+from bench.results import record, write
 from fault_runs.kafka_server import kafka_brokers
 
 SLOW_SECONDS = 100.0
 """A contestant that takes longer, or has failed, runs in the first round only."""
+
+FAILURES = (RunFailedError, OSError, RuntimeError, subprocess.SubprocessError)
+"""What one contestant may fail with, or its broker, while the others go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +52,7 @@ class Plan:
 
 
 PLANS = {
-    "uniform": Plan(4_000_000),
+    "uniform": Plan(4_000_000, rounds=2, most_seconds=240.0),
     "zipf": Plan(4_000_000),
     "rules": Plan(400_000),
     **dict.fromkeys(("q4", "q5", "q7", "q11"), Plan(1_000_000, rounds=1)),
@@ -64,7 +75,13 @@ def run(bench: Bench) -> Outcome:
         **{name: partial(_load, bench, name, plans[name]) for name in LOADS},
         "live": partial(_live, bench, plans["live"]),
     }
-    return Evaluation(bench, "peers", experiments, plans, JUDGING, dict).outcome()
+    keep = partial(_written, bench)
+    return Evaluation(bench, "peers", experiments, plans, JUDGING, dict, keep).outcome()
+
+
+def _written(bench: Bench, outcome: Outcome) -> None:
+    date = datetime.now(UTC).isoformat()
+    write(bench.results, record(outcome, machine(), commit(), date, bench.quick))
 
 
 def _live(bench: Bench, plan: Plan) -> list[dict[str, Any]]:
@@ -77,9 +94,12 @@ def _load(bench: Bench, name: str, plan: Plan) -> list[dict[str, Any]]:
     """The rows of the contestants that can do what a load asks for."""
     load = LOADS[name](bench, plan.events)
     asked = [one for one in CONTESTANTS if load.work in one.works]
-    for contestant in asked:
-        python_of(contestant)  # makes its environment, which must not be measured
     rounds: dict[str, list[dict[str, Any]]] = {one.name: [] for one in asked}
+    for contestant in asked:
+        try:
+            python_of(contestant)  # makes its environment, which must not be measured
+        except FAILURES as error:
+            rounds[contestant.name].append(_failed(bench, contestant, error))
     for number in range(plan.rounds):
         for contestant in asked[:: -1 if number % 2 else 1]:
             rows = rounds[contestant.name]
@@ -89,6 +109,19 @@ def _load(bench: Bench, name: str, plan: Plan) -> list[dict[str, Any]]:
 
 
 def _raced(bench: Bench, contestant: Contestant, load: Load, plan: Plan) -> dict[str, Any]:
+    try:
+        return _row(bench, contestant, load, plan)
+    except FAILURES as error:
+        return _failed(bench, contestant, error)
+
+
+def _failed(bench: Bench, contestant: Contestant, error: Exception) -> dict[str, Any]:
+    bench.say(f"    {contestant.shown}: FAILED: {error}")
+    failed = " ".join(str(error).split())[-400:]
+    return {"what": contestant.shown, "name": contestant.name, "failed": failed}
+
+
+def _row(bench: Bench, contestant: Contestant, load: Load, plan: Plan) -> dict[str, Any]:
     folder = bench.fresh(f"peers/{contestant.name}")
     if contestant.broker:
         with kafka_brokers(bench.fresh("peers/kafka"), heap="512m") as brokers:

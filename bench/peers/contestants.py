@@ -73,12 +73,22 @@ class Contestant:
     """With its input; or it says when it is done; or it is told to stop once it has all events."""
     broker: bool = False
     """True if it reads a topic of Kafka."""
+    durable: Callable[[Run], int] | None = None
+    """How often the run has made its state durable, for those who can be asked."""
 
 
 def _millstream(run: Run) -> Mapping[str, Any]:
     if run.load.name == "q11":
         return answers.sessions(run.result)
     return answers.slates(run.state / "store")
+
+
+def _batches(run: Run) -> int:
+    return answers.batches(run.state / "store")
+
+
+def _snapshots(run: Run) -> int:
+    return answers.snapshots(run.state)
 
 
 def _bytewax(seconds: int) -> Callable[[Run], list[Command]]:
@@ -111,9 +121,20 @@ def _pathway(prefix: str = "") -> Callable[[Run], list[Command]]:
 
 
 CONTESTANTS = (
-    Contestant("loop", "a plain loop, one core", BASIC, _by_script("on_nothing")),
     Contestant(
-        "millstream", "Millstream", (*BASIC, *QUERIES), _by_script("on_millstream"), _millstream
+        "loops",
+        "two plain loops at once, a core each",
+        BASIC,
+        lambda run: _by_script("on_nothing")(run) * WORKERS,
+        _result(answers.written_in_parts),
+    ),
+    Contestant(
+        "millstream",
+        "Millstream",
+        (*BASIC, *QUERIES),
+        _by_script("on_millstream"),
+        _millstream,
+        durable=_batches,
     ),
     Contestant(
         "millstream_built_in",
@@ -121,6 +142,7 @@ CONTESTANTS = (
         ("count",),
         _built_in("on_millstream"),
         _millstream,
+        durable=_batches,
     ),
     Contestant(
         "bytewax",
@@ -129,6 +151,7 @@ CONTESTANTS = (
         _bytewax(1),
         environment="bytewax",
         prepare=_prepare_bytewax,
+        durable=_snapshots,
     ),
     Contestant(
         "bytewax_10",
@@ -137,6 +160,7 @@ CONTESTANTS = (
         _bytewax(10),
         environment="bytewax",
         prepare=_prepare_bytewax,
+        durable=_snapshots,
     ),
     Contestant(
         "pathway",

@@ -17,7 +17,11 @@ def _figures(load: str) -> Callable[[list[Row]], Figures]:
 
 def figures(load: str, rows: list[Row]) -> Figures:
     """Returns the number of failed rows, and Millstream's rate relative to each other row: warm,
-    and of whole runs."""
+    and of whole runs.
+
+    A system's built-in count has no ratio, but it may be the fastest whole run of the peers;
+    Millstream's own is left out.
+    """
     measured = {row["name"]: row for row in rows if "failed" not in row}
     found = {f"{load}_failed": float(len(rows) - len(measured))}
     ours = measured.pop("millstream", None)
@@ -28,9 +32,9 @@ def figures(load: str, rows: list[Row]) -> Figures:
             continue
         if ours["events_per_s"] and row["events_per_s"]:
             found[f"{load}_warm_to_{name}"] = ours["events_per_s"] / row["events_per_s"]
-        if name != "loop":
+        if name != "loops":
             found[f"{load}_whole_to_{name}"] = row["whole_s"] / ours["whole_s"]
-    aside = {"loop", "millstream_built_in"}
+    aside = {"loops", "millstream_built_in"}
     peers = [row["whole_s"] for name, row in measured.items() if name not in aside]
     if peers:
         found[f"{load}_whole_to_fastest"] = min(peers) / ours["whole_s"]
@@ -48,15 +52,16 @@ def latencies(rows: list[Row]) -> Figures:
 
 
 LIMITS = {
-    "uniform_warm_to_loop": (0.9, True),
+    "uniform_warm_to_loops": (0.45, True),
     "uniform_warm_to_pathway": (3.0, True),
     "uniform_warm_to_bytewax": (5.0, True),
     "uniform_whole_to_fastest": (1.0, True),
 }
-"""Two plain loops on two cores are twice one, so 0.45 of two is 0.9 of one."""
 NOTES = (
     "LOAD_warm_to_PEER, LOAD_whole_to_PEER: how many times Millstream's rate is the peer's, once "
-    "warm and from start to end; whole_to_fastest: beside the fastest of the peers, loops aside",
+    "warm and from start to end; whole_to_fastest: beside the fastest of the peers, their own "
+    "counts included, loops aside",
+    "batches: how often a run has made its state durable; Bytewax's are snapshots",
     "a row whose answers are wrong has failed, and has no figures",
 )
 LOADS = ("uniform", "zipf", "rules", "q4", "q5", "q7", "q11")

@@ -58,8 +58,10 @@ def raced(contestant: Contestant, run: Run, most: float) -> dict[str, Any]:
         failure = failure or _wrong(contestant, run)
     if failure:
         return {**row, "failed": " ".join(failure.split())[-400:]}
+    durable = {} if contestant.durable is None else {"batches": contestant.durable(run)}
     return {
         **row,
+        **durable,
         "whole_s": whole,
         "whole_per_s": run.load.events / whole,
         "events_per_s": warm_rate(marks, run.load.events),

@@ -17,6 +17,7 @@ COLUMNS = {
     "events_per_s": "warm, events/s",
     "cpu_us": "processor time of an event, µs",
     "own_mib": "memory of their own, MiB",
+    "batches": "batches or snapshots",
     "p50_s": "p50, s",
     "p99_s": "p99, s",
 }
@@ -43,7 +44,7 @@ def load(found: Record, name: str) -> str:
     plan = about["plan"]
     lines += [
         "",
-        f"{plan['events']:,} events, rounds in turn: {plan['rounds']}. Commit "
+        f"{plan['events']:,} events, rounds in turn: {plan['rounds']}{_taken(about)}. Commit "
         f"{about['commit'][:10]}, {machine['cores']} cores ({machine['cpu']}).",
     ]
     return text(lines)
@@ -56,6 +57,11 @@ def bars(found: Record) -> str:
         held = "held" if bar["held"] else "missed"
         lines.append(a_row([bar["figure"], _number(bar["value"]), f"{bar['limit']:g}, {held}"]))
     return text(lines)
+
+
+def _taken(about: Record) -> str:
+    seconds = about.get("seconds")
+    return "" if seconds is None else f"; the load took {seconds / 60:.0f} minutes"
 
 
 def _number(value: float | None) -> str:

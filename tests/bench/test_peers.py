@@ -4,14 +4,21 @@ answers."""
 from __future__ import annotations
 
 import json
+import sqlite3
+import subprocess
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench.bench import Bench
-from bench.peers import answers, nexmark, tables
+from bench.experiments import Evaluation, Experiments
+from bench.figures import Outcome
+from bench.peers import answers, cases, environments, nexmark, tables
 from bench.peers.cases import PLANS, QUICK
-from bench.peers.contestants import CONTESTANTS
+from bench.peers.contestants import CONTESTANTS, Run
 from bench.peers.counting import PEERS, followed
 from bench.peers.environments import FOLDER
 from bench.peers.judging import JUDGING, figures
@@ -19,7 +26,8 @@ from bench.peers.live import Seen
 from bench.peers.loads import LOADS, events_of
 from bench.peers.matching import RULES, SELECTIVITY, SPACE, Rules
 from bench.peers.progress import Progress, processed
-from bench.peers.racing import warm_rate
+from bench.peers.racing import raced, warm_rate
+from bench.results import record, write
 
 
 def test_records_that_two_processes_had_count_once(tmp_path: Path) -> None:
@@ -53,7 +61,7 @@ def test_each_peer_has_an_application_and_an_environment() -> None:
 def test_every_contestant_has_an_application_for_each_of_its_works() -> None:
     """And a pinned environment, unless it runs in that of Millstream."""
     folders = {name: name.split("_")[0] for name in (one.name for one in CONTESTANTS)}
-    folders["loop"] = "nothing"
+    folders["loops"] = "nothing"
     for contestant in CONTESTANTS:
         for work in contestant.works:
             script = f"built_in_{work}" if contestant.name.endswith("built_in") else work
@@ -150,17 +158,107 @@ def test_ratios_are_of_millstream_to_each_peer() -> None:
     """A row that failed has none, and a loop is no peer in a whole run."""
     rows = [
         {"name": "millstream", "whole_s": 10.0, "events_per_s": 300.0},
-        {"name": "loop", "whole_s": 2.0, "events_per_s": 600.0},
+        {"name": "loops", "whole_s": 2.0, "events_per_s": 600.0},
         {"name": "bytewax", "whole_s": 20.0, "events_per_s": 100.0},
         {"name": "quix", "failed": "wrong"},
     ]
     assert figures("uniform", rows) == {
         "uniform_failed": 1.0,
-        "uniform_warm_to_loop": 0.5,
+        "uniform_warm_to_loops": 0.5,
         "uniform_warm_to_bytewax": 3.0,
         "uniform_whole_to_bytewax": 2.0,
         "uniform_whole_to_fastest": 2.0,
     }
+
+
+def test_a_count_of_the_system_itself_is_only_in_the_fastest_whole_run() -> None:
+    """As the page says: the peers' there, Millstream's nowhere."""
+    rows = [
+        {"name": "millstream", "whole_s": 10.0, "events_per_s": 300.0},
+        {"name": "millstream_built_in", "whole_s": 1.0, "events_per_s": 900.0},
+        {"name": "pathway", "whole_s": 40.0, "events_per_s": 100.0},
+        {"name": "pathway_built_in", "whole_s": 5.0, "events_per_s": 100.0},
+    ]
+    assert figures("uniform", rows) == {
+        "uniform_failed": 0.0,
+        "uniform_warm_to_pathway": 3.0,
+        "uniform_whole_to_pathway": 4.0,
+        "uniform_whole_to_fastest": 0.5,
+    }
+
+
+def test_two_loops_share_the_files(tmp_path: Path) -> None:
+    """Their answers add up to those of one, and so do the events that they have processed."""
+    bench = Bench(tmp_path)
+    loops = next(one for one in CONTESTANTS if one.name == "loops")
+    for name in ("uniform", "rules"):
+        load = LOADS[name](bench, 3_000)
+        row = raced(loops, Run(bench.fresh("loops"), load), 60.0)
+        assert "failed" not in row, row
+        assert processed(list((tmp_path / "loops").glob("progress-*"))) == 3_000
+
+
+def test_who_cannot_be_set_up_has_a_row_that_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the others are measured: an environment is missing, or a command fails."""
+    monkeypatch.setenv("MILLSTREAM_PEERS", str(tmp_path / "peers"))
+    monkeypatch.setattr(environments, "FOLDER", tmp_path)
+    (tmp_path / "absent.txt").write_text("no requirement\n")
+    loops = next(one for one in CONTESTANTS if one.name == "loops")
+    absent = replace(loops, name="absent", environment="absent")
+    broken = replace(loops, name="broken", prepare=lambda run: ["-c", "raise SystemExit('no')"])
+    monkeypatch.setattr(cases, "CONTESTANTS", (absent, broken, loops))
+    rows = cases._load(Bench(tmp_path), "uniform", cases.Plan(3_000, rounds=2))
+    assert [row["name"] for row in rows] == ["absent", "broken", "loops"]
+    assert rows[0]["failed"].startswith("the environment of absent cannot be made: ERROR: Invalid")
+    assert rows[1]["failed"].endswith("failed: no")
+    assert rows[2]["whole_s"] > 0
+
+
+def test_results_are_written_after_each_load(tmp_path: Path) -> None:
+    """Merged with those of before: a load that is not reached keeps its rows and its commit."""
+    plan = cases.Plan(1)
+    written: list[Outcome] = []
+
+    def keep(outcome: Outcome) -> None:
+        written.append(outcome)
+        found = record(outcome, {}, {"commit": "c", "dirty": False}, "today", quick=False)
+        write(tmp_path, found)
+
+    def evaluated(experiments: Experiments) -> Outcome:
+        plans = dict.fromkeys(experiments, plan)
+        bench = Bench(tmp_path, results=tmp_path)
+        return Evaluation(bench, "peers", experiments, plans, JUDGING, dict, keep).outcome()
+
+    def stopped() -> list[dict[str, Any]]:
+        raise KeyboardInterrupt
+
+    def failing() -> list[dict[str, Any]]:
+        raise subprocess.CalledProcessError(1, ["pip"])
+
+    def rows(value: float) -> list[dict[str, Any]]:
+        return [{"what": "Millstream", "name": "millstream", "whole_s": value, "events_per_s": 1.0}]
+
+    evaluated({"uniform": lambda: rows(1.0), "zipf": lambda: rows(2.0)})
+    with pytest.raises(KeyboardInterrupt):
+        evaluated({"uniform": lambda: rows(3.0), "zipf": stopped})
+    assert [row["whole_s"] for row in written[-1].rows] == [3.0, 2.0]
+    assert written[-1].settings["measured"].keys() == {"uniform", "zipf"}
+    assert all(one["commit"] for one in written[-1].settings["measured"].values())
+    last = evaluated({"uniform": failing, "zipf": lambda: rows(4.0)})
+    assert [row.get("whole_s") for row in last.rows] == [4.0, None]
+
+
+def test_snapshots_are_counted_by_their_epochs(tmp_path: Path) -> None:
+    """The last epoch that is committed; none if there is none."""
+    assert answers.snapshots(tmp_path) == 0
+    for number, epochs in enumerate(([7], [])):
+        with closing(sqlite3.connect(tmp_path / f"part-{number}.sqlite3")) as database:
+            database.execute("create table commits (part_index, commit_epoch)")
+            database.executemany("insert into commits values (0, ?)", [(one,) for one in epochs])
+            database.commit()
+    assert answers.snapshots(tmp_path) == 7
 
 
 def test_a_table_has_failed_rows_last() -> None:

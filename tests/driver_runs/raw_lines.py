@@ -1,7 +1,8 @@
-"""Runs an application over raw lines, as they lie in files or in an event log, beside the reference.
+"""Runs an application over raw lines, in files or in an event log, beside the reference.
 
-`harness` wraps events into records that a map unwraps, so lines are always decoded whole there. Here
-an update may read the source itself, and of its lines only key and time are decoded on the way.
+`harness` wraps events into records that a map unwraps, so lines are always decoded whole there.
+Here an update may read the source itself, and of its lines only key and time are decoded on the
+way.
 """
 
 from __future__ import annotations
