@@ -90,7 +90,7 @@ class Watch:
             return  # there is no store yet
         if found.batch < 0 or (self.commits and self.commits[-1].batch == found.batch):
             return
-        taken = sum(found.processed.get(name, 0) for name in ("Eleven", "Three"))
+        taken = sum(found.counts(name).processed for name in ("Eleven", "Three"))
         idle = not (found.waiting or found.held)
         self.commits.append(Commit(found.written / 1e6, found.batch, found.events, taken, idle))
 

@@ -26,7 +26,6 @@ from millstream.model.event import Event
 from millstream.model.workflow import Workflow
 from millstream.slate_changes import SlateChanges
 from millstream.stores.contract import Store
-from millstream.stores.deliveries import deliveries_to
 from millstream.stores.memory import MemoryStore
 from millstream.stores.progress import Progress
 
@@ -79,7 +78,7 @@ class InProcess:
         if step is not None:
             stepped(self.workflow, step, self.progress, reports)
         for function in self.workflow.functions:
-            owed = deliveries_to(self.progress, function.name)
+            owed = self.progress.counts(function.name)
             assert owed.residual == 0, (function.name, owed)
 
     def _one_task(self, beat: Any, events: Sequence[Event]) -> list[Report]:

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 
 from millstream.engine.horizon import Lane
 from millstream.model.event import Event
-from millstream.stores.deliveries import deliveries_to
 from millstream.stores.lmdb import LmdbStore
 from millstream.stores.memory import MemoryStore
 
@@ -71,7 +70,7 @@ def check_conserved(case: Case, engine: InProcess) -> None:
     """Every event was delivered once to each function that subscribes to its stream, and every
     delivery is accounted for."""
     for function in engine.workflow.functions:
-        owed = deliveries_to(engine.progress, function.name)
+        owed = engine.progress.counts(function.name)
         assert owed.residual == 0, (function.name, owed)
         delivered = sum(len(engine.streams.get(stream, ())) for stream in function.subscribes)
         assert owed.processed + owed.dead_letters == delivered, function.name

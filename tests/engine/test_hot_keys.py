@@ -35,7 +35,7 @@ def test_a_hot_key_waits_in_its_own_lane() -> None:
     assert field_of(slates(engine, "fold")["hot"], "sum") == LEAST_SHARE
     assert field_of(slates(engine, "fold")["cool"], "sum") == 2
     assert engine.progress.held == 2 * LEAST_SHARE
-    assert engine.progress.waiting_at["fold"] == 2 * LEAST_SHARE
+    assert engine.progress.counts("fold").waiting == 2 * LEAST_SHARE
     engine.progress.costs = {"fold": slow}
     engine.batch([Event("in", 5_000, "hot", {"n": 3, "ts": 5_000})])
     assert field_of(slates(engine, "fold")["hot"], "sum") == 2 * LEAST_SHARE

@@ -37,7 +37,7 @@ from millstream.engine.layers import Task
 from millstream.errors import StoreError
 from millstream.model.event import Event
 from millstream.model.workflow import Order
-from millstream.stores.deliveries import deliveries_to
+from millstream.stores.function_counts import FunctionCounts
 from millstream.stores.home import Home
 
 
@@ -89,7 +89,7 @@ def test_what_is_dropped_is_counted_and_logged(
     for gone in engine.late:
         events.remove(gone)
     dropped = [event for name, event in engine.dropped if name == "fold"]
-    assert len(dropped) == engine.progress.dropped.get("fold", 0)
+    assert len(dropped) == engine.progress.counts("fold").dropped
     for event in dropped:
         events.remove(event._replace(stream="in", ts=event.ts - 1))
     wanted = meant(app, events)
@@ -108,10 +108,10 @@ def test_what_is_diverted_gets_a_degraded_service(
     app = folding(order, limit, "divert")
     engine = run(app, as_events(given), lane, shards=2)
     overflow = engine.streams.get("too_many", [])
-    assert len(overflow) == engine.progress.diverted.get("fold", 0)
+    assert len(overflow) == engine.progress.counts("fold").diverted
     counted = sum(field_of(data, "count") for data in slates(engine, "degraded").values())
     assert counted == len(overflow)
-    main = deliveries_to(engine.progress, "fold")
+    main = engine.progress.counts("fold")
     assert main.processed + main.dead_letters + main.diverted == main.taken
 
 
@@ -204,7 +204,8 @@ def test_conservation_holds_for_a_function_that_is_added() -> None:
     engine = WithRefused(app.checked(), shards=1)
     for ts in (100, 200, 5):
         engine.batch([Event("in", ts, "k", {})])
-    assert deliveries_to(engine.progress, "first")[:7] == (6, 2, 0, 0, 0, 3, 1)
+    first_counts = FunctionCounts(taken=6, processed=2, refused=3, late=1)
+    assert outcomes(engine.progress.counts("first")) == outcomes(first_counts)
 
     @app.update("in")
     def second(event: ms.Event, slate: dict[str, int]) -> None:
@@ -214,7 +215,16 @@ def test_conservation_holds_for_a_function_that_is_added() -> None:
         app.checked(), shards=1, store=engine.store, progress=engine.progress, clock=engine.clock
     )
     more.batch([Event("in", 300, "k", {})])
-    assert deliveries_to(more.progress, "second")[:7] == (2, 1, 0, 0, 0, 1, 0)
+    second_counts = FunctionCounts(taken=2, processed=1, refused=1)
+    assert outcomes(more.progress.counts("second")) == outcomes(second_counts)
+
+
+def outcomes(counts: FunctionCounts) -> tuple[int, ...]:
+    """The deliveries that a function was owed, and what became of them."""
+    return (
+        *(counts.taken, counts.processed, counts.dropped, counts.diverted, counts.undecided),
+        *(counts.dead_letters, counts.late, counts.retried, counts.residual),
+    )
 
 
 class WithRefused(InProcess):

@@ -9,6 +9,7 @@ import pytest
 from engine.in_process import InProcess
 from hypothesis import given
 from hypothesis import strategies as st
+from progress_counts import by_function, functions
 
 import millstream as ms
 from millstream.engine.horizon import Lane
@@ -31,11 +32,15 @@ def after(before: Progress, *reports: Report, clock: int = 50) -> Progress:
 
 def test_counts_add_up_over_tasks_and_batches() -> None:
     """Events, late events, dead letters and deliveries are sums over all tasks so far."""
-    one = Report(events={"a": 2}, late=1, dead_letters=1, processed={"f": 2}, waiting=3)
-    two = Report(events={"a": 1, "b": 5}, processed={"f": 1, "g": 4}, waiting=-1)
+    one = Report(
+        events={"a": 2}, late=1, dead_letters=1, functions=functions(processed={"f": 2}), waiting=3
+    )
+    two = Report(
+        events={"a": 1, "b": 5}, functions=functions(processed={"f": 1, "g": 4}), waiting=-1
+    )
     progress = after(after(Progress(), one, two), two)
     assert (progress.events, progress.late, progress.dead_letters) == (14, 1, 1)
-    assert progress.processed == {"f": 4, "g": 8}
+    assert by_function(progress.functions, "processed") == {"f": 4, "g": 8}
     assert progress.waiting == 1
     assert progress.batch == 1
 
@@ -59,7 +64,7 @@ def test_the_time_of_storing_is_counted_by_function(lane: Lane) -> None:
     for batch in range(2):
         events = [ms.Event("s", 1_000 * batch + n, str(n), None) for n in range(500)]
         engine.batch([*events, ms.Event("t", 1_000 * batch, "k", None)])
-        now = engine.progress.stored
+        now = by_function(engine.progress.functions, "stored")
         assert now["many"] > known.get("many", 0)
         assert now["many"] > 5 * now["few"]
         known = now

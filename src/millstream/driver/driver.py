@@ -339,5 +339,5 @@ class Driver:
 
     def _sentences(self, before: Progress, after: Progress) -> Iterable[str]:
         yield from self._dead.sentences(before, after)
-        yield from self._large.sentences(after.large, after.batch)
-        yield from self._unranked.sentences(after.unranked, after.batch)
+        yield from self._large.sentences(after.functions, after.batch)
+        yield from self._unranked.sentences(after.functions, after.batch)

@@ -113,13 +113,13 @@ def _step(
         return FinalStep(phase, group.names, group.cyclic, limits)
     step = FinalStep(phase, group.names, group.cyclic, limits, all_waiting=True)
     for name in timed:
-        limits[name] = step.last_event(name) + progress.reach.get(name, 0)
+        limits[name] = step.last_event(name) + progress.counts(name).reach
     return step
 
 
 def is_awaited(progress: Progress, names: Iterable[str]) -> bool:
     """True if an event is still to come to one of these functions."""
-    return progress.feedback > 0 or any(progress.waiting_at.get(name, 0) for name in names)
+    return progress.feedback > 0 or any(progress.counts(name).waiting for name in names)
 
 
 def stepped(workflow: Workflow, step: FinalStep, after: Progress, reports: list[Report]) -> None:

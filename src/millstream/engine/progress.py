@@ -19,17 +19,14 @@ from millstream.errors import StoreError
 from millstream.model.rules import DeadLetter
 from millstream.slate_changes import SlateChanges
 from millstream.stores.contract import ChangesRef
-from millstream.stores.progress import Large, Progress, SourceProgress, Unranked
+from millstream.stores.function_counts import FunctionCounts, merged
+from millstream.stores.progress import Progress, SourceProgress
 from millstream.stores.shared.manifest import BaseRef
 
 OutputRow = tuple[int, str, bytes]
 """(ts, key, encoded value) of an event on an output stream."""
 DroppedEvent = tuple[str, str, int, str, bytes]
 """(function, stream, ts, key, encoded value)."""
-LARGE_BATCHES = 100
-"""For how many batches a large slate is still reported when no event comes to it."""
-
-
 ENOUGH = LEAST_SHARE
 """Fewer events than this in a batch say little about the cost of one. This must not exceed a key's
 least share: otherwise an update with one key that was once measured as expensive would never be
@@ -47,8 +44,6 @@ class Report(msgspec.Struct, array_like=True):
     """The greatest ts of any event, including emitted ones."""
     late: int = 0
     dead_letters: int = 0
-    processed: dict[str, int] = {}
-    """Deliveries processed, by function, without those that failed."""
     waiting: int = 0
     """The change in the number of waiting events."""
     least_waiting: int | None = None
@@ -66,49 +61,18 @@ class Report(msgspec.Struct, array_like=True):
     """Files with output rows that are too many to be sent with the report."""
     horizon: int | None = None
     """The event time that was reached."""
+    functions: dict[str, FunctionCounts] = {}
     emitted: dict[str, int] = {}
     """Events put onto each stream, including the sources'."""
-    spent: dict[str, int] = {}
-    """Microseconds that each function took."""
-    waiting_at: dict[str, int] = {}
-    """The change in the number of events that wait at each function."""
-    slates: dict[str, int] = {}
-    """The change in the number of each update's slates."""
-    failed: dict[str, int] = {}
-    """Dead letters by function."""
-    large: dict[str, Large] = {}
-    """The largest slate of each update that has one over `slate_warn`."""
-    taken: dict[str, int] = {}
-    """Deliveries to each function, whatever becomes of them."""
-    dropped: dict[str, int] = {}
     dropped_events: list[DroppedEvent] = []
-    diverted: dict[str, int] = {}
-    late_at: dict[str, int] = {}
-    """Deliveries that were late, by function."""
     refused: dict[str, int] = {}
     """Records that did not become events, by source."""
-    timers_failed: dict[str, int] = {}
-    """Dead letters of timers, by function; timers are not deliveries."""
-    feedback_at: dict[str, int] = {}
-    """Feedback events kept for the next batch, by the function that will get them."""
     held: int = 0
     """Events that wait because there were too many for the batch."""
     pressure: float = 0.0
     """The filled part of the fullest room for such events."""
     hold: int | None = None
     """The furthest horizon that does not give a throttled update too many events at once."""
-    swept: dict[str, int] = {}
-    """Expired slates that were swept, by update."""
-    refused_at: dict[str, int] = {}
-    """Deliveries of records that did not become events, by function."""
-    evicted: dict[str, int] = {}
-    """Slates that were deleted because there was no room for them, by update."""
-    unranked: dict[str, Unranked] = {}
-    """Slates whose priority could not be determined, by update."""
-    stored: dict[str, int] = {}
-    """Microseconds of processor time for storing, divided among functions by their rows."""
-    reach: dict[str, int] = {}
-    """The longest time that an event of each update has set a timer ahead."""
     latest: dict[str, int] = {}
     """The greatest ts of the events that came to each update with timers, in a final phase."""
     fired: int | None = None
@@ -121,8 +85,6 @@ class Report(msgspec.Struct, array_like=True):
     """Changes of slates, by output, if they are few enough to be sent with the report."""
     oldest: int | None = None
     """The earliest batch in which an event came that was fed in this one (event-time order)."""
-    retried: dict[str, int] = {}
-    """Deliveries that were retried, by function."""
     error: str = ""
     """The error of one of the dead letters."""
 
@@ -130,6 +92,10 @@ class Report(msgspec.Struct, array_like=True):
     """Bytes of the records taken in, by source, where the driver can only estimate them."""
     lost: dict[str, int] = {}
     """Records that were removed before they could be read, by source; the setting allows that."""
+
+    def counts(self, function: str) -> FunctionCounts:
+        """Returns the counts of a function, to count in."""
+        return self.functions.setdefault(function, FunctionCounts())
 
     @property
     def has_rows(self) -> bool:
@@ -218,32 +184,14 @@ def advanced(
         events=before.events + sum(sum(r.events.values()) for r in reports),
         late=before.late + sum(r.late for r in reports),
         dead_letters=before.dead_letters + sum(r.dead_letters for r in reports),
-        processed=_summed(before.processed, (r.processed for r in reports)),
+        functions=merged(before.functions, (r.functions for r in reports), batch),
         query=before.query,
         emitted=_summed(before.emitted, (r.emitted for r in reports)),
-        spent=_summed(before.spent, (r.spent for r in reports)),
-        waiting_at=_summed(before.waiting_at, (r.waiting_at for r in reports)),
-        slates=_summed(before.slates, (r.slates for r in reports)),
-        failed=_summed(before.failed, (r.failed for r in reports)),
-        large=_largest(before.large, reports, batch),
-        taken=_summed(before.taken, (r.taken for r in reports)),
-        retried=_summed(before.retried, (r.retried for r in reports)),
-        dropped=_summed(before.dropped, (r.dropped for r in reports)),
-        diverted=_summed(before.diverted, (r.diverted for r in reports)),
-        late_at=_summed(before.late_at, (r.late_at for r in reports)),
         refused=_summed(before.refused, (r.refused for r in reports)),
-        refused_at=_summed(before.refused_at, (r.refused_at for r in reports)),
-        timers_failed=_summed(before.timers_failed, (r.timers_failed for r in reports)),
-        feedback_at=_summed({}, (r.feedback_at for r in reports)),
         held=sum(r.held for r in reports),
         pressure=min(1.0, max((r.pressure for r in reports), default=0.0)),
         hold=least(*(r.hold for r in reports)),
         costs=_costs(before.costs, reports),
-        swept=_summed(before.swept, (r.swept for r in reports)),
-        evicted=_summed(before.evicted, (r.evicted for r in reports)),
-        unranked=_unranked(before.unranked, reports),
-        stored=_summed(before.stored, (r.stored for r in reports)),
-        reach=_longest(before.reach, reports),
         final=before.final,
         ended=before.ended,
     )
@@ -259,22 +207,12 @@ def _record_bytes(old: SourceProgress, name: str, reports: list[Report]) -> floa
     return round((old.record_bytes + now) / 2 if old.record_bytes else now, 1)
 
 
-def _longest(before: dict[str, int], reports: list[Report]) -> dict[str, int]:
-    longest = dict(before)
-    for report in reports:
-        for name, reach in report.reach.items():
-            longest[name] = max(reach, longest.get(name, 0))
-    return longest
-
-
 def _costs(before: dict[str, float], reports: list[Report]) -> dict[str, float]:
     """Returns each function's microseconds per event; recent batches weigh most."""
-    spent = _summed({}, (r.spent for r in reports))
-    processed = _summed({}, (r.processed for r in reports))
     costs = dict(before)
-    for name, events in processed.items():
-        if events >= ENOUGH and name in spent:
-            now = spent[name] / events
+    for name, counts in merged({}, (r.functions for r in reports), 0).items():
+        if counts.processed >= ENOUGH and counts.spent:
+            now = counts.spent / counts.processed
             costs[name] = now if name not in before else (before[name] + now) / 2
     return costs
 
@@ -291,39 +229,6 @@ def add(total: dict[str, int], change: Mapping[str, int]) -> None:
     """Adds counts by name to a total."""
     for name, count in change.items():
         total[name] = total.get(name, 0) + count
-
-
-def keep_largest(largest: dict[str, Large], more: Mapping[str, Large]) -> None:
-    """Merges `more` into `largest`, by update; for the same key, the newer size counts."""
-    for name, slate in more.items():
-        known = largest.get(name)
-        if known is None or slate.bytes >= known.bytes or slate.key == known.key:
-            largest[name] = slate
-
-
-def _largest(before: Mapping[str, Large], reports: list[Report], batch: int) -> dict[str, Large]:
-    """Returns the largest slates that were fed recently; older entries expire.
-
-    So a slate that has shrunk since is not reported for long.
-    """
-    largest = {name: slate for name, slate in before.items() if batch - slate.batch < LARGE_BATCHES}
-    for report in reports:
-        keep_largest(largest, report.large)
-    return largest
-
-
-def add_unranked(total: dict[str, Unranked], more: Mapping[str, Unranked]) -> None:
-    """Adds counts of slates whose priority could not be determined; keeps the last error."""
-    for name, slates in more.items():
-        count = slates.count + (total[name].count if name in total else 0)
-        total[name] = Unranked(count, slates.key, slates.error, slates.batch)
-
-
-def _unranked(before: Mapping[str, Unranked], reports: list[Report]) -> dict[str, Unranked]:
-    total = dict(before)
-    for report in reports:
-        add_unranked(total, report.unranked)
-    return total
 
 
 def letter_row(letter: DeadLetter) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def set_pace(
     """Sets the next intake and the pace in `after`, the progress of a batch of `taken` bytes."""
     seconds = after.last_seconds
     after.intake = next_intake(before.intake, taken, seconds, target=target, most=most, warm=warm)
-    spent = sum(after.spent.values()) - sum(before.spent.values())
+    spent = after.total().spent - before.total().spent
     after.pace = next_pace(before.pace, spent, taken)
 
 

@@ -55,8 +55,8 @@ def check_parts(parts: Mapping[str, Any], home: Home, progress: Progress) -> Non
     for name, form in lasting(parts).items():
         stored = home.facts.parts.get(name, form)
         used = any(
-            function.startswith(f"{name}.") and count
-            for function, count in progress.processed.items()
+            function.startswith(f"{name}.") and counts.processed
+            for function, counts in progress.functions.items()
         )
         if stored != form and used:
             raise StoreError(

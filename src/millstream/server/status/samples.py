@@ -238,9 +238,14 @@ def went_down(before: Progress, after: Progress) -> bool:
         (before.dead_letters, after.dead_letters),
         (before.seconds, after.seconds),
     ]
-    for name in ("emitted", "spent", "processed", "failed"):
-        new = getattr(after, name)
-        pairs += [(count, new[key]) for key, count in getattr(before, name).items() if key in new]
+    pairs += [(old, after.emitted.get(name, old)) for name, old in before.emitted.items()]
+    for name, counts in before.functions.items():
+        new = after.functions.get(name, counts)
+        pairs += [
+            (counts.spent, new.spent),
+            (counts.processed, new.processed),
+            (counts.failed, new.failed),
+        ]
     pairs += [
         (source.events, after.sources[name].events)
         for name, source in before.sources.items()
