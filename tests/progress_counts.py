@@ -19,16 +19,16 @@ def functions(**counts: Mapping[str, Any]) -> dict[str, FunctionCounts]:
 
 
 def set_fields(progress: Progress, **fields: Any) -> Progress:
-    """Sets fields of a progress, and counts of functions that are given by function."""
+    """Sets fields of a progress and of its parts, and counts of functions, given by function."""
     for name, value in fields.items():
-        of_functions = name in FunctionCounts.__struct_fields__ and name != "refused"
-        if of_functions and isinstance(value, Mapping):
+        if name in FunctionCounts.__struct_fields__ and isinstance(value, Mapping):
             for function, count in value.items():
                 counts = progress.functions.setdefault(function, FunctionCounts())
                 setattr(counts, name, count)
-        else:
-            assert hasattr(progress, name), name
-            setattr(progress, name, value)
+            continue
+        parts = (progress, progress.pending, progress.timing)
+        (part,) = (part for part in parts if hasattr(part, name))
+        setattr(part, name, value)
     return progress
 
 

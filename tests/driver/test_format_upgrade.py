@@ -17,7 +17,7 @@ from millstream.durable import write_record
 from millstream.errors import StoreError
 from millstream.stores.contract import Fence
 from millstream.stores.home import FORMAT, Home
-from millstream.stores.progress import FORMER_COUNTS, decoded
+from millstream.stores.progress import FORMER_COUNTS, PARTS, decoded
 from millstream.verifying.store import verify
 
 
@@ -102,6 +102,8 @@ def as_format_4(stores: Made, store: Path) -> bytes:
     shutil.copytree(stores.after(2), store)
     home = Home.open(store)
     progress = msgspec.to_builtins(decoded(home.read_progress()))
+    for part in PARTS:
+        progress |= progress.pop(part)
     for name, counts in progress.pop("functions").items():
         for field, count in counts.items():
             progress.setdefault(FORMER_COUNTS[field] or field, {})[name] = count

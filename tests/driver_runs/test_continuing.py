@@ -100,7 +100,7 @@ def test_a_store_of_the_format_before_goes_on(tmp_path: Path) -> None:
         run(listening("b"), settings(tmp_path, "b", final=True), say=said.append)
         assert heard(tmp_path) == [["b", 10], ["b", 30]]
     (sentence,) = said
-    assert "the store had format 2 and has format 3 now" in sentence
+    assert "the store had format 2 and has format 5 now" in sentence
     assert Home.open(tmp_path / "store").facts.format == FORMAT
     assert not (tmp_path / "store" / "checkpoint").exists()
 

@@ -78,7 +78,7 @@ def check_conserved(case: Case, engine: InProcess) -> None:
         taken = [event for event in less_late(case, engine) if event.stream == source.name]
         assert len(engine.streams.get(source.name, ())) == len(taken)
     assert engine.progress.waiting == 0
-    assert engine.progress.feedback == 0
+    assert engine.progress.pending.feedback == 0
     assert engine.progress.late == len(engine.late)
     assert engine.progress.dead_letters == len(engine.letters)
 

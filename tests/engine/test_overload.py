@@ -72,7 +72,7 @@ def test_throttled_in_arrival_order_loses_nothing(
     for update in ("fold",):
         found = {key: sum_of(data) for key, data in slates(engine, update).items()}
         assert found == {k: sum_of(v) for (u, k), v in wanted.items() if u == update}
-    assert engine.progress.held == engine.progress.waiting == 0
+    assert engine.progress.pending.held == engine.progress.waiting == 0
     assert queues_of(engine) == []
 
 
@@ -142,11 +142,11 @@ def test_pressure_rises_with_what_waits() -> None:
     app = folding("arrival", 10)
     engine = InProcess(app.checked(), shards=1)
     engine.batch([Event("in", n, "k", {"n": 1, "ts": n}) for n in range(30)])
-    assert engine.progress.pressure == pytest.approx(20 / 40)
+    assert engine.progress.pending.pressure == pytest.approx(20 / 40)
     engine.batch([Event("in", n, "k", {"n": 1, "ts": n}) for n in range(30, 90)])
-    assert engine.progress.pressure == 1.0
+    assert engine.progress.pending.pressure == 1.0
     engine.settle(final=False)
-    assert engine.progress.pressure == 0.0
+    assert engine.progress.pending.pressure == 0.0
 
 
 def test_sources_are_not_stopped_when_only_they_can_go_on() -> None:
@@ -167,7 +167,7 @@ def test_sources_are_not_stopped_when_only_they_can_go_on() -> None:
     engine.clock += 10_000_000  # both are idle now
     engine.batch([])
     progress, now = engine.progress, engine.clock
-    assert progress.pressure == 1.0
+    assert progress.pending.pressure == 1.0
     assert pressure_of(workflow, progress, now, started=0) == 1.0  # the run that saw it
     for started in (None, now):  # --available-now, and a start that waits
         assert not is_due(workflow, progress, now, started, final=False)
@@ -189,7 +189,7 @@ def test_a_few_overdue_events_do_not_stop_the_sources() -> None:
     engine.batch([Event("in", 2_000_000, "k", {})])
     engine.batch([])
     assert engine.progress.waiting == 21
-    assert engine.progress.pressure == pytest.approx(20 / 400)
+    assert engine.progress.pending.pressure == pytest.approx(20 / 400)
 
 
 def test_conservation_holds_for_a_function_that_is_added() -> None:
@@ -256,7 +256,7 @@ def test_a_queue_is_not_left_to_a_map(tmp_path: Path) -> None:
 
     engine = InProcess(build("update").checked(), shards=1)
     engine.batch([Event("in", n, "k", {}) for n in range(3)])
-    assert engine.progress.held == 2
+    assert engine.progress.pending.held == 2
     assert engine.store is not None
     home = Home.make(tmp_path / "store", "changed", 1, {})
     home.know_functions(["work"])

@@ -71,13 +71,12 @@ def outcome(
         with store.shard(number).at(0) as view:
             rows.extend(view.scan(b""))
     told = (
-        report.events,
-        report.seen,
+        report.sources,
         report.highest,
         by_function(report.functions, "processed"),
         by_function(report.functions, "taken"),
     )
-    outputs = {name: sorted(output) for name, output in report.outputs.items()}
+    outputs = {name: sorted(output) for name, output in report.rows.outputs.items()}
     return sorted(rows), told, report.emitted, report.late, report.dead_letters, outputs
 
 

@@ -15,7 +15,14 @@ from millstream.stores.function_counts import (
     Unranked,
     merged,
 )
-from millstream.stores.progress import Latency, Progress, decoded
+from millstream.stores.progress import (
+    BatchTiming,
+    Latency,
+    PendingWork,
+    Progress,
+    SourceProgress,
+    decoded,
+)
 from millstream.stores.soft import FLUSHED, read_flushed
 
 SUMS = [
@@ -97,6 +104,9 @@ def check(progress: Progress) -> None:
     assert progress.unpublished == [(7, ["a.rows"])]
     assert progress.last_batches == [7, 6]
     assert progress.measured == Latency(7, 20, 10)
+    assert progress.sources == {"in": SourceProgress(65, 70, [3, 4], 40, 1, 9.5, refused=1)}
+    assert progress.pending == PendingWork(61, 62, 90, 1, 63, 2, 0.5, 64)
+    assert progress.timing == BatchTiming(1.5, 0.25, 4096, 0.125, {"count": 0.75})
 
 
 def test_a_progress_of_an_earlier_format_is_read(tmp_path: Path) -> None:

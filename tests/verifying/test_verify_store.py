@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from verifying.filled_store import an_app, clicks, dress, fill
 
-from millstream.engine.progress import read_staged
+from millstream.engine.sink_rows import read_staged
 from millstream.errors import StoreError
 from millstream.stores.contract import Fence, after_prefix
 from millstream.stores.home import Home

@@ -97,7 +97,7 @@ def run(
         total.dropped - earlier.dropped,
         total.diverted - earlier.diverted,
         total.evicted - earlier.evicted,
-        after.least_timer is not None,
+        after.pending.least_timer is not None,
         after.horizon if settings.final and workflow.order == "event-time" else None,
         total.retried - earlier.retried,
         dead_sentence(*dead_share(before, after), driver.last_error),

@@ -29,6 +29,8 @@ class SourceProgress(msgspec.Struct):
     """Records that were gone before they could be read, if the source goes on without them."""
     record_bytes: float = 0.0
     """The recent size of its records, if the driver needs it for estimates; else 0."""
+    refused: int = 0
+    """Records that did not become events."""
 
 
 class FinalPhase(msgspec.Struct):
@@ -80,6 +82,42 @@ class Latency(msgspec.Struct, frozen=True):
     """The part of this time that it spent waiting for the horizon."""
 
 
+class PendingWork(msgspec.Struct):
+    """What a batch has left to do: of one task in its report, of all in the progress."""
+
+    least_waiting: int | None = None
+    """The time of the earliest event that waits for the horizon."""
+    least_timer: int | None = None
+    """The earliest timer in event time."""
+    least_wall: int | None = None
+    """The earliest timer by the clock."""
+    feedback: int = 0
+    """The number of feedback events for the next batch."""
+    least_feedback: int | None = None
+    """The time of the earliest of them."""
+    held: int = 0
+    """Events that wait because there were too many for a batch."""
+    pressure: float = 0.0
+    """The fill level of the fullest queue of such events: at 1 the sources are stopped."""
+    hold: int | None = None
+    """The upper bound of the horizon in the next batch: up to it, no throttled update gets too many
+    events at once."""
+
+
+class BatchTiming(msgspec.Struct):
+    """How long batches take, and how much they may therefore take in."""
+
+    seconds: float = 0.0
+    """The time that all batches have taken together."""
+    last_seconds: float = 0.0
+    intake: int | None = None
+    """The most bytes that the next batch may take in; None: not known yet."""
+    pace: float | None = None
+    """Microseconds of the functions' time that a byte of input has recently cost."""
+    costs: dict[str, float] = {}
+    """Microseconds that an event has recently cost each function."""
+
+
 class Progress(msgspec.Struct):
     """The state of the driver after the last committed batch."""
 
@@ -89,11 +127,8 @@ class Progress(msgspec.Struct):
     highest: int | None = None
     sources: dict[str, SourceProgress] = {}
     waiting: int = 0
-    least_waiting: int | None = None
-    least_timer: int | None = None
-    least_wall: int | None = None
-    feedback: int = 0
-    least_feedback: int | None = None
+    pending: PendingWork = msgspec.field(default_factory=PendingWork)
+    timing: BatchTiming = msgspec.field(default_factory=BatchTiming)
     events: int = 0
     late: int = 0
     dead_letters: int = 0
@@ -111,29 +146,12 @@ class Progress(msgspec.Struct):
     functions: dict[str, FunctionCounts] = {}
     emitted: dict[str, int] = {}
     """Events put onto each stream, the sources' included."""
-    seconds: float = 0.0
-    """The time that all batches have taken together."""
-    last_seconds: float = 0.0
     measured: Latency | None = None
     """The latency of the last batch that fed events."""
     arrivals: list[Arrival] = []
     """In event-time order: batches with events that may wait, the oldest first."""
     written: int = 0
     """The wall time of the commit."""
-    refused: dict[str, int] = {}
-    """Records that did not become events, by source."""
-    held: int = 0
-    """Events that wait because there were too many for a batch."""
-    pressure: float = 0.0
-    """The fill level of the fullest queue of such events: at 1 the sources are stopped."""
-    hold: int | None = None
-    """The upper bound of the horizon in the next batch."""
-    costs: dict[str, float] = {}
-    """Microseconds that an event has recently cost each function."""
-    intake: int | None = None
-    """The most bytes that the next batch may take in; None: not known yet."""
-    pace: float | None = None
-    """Microseconds of the functions' time that a byte of input has recently cost."""
     final: FinalPhase | None = None
     """The final phase that is under way: it is finished before anything else is done."""
     ended: Ended | None = None
@@ -162,6 +180,9 @@ FORMER_COUNTS = {
 }
 """The former field of `Progress` with a count of each function; None: of the count's name."""
 
+PARTS: dict[str, type[msgspec.Struct]] = {"pending": PendingWork, "timing": BatchTiming}
+"""Parts of `Progress` whose fields were formerly its own."""
+
 
 def decoded(data: bytes | None) -> Progress:
     """Parses a store's progress; None gives the progress before the first batch."""
@@ -176,11 +197,18 @@ def decoded(data: bytes | None) -> Progress:
 def _converted(record: dict[str, Any]) -> dict[str, Any]:
     """Returns a record of a store of format 4 or before in today's form. Others stay as they are.
 
-    Each count was a field of its own, by function.
+    It had no parts, and each count was a field of its own, by function or by source.
     """
     functions: dict[str, dict[str, Any]] = {}
     for field, former in FORMER_COUNTS.items():
         counts = record.get(former or field)
         for name, count in counts.items() if isinstance(counts, dict) else ():
             functions.setdefault(name, {})[field] = count
-    return {"functions": functions, **record}
+    sources = record.setdefault("sources", {})
+    for name, count in record.get("refused", {}).items():
+        sources.setdefault(name, {})["refused"] = count
+    parts = {
+        name: {field: record[field] for field in kind.__struct_fields__ if field in record}
+        for name, kind in PARTS.items()
+    }
+    return {"functions": functions, **parts, **record}

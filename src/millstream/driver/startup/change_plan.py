@@ -376,7 +376,7 @@ def stranded_events(
 def rename_counts(progress: Progress, workflow: Workflow) -> None:
     """Continues the counts of renamed updates under their new names."""
     names = {former: update.name for update in workflow.updates for former in update.formerly}
-    functions, costs = progress.functions, progress.costs
+    functions, costs = progress.functions, progress.timing.costs
     for former in names.keys() & functions.keys():
         functions.setdefault(names[former], functions.pop(former))
     for former in names.keys() & costs.keys():

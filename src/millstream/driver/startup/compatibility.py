@@ -22,13 +22,14 @@ def check_continues(
     `renamed` maps updates that are being renamed to their former names.
     """
     check_parts(workflow.parts, home, progress)
-    if workflow.order == "arrival" and progress.waiting > progress.held:
+    behind = progress.waiting - progress.pending.held
+    if workflow.order == "arrival" and behind > 0:
         raise StoreError(
-            f"{home.path}: events wait for the horizon ({progress.waiting - progress.held:,}), and "
+            f"{home.path}: events wait for the horizon ({behind:,}), and "
             "in arrival order nothing would let them through; run once more with "
             'order="event-time" and --final, then change the order'
         )
-    if not (progress.waiting or progress.feedback):
+    if not (progress.waiting or progress.pending.feedback):
         return
 
     def stored(name: str) -> str:

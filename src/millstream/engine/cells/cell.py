@@ -28,7 +28,7 @@ from millstream.engine.columns import Columns
 from millstream.engine.effects import Effects
 from millstream.engine.final_phase import BEYOND
 from millstream.engine.plan import Plan
-from millstream.engine.progress import greatest
+from millstream.engine.progress import greatest, least
 from millstream.engine.router import FeedbackOutbox, Router
 from millstream.model.event import Clock
 from millstream.model.function import Update
@@ -43,6 +43,7 @@ from millstream.stores.layout import (
     table_of,
     unpack_slate,
 )
+from millstream.stores.progress import PendingWork
 
 Rows = dict[bytes, bytes | None]
 BEGINNING = -(1 << 63)
@@ -342,6 +343,20 @@ class Cell:
                 rows[outbox_row(start, self._beat.batch, number)] = packed
         return rows
 
+    def pending(self) -> PendingWork:
+        """Returns what is left to do here after this batch."""
+        outbox = self.outbox
+        return PendingWork(
+            least_waiting=self.least_waiting(),
+            least_timer=self.least_timer("event"),
+            least_wall=self.least_timer("wall"),
+            feedback=len(outbox),
+            least_feedback=least(*(events.least for events in outbox.deliveries.values())),
+            held=self._admission.held if self._admission is not None else 0,
+            pressure=self._pressure(),
+            hold=self._hold(),
+        )
+
     def least_timer(self, clock: Clock) -> int | None:
         """Returns the time of the earliest timer that is set after this batch."""
         return self._timers.least(clock) if self._has_timers else None
@@ -359,14 +374,8 @@ class Cell:
         gate = self._gate.fresh - self._gate.stored_taken if self._gate is not None else 0
         return gate + (self._admission.waiting_change if self._admission is not None else 0)
 
-    @property
-    def held(self) -> int:
-        """The number of events that wait here because they were over the limit or share."""
-        return self._admission.held if self._admission is not None else 0
-
-    @property
-    def pressure(self) -> float:
-        """The filled part of the room for events over the limit or share: 1 is full."""
+    def _pressure(self) -> float:
+        """Returns the filled part of the room for events over the limit or share: 1 is full."""
         update = self._update
         if self._gate is None or update is None or update.limit is None:
             return self._admission.pressure if self._admission is not None else 0.0
@@ -375,9 +384,8 @@ class Cell:
         room = PATIENCE * update.limit
         return self._gate.overdue(self._beat.late, room) / room
 
-    @property
-    def hold(self) -> int | None:
-        """The horizon up to which about as many events as the limit become due; None: no bound."""
+    def _hold(self) -> int | None:
+        """Returns the horizon up to which as many events as the limit become due; None: any."""
         update = self._update
         if self._gate is None or update is None or update.limit is None:
             return None

@@ -95,7 +95,7 @@ class FeedCosts:
     def progressed(self, progress: Progress) -> None:
         """Notes a committed batch; noting the same one again does no harm."""
         placed = self._placed
-        cost = progress.costs.get(placed.consumers)
+        cost = progress.timing.costs.get(placed.consumers)
         producers, consumers = map(progress.counts, (placed.producers, placed.consumers))
         spent = Spent(
             pushes=progress.emitted.get(f"{placed.name}.push", 0),

@@ -121,7 +121,7 @@ class Samples:
 
     def _follow(self, last: ProgressSample, progress: Progress, at: int) -> None:
         before = last.progress
-        begun = max(last.at, at - round((progress.seconds - before.seconds) * SECOND))
+        begun = max(last.at, at - round((progress.timing.seconds - before.timing.seconds) * SECOND))
         events = progress.events - before.events
         measured = progress.measured
         latency = measured if measured is not None and measured.batch > before.batch else None
@@ -236,7 +236,7 @@ def went_down(before: Progress, after: Progress) -> bool:
         (before.events, after.events),
         (before.late, after.late),
         (before.dead_letters, after.dead_letters),
-        (before.seconds, after.seconds),
+        (before.timing.seconds, after.timing.seconds),
     ]
     pairs += [(old, after.emitted.get(name, old)) for name, old in before.emitted.items()]
     for name, counts in before.functions.items():

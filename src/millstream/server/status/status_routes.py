@@ -114,7 +114,7 @@ def status_of(
     functions = [_function(function, progress, rates) for function in description.functions]
     waiting = sorted(functions, key=lambda function: -function.waiting)
     slow = sorted(functions, key=lambda function: -function.busy)
-    growths = lag_growths or {}
+    growths, pending = lag_growths or {}, progress.pending
     status = Status(
         app=description.app,
         order=description.order,
@@ -130,12 +130,12 @@ def status_of(
         deliveries=accounted(
             in_all(progress.counts(function.name) for function in description.functions)
         ),
-        intake=IntakeStatus(progress.intake, round(progress.pressure, 3), progress.held),
-        feedback=progress.feedback,
+        intake=IntakeStatus(progress.timing.intake, round(pending.pressure, 3), pending.held),
+        feedback=pending.feedback,
         horizon=progress.horizon,
         rate=rates.rate(lambda sample: sample.events),
-        seconds=progress.seconds,
-        batch_seconds=progress.last_seconds if progress.batch >= 0 else None,
+        seconds=progress.timing.seconds,
+        batch_seconds=progress.timing.last_seconds if progress.batch >= 0 else None,
         latency=_latency(progress, latencies),
         sources=[
             _source(
@@ -200,7 +200,7 @@ def _source(
         lag_events=None if backlog is None else backlog.events,
         lag_seconds=seconds,
         highest=known.highest,
-        dead_letters=progress.refused.get(source.name, 0),
+        dead_letters=known.refused,
         lost=known.lost,
         lag_growth=lag_growth,
     )
